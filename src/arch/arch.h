@@ -1,0 +1,63 @@
+/* The port manual: everything that names a register or knows an instruction.
+ *
+ * A new CPU implements the functions below in arch/<cpu>.c and arch/<cpu>_insn.c.  No processes here:
+ * registers come in and go out as values, code as bytes. */
+#ifndef ALLOCWATCH_ARCH_ARCH_H
+#define ALLOCWATCH_ARCH_ARCH_H
+
+#include "base/reader.h"
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* DWARF register numbers of x86-64 (psABI, figure 3.36): 0 rax, 1 rdx, 2 rcx, 3 rbx, 4 rsi, 5 rdi,
+ * 6 rbp, 7 rsp, 8-15 r8-r15, 16 the return address (pc). */
+#define ARCH_DWARF_REGS 17
+#define ARCH_DWARF_BP 6
+#define ARCH_DWARF_SP 7
+#define ARCH_DWARF_PC 16
+
+struct arch_regs {                     /* what the unwinder sees of a thread */
+	uint64_t reg[ARCH_DWARF_REGS];
+};
+
+/* --- instructions (arch/x86_64_insn.c) --- */
+
+#define ARCH_BREAKPOINT_BYTE 0xcc
+#define ARCH_SLOT_SIZE 32              /* most code one displaced instruction needs */
+
+/* What must be known of a function before it is probed. */
+struct arch_function {
+	uint32_t first_length;             /* bytes of its first instruction */
+	bool first_is_ambiguous;           /* first + 1 may be reached by other means than the int3
+					    * at first: one-byte instruction */
+	VEC_OF(struct arch_exit {
+		uint64_t address;          /* of a ret instruction */
+		uint32_t length;           /* 1, 2 with a prefix, 3 with an immediate */
+		bool ambiguous;            /* the byte after the first is reachable as code */
+	}) exits;
+	VEC_OF(uint64_t) tail_calls;       /* targets of direct jumps out of the function */
+};
+
+/* Decodes code[0..len), which runs at `address`, from its first instruction along all branches.
+ * A jump to outside of it is a tail call; so is a jump to its own start.  0, or -ENOTSUP with
+ * *ret_reason (static text) when its exits cannot be known: an indirect jump that is no recognised
+ * switch table, a branch into the middle of the first instruction, undecodable bytes.
+ * A noreturn call ends a path.  Free with arch_function_fini. */
+int arch_decode_function(const uint8_t *code, size_t len, uint64_t address,
+			 struct arch_function *ret_function, const char **ret_reason);
+void arch_function_fini(struct arch_function *function);
+
+/* Writes into `out` code which, at run-time address `to`, does what the instruction at `from` does
+ * and goes on behind it.  The slot is ONE relocated instruction followed by one jump: a thread's pc
+ * in it is either at its start (nothing done yet) or at *ret_jump (instruction done).  A ret needs
+ * no jump; *ret_jump is then the slot's length.  Returns the bytes used, or -ENOTSUP (a first
+ * instruction that cannot be moved: call, loop, an rip-relative one out of reach, ...) with
+ * *ret_reason. */
+int arch_displace(const uint8_t *insn, size_t len, uint64_t from, uint64_t to,
+		  uint8_t out[ARCH_SLOT_SIZE], uint32_t *ret_length, uint32_t *ret_jump,
+		  const char **ret_reason);
+
+#endif

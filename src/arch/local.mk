@@ -1,0 +1,1 @@
+# arch: see doc/ARCHITECTURE.md

@@ -1,0 +1,25 @@
+/* File descriptors: closing, whole reads and writes, passing them over a socket. */
+#ifndef ALLOCWATCH_BASE_FD_H
+#define ALLOCWATCH_BASE_FD_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Closes *fd when it is not negative and sets it to -1; keeps errno. */
+void fd_close(int *fd);
+/* Writes all of it, through short writes and EINTR; 0 or negative errno. */
+int fd_write_all(int fd, const void *data, size_t len);
+/* Reads a whole small file (proc files and the like) as a NUL-terminated string; the caller frees
+ * *ret_text.  -EFBIG when it holds more than max bytes. */
+int fd_read_text(int fd, size_t max, char **ret_text, size_t *ret_len);
+int file_read_text(const char *path, size_t max, char **ret_text, size_t *ret_len);
+
+/* One message on a SOCK_SEQPACKET socket, with one descriptor or none (fd = -1).
+ * Sending: 0 or negative errno (-EAGAIN on a full nonblocking socket). */
+int fd_send_message(int sock, const void *data, size_t len, int fd);
+/* Receiving: the message's length, 0 at the peer's end, or negative errno; -EMSGSIZE when it was
+ * longer than space (it is then dropped, with its descriptor).  *ret_fd is the caller's, or -1;
+ * further descriptors are closed. */
+ssize_t fd_receive_message(int sock, void *buf, size_t space, int *ret_fd);
+
+#endif

@@ -1,0 +1,31 @@
+/* The one way this project reads somebody else's memory: "read len bytes at address".
+ *
+ * The unwinder and the loader's list are written against a reader, never against a PID, so that a
+ * test hands them recorded bytes.  This header knows nothing about where the bytes come from. */
+#ifndef ALLOCWATCH_BASE_READER_H
+#define ALLOCWATCH_BASE_READER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A remote address.  Never a pointer: it means nothing in this process. */
+typedef uint64_t raddr;
+
+struct reader {
+	/* Fills buf with exactly len bytes found at `at`.  0, -ESRCH (the memory is gone) or
+	 * -EFAULT (not all of it could be read; buf is then undefined). */
+	int (*read)(void *context, raddr at, void *buf, size_t len);
+	void *context;
+};
+
+static inline int reader_read(const struct reader *reader, raddr at, void *buf, size_t len)
+{
+	return reader->read(reader->context, at, buf, len);
+}
+
+static inline int reader_u64(const struct reader *reader, raddr at, uint64_t *ret_value)
+{
+	return reader->read(reader->context, at, ret_value, sizeof(*ret_value));
+}
+
+#endif

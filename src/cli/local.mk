@@ -1,0 +1,1 @@
+# cli: see doc/ARCHITECTURE.md

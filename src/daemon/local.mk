@@ -1,0 +1,1 @@
+# daemon: see doc/ARCHITECTURE.md

@@ -1,0 +1,1 @@
+# export: see doc/ARCHITECTURE.md

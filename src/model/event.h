@@ -1,0 +1,43 @@
+/* What a probe saw, as a value: no pointers, no process, no names.
+ *
+ * Both engines produce these and the heap consumes them; the order of heap_apply() calls is the
+ * order of truth.  Frees come at entry, allocations at return, a resize in two parts, so that a
+ * block freed by one thread and at once given to another is never lost. */
+#ifndef ALLOCWATCH_MODEL_EVENT_H
+#define ALLOCWATCH_MODEL_EVENT_H
+
+#include "base/reader.h"
+
+#include <stdint.h>
+
+enum alloc_kind {
+	ALLOC_BORN,           /* address, size, stack, domain */
+	ALLOC_FREED,          /* old_address */
+	ALLOC_RESIZE_BEGIN,   /* old_address: parked until this thread's RESIZE_END; still counted */
+	ALLOC_RESIZE_END,     /* old_address, address, size, stack: the old block goes, the new one is
+			       * born (old_address and address may be equal); with address 0 and
+			       * size > 0 the call failed and the old block stays as it was; with
+			       * address 0 and size 0 the old block is gone and none is born */
+};
+
+/* Domains as in tracemalloc: one address space each. */
+enum alloc_domain {
+	DOMAIN_MALLOC = 0,
+	DOMAIN_MMAP = 1,
+	DOMAIN_NEW = 2,
+	DOMAIN_PYTHON = 3,
+	DOMAIN_USER = 100,    /* this one and up: allocators named by the user */
+};
+
+struct alloc_event {
+	enum alloc_kind kind;
+	int32_t tid;
+	uint32_t domain;
+	uint32_t stack;        /* a stack_table node */
+	uint64_t time_ns;      /* CLOCK_MONOTONIC */
+	raddr address;
+	raddr old_address;
+	uint64_t size;         /* requested bytes */
+};
+
+#endif

@@ -1,0 +1,34 @@
+/* tracemalloc's Filter and DomainFilter, and the command line's way to write them:
+ * '[+-]PATTERN[:LINE][@all][@domain=NAME]', '[+-]@domain=NAME', also @function=, @object=.
+ * Patterns are Python's fnmatch (case-sensitive), not libc's. */
+#ifndef ALLOCWATCH_MODEL_FILTER_H
+#define ALLOCWATCH_MODEL_FILTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct filter {
+	bool inclusive;
+	char *file_pattern;       /* NULL: any */
+	char *function_pattern;   /* NULL: any */
+	char *object_pattern;     /* NULL: any */
+	uint32_t line;            /* 0: any */
+	bool all_frames;
+	int64_t domain;           /* -1: any */
+};
+
+#define FILTER_LENGTH_MAX 4096
+
+/* 0, -ENOMEM, or -EINVAL with *ret_reason (static text).  Free with filter_fini. */
+int filter_parse(const char *text, struct filter *ret_filter, const char **ret_reason);
+void filter_fini(struct filter *filter);
+
+/* Python's fnmatch.fnmatchcase: * ? [seq] [!seq]; linear in practice, never exponential. */
+bool fnmatch_python(const char *pattern, const char *text);
+
+/* "malloc" <-> 0, ..., "user-7" is not known here: numbers are accepted too.  -1 when unknown. */
+int64_t domain_by_name(const char *name);
+const char *domain_name(uint32_t domain);      /* static; "user" for 100 and up */
+
+#endif

@@ -1,0 +1,76 @@
+/* The live blocks of one process, by address, and counters per (stack, domain).
+ *
+ * Consumes alloc_events in their true order.  It never asks where they come from and never loses
+ * one in silence: what cannot be matched is counted in heap_counters.  Tables grow in small steps;
+ * no call takes longer than a millisecond; in the steady state nothing is allocated. */
+#ifndef ALLOCWATCH_MODEL_HEAP_H
+#define ALLOCWATCH_MODEL_HEAP_H
+
+#include "model/event.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Named limits; zero takes the default. */
+struct heap_limits {
+	uint64_t max_blocks;       /* default 2^31: further allocations count as lost_events */
+	uint64_t max_seen_bytes;   /* memory of the record of addresses seen; default 1 GiB */
+};
+
+struct heap_counters {
+	uint64_t live_bytes, live_blocks;
+	uint64_t peak_bytes;               /* since the start, or the last heap_reset_peak() */
+	uint64_t allocations, frees;       /* calls that succeeded; a resize counts as one of each */
+	uint64_t before_attach_frees;      /* of blocks born before the attach */
+	uint64_t after_clear_frees;        /* of blocks forgotten by heap_clear() */
+	uint64_t unknown_frees;            /* the rest: double or wild frees, or our own fault */
+	uint64_t lost_events;              /* events that could not be recorded: memory, limits, an
+					    * address born twice without a free */
+};
+
+struct heap_block {
+	raddr address;
+	uint64_t size;
+	uint32_t domain, stack;
+	uint64_t born_ns;                  /* CLOCK_MONOTONIC, to 10 ms */
+};
+
+struct heap_trace {                        /* one (stack, domain) */
+	uint32_t stack, domain;
+	uint64_t live_blocks, live_bytes;
+	uint64_t total_blocks, total_bytes;/* ever born here */
+};
+
+struct heap;
+
+/* from_start: traced from its first instruction, so that no free can be a before_attach_free. */
+struct heap *heap_new(const struct heap_limits *limits, bool from_start, uint64_t now_ns);
+void heap_free(struct heap *heap);         /* accepts NULL and half-built objects */
+
+/* 0, or -ENOMEM / -ENOSPC (counted as lost, the heap as it was). */
+int heap_apply(struct heap *heap, const struct alloc_event *event);
+/* A thread ended: what it had parked goes back to being an ordinary live block. */
+void heap_thread_gone(struct heap *heap, int32_t tid);
+
+/* Forgets all blocks and traces (tracemalloc's clear_traces); peak starts from zero. */
+void heap_clear(struct heap *heap);
+void heap_reset_peak(struct heap *heap);
+void heap_count_lost(struct heap *heap, uint64_t events);
+
+struct heap_counters heap_counters(const struct heap *heap);
+/* Bytes of all tables, and of the table of blocks alone (the figure per live block). */
+size_t heap_memory(const struct heap *heap);
+size_t heap_block_memory(const struct heap *heap);
+
+/* The block that holds an address, interior addresses too; with several, the innermost (smallest)
+ * first.  Returns how many were found, at most `space`.  Walks the table: not for the hot path. */
+size_t heap_find(const struct heap *heap, raddr address, struct heap_block *found, size_t space);
+
+/* Visits all in no order; a non-zero return of the visitor ends it and is returned. */
+int heap_each_trace(const struct heap *heap, int (*visit)(void *context, const struct heap_trace *),
+		    void *context);
+int heap_each_block(const struct heap *heap, int (*visit)(void *context, const struct heap_block *),
+		    void *context);
+
+#endif

@@ -1,0 +1,1 @@
+# model: see doc/ARCHITECTURE.md

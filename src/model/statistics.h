@@ -1,0 +1,75 @@
+/* tracemalloc's Snapshot.statistics() and compare_to(): groups of traces by a key, and their
+ * differences, in tracemalloc's orders down to the last tie-breaker. */
+#ifndef ALLOCWATCH_MODEL_STATISTICS_H
+#define ALLOCWATCH_MODEL_STATISTICS_H
+
+#include "model/filter.h"
+#include "model/snapshot.h"
+#include "model/traceback.h"
+
+enum statistics_key {
+	KEY_LINENO,               /* the default */
+	KEY_FILENAME,
+	KEY_TRACEBACK,
+	KEY_FUNCTION,
+	KEY_OBJECT,
+	KEY_DOMAIN,
+};
+/* -EINVAL for an unknown name. */
+int statistics_key_parse(const char *name, enum statistics_key *ret_key);
+
+enum diff_sort { SORT_ABS, SORT_GROWTH, SORT_SHRINK };
+int diff_sort_parse(const char *name, enum diff_sort *ret_sort);
+
+struct statistics_query {
+	enum statistics_key key;
+	bool cumulative;          /* with KEY_TRACEBACK: -EINVAL */
+	enum diff_sort sort;      /* diffs only */
+	const struct filter *filters;
+	size_t filter_count;
+	struct traceback_options traceback;
+};
+
+/* One row.  In a statistic the *_diff are 0; in a diff size and count are the newer snapshot's. */
+struct statistic {
+	uint64_t size, count;
+	int64_t size_diff, count_diff;
+	uint32_t domain;                    /* KEY_DOMAIN only */
+	/* tracemalloc's traceback of the group, most recent frame LAST as in Traceback: one frame
+	 * for lineno, filename (line 0), function, object; all for traceback; none for domain. */
+	struct statistic_frame {
+		uint32_t name;              /* string id: tracemalloc's filename */
+		uint32_t line;
+		uint32_t function;          /* string ids; 0 unknown */
+		uint32_t object;
+		uint64_t offset;
+		bool inlined;
+		bool has_line;              /* false: print without ":LINE" */
+	} *frames;
+	uint32_t frame_count, total_frames;
+	enum truncation truncated;
+};
+
+struct statistics {
+	struct strtab *strings;
+	struct statistic *rows;
+	size_t row_count;
+	uint64_t total_size, total_count;         /* over all rows of a non-cumulative grouping:
+						   * of the filtered traces */
+	int64_t total_size_diff, total_count_diff;
+	bool exact;
+	struct snapshot_unknown unknown;          /* of a diff: the newer's */
+	bool limits_differ;                       /* diff by traceback at the smaller limit */
+};
+
+/* 0, -EINVAL with *ret_reason, -ENOMEM.  Free with statistics_free. */
+int statistics_make(const struct snapshot *snapshot, const struct statistics_query *query,
+		    struct statistics **ret, const char **ret_reason);
+/* Rows of (newer - older).  tracemalloc's compare_to: groups equal on both sides stay, with diffs
+ * of 0. */
+int statistics_compare(const struct snapshot *older, const struct snapshot *newer,
+		       const struct statistics_query *query, struct statistics **ret,
+		       const char **ret_reason);
+void statistics_free(struct statistics *statistics);          /* accepts NULL */
+
+#endif

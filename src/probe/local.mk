@@ -1,0 +1,1 @@
+# probe: see doc/ARCHITECTURE.md

@@ -1,0 +1,1 @@
+# store: see doc/ARCHITECTURE.md

@@ -1,0 +1,22 @@
+/* Snapshots in an SQLite file, self-contained; see allocwatch-snapshot(5).
+ * One file can hold many snapshots of one process, which share their stacks. */
+#ifndef ALLOCWATCH_STORE_STORE_H
+#define ALLOCWATCH_STORE_STORE_H
+
+#include "model/snapshot.h"
+
+#define STORE_APPLICATION_ID 0x41574348        /* "AWCH" */
+#define STORE_VERSION 1
+
+/* Writes one snapshot as a new file, atomically (a temporary file beside it, fsync, rename).
+ * 0, or negative errno with *ret_reason (to be freed): what failed and why. */
+int store_save(const char *path, const struct snapshot *snapshot, char **ret_reason);
+/* Adds to an existing file of the same process (or makes it). */
+int store_append(const char *path, const struct snapshot *snapshot, char **ret_reason);
+/* Reads the snapshot with number `which` (1 is the first; 0 the last).  Everything in the file is
+ * treated as hostile: -EBADMSG damaged, -EMEDIUMTYPE foreign, -EPROTONOSUPPORT newer; the file is
+ * never changed. */
+int store_load(const char *path, unsigned which, struct snapshot **ret_snapshot, char **ret_reason);
+int store_count(const char *path, unsigned *ret_count, char **ret_reason);
+
+#endif

@@ -1,0 +1,1 @@
+# symbol: see doc/ARCHITECTURE.md

@@ -1,0 +1,1 @@
+# target: see doc/ARCHITECTURE.md

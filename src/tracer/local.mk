@@ -1,0 +1,1 @@
+# tracer: see doc/ARCHITECTURE.md

@@ -1,0 +1,159 @@
+/* The messages between the daemon and one tracer, over a private SOCK_SEQPACKET socketpair.
+ *
+ * Every message is a wire_head followed by its body, fixed in size; each side treats the other's as
+ * hostile: wire_check() before anything else.  A reply carries the request's serial.  Files travel
+ * beside a message as its one descriptor. */
+#ifndef ALLOCWATCH_TRACER_WIRE_H
+#define ALLOCWATCH_TRACER_WIRE_H
+
+#include "model/heap.h"
+#include "model/module.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_PATH_MAX 4096
+#define WIRE_TEXT_MAX 1024
+#define WIRE_BLOCKS_MAX 16
+
+enum wire_type {
+	/* daemon -> tracer */
+	WIRE_ATTACH = 1,       /* body wire_attach; descriptor: a pidfd.  Answer: ATTACHED or FAILED */
+	WIRE_SNAPSHOT,         /* body wire_snapshot_request.  Answer: SNAPSHOT or FAILED */
+	WIRE_STATUS,           /* Answer: STATUS or FAILED */
+	WIRE_BLOCK,            /* body wire_block_request.  Answer: BLOCKS or FAILED; the stacks are
+				* in a SNAPSHOT image sent with it: descriptor */
+	WIRE_CLEAR,            /* Answer: DONE */
+	WIRE_RESET_PEAK,       /* Answer: DONE */
+	WIRE_DETACH,           /* Answer: DETACHED; the tracer exits when nothing is left to trace */
+	/* tracer -> daemon */
+	WIRE_ATTACHED = 32,    /* body wire_attached */
+	WIRE_FAILED,           /* body wire_failed */
+	WIRE_MODULE,           /* body wire_module; descriptor: its ELF file, or none */
+	WIRE_SNAPSHOT_READY,   /* body wire_snapshot_ready; descriptor: a sealed memfd image */
+	WIRE_STATUS_REPLY,     /* body wire_status */
+	WIRE_BLOCKS,           /* body wire_blocks; descriptor: a sealed memfd image */
+	WIRE_DONE,             /* no body */
+	WIRE_DETACHED,         /* body wire_detached */
+	WIRE_TARGET_GONE,      /* body wire_gone, after its "exit" SNAPSHOT_READY */
+	WIRE_HEARTBEAT,        /* no body, once a second */
+	WIRE_LOG,              /* body wire_failed: a warning for the log */
+};
+
+struct wire_head {
+	uint32_t type;
+	uint32_t serial;       /* of the request; 0 when unasked */
+	int32_t pid;           /* the target */
+	uint32_t length;       /* of the whole message, head included */
+};
+
+struct wire_attach {
+	struct wire_head head;
+	uint32_t frames_limit;
+	uint32_t domains;              /* bit 1 << enum alloc_domain */
+	uint64_t start_time;           /* expected field 22 of /proc/PID/stat: a reused PID is refused */
+	uint8_t from_exec;             /* the target waits to be seized and then execs: `run` */
+	uint8_t follow_forks;
+	uint8_t pad[6];
+	uint64_t max_blocks;           /* limits; 0: default */
+	uint64_t max_stack_nodes;
+};
+
+struct wire_attached {
+	struct wire_head head;
+	uint64_t start_time;
+	uint64_t attached_realtime_ns;
+	uint32_t tasks, probes;
+	char exe[WIRE_PATH_MAX];
+	char command[WIRE_TEXT_MAX];
+};
+
+enum wire_failure {
+	FAILURE_NO_SUCH_PROCESS = 1,
+	FAILURE_NOT_PERMITTED,
+	FAILURE_UNSUPPORTED,       /* 32-bit target, ... */
+	FAILURE_NO_ALLOCATOR,
+	FAILURE_GONE,              /* it ended meanwhile */
+	FAILURE_NOT_TRACED,
+	FAILURE_LIMIT,
+	FAILURE_INTERNAL,
+};
+
+struct wire_failed {
+	struct wire_head head;
+	uint32_t failure;          /* enum wire_failure */
+	int32_t other_tracer;      /* pid of who traces it already, or 0 */
+	char text[WIRE_TEXT_MAX];  /* one line: what failed, on what, why, what to do */
+};
+
+struct wire_module {
+	struct wire_head head;
+	uint32_t module;           /* its id in this target's images */
+	uint32_t build_id_len;
+	uint8_t build_id[BUILD_ID_MAX];
+	char path[WIRE_PATH_MAX];
+};
+
+struct wire_snapshot_request {
+	struct wire_head head;
+	uint8_t with_blocks;
+	uint8_t pad[7];
+};
+
+enum wire_snapshot_reason { SNAPSHOT_ASKED = 0, SNAPSHOT_EXIT = 1, SNAPSHOT_EXEC = 2, SNAPSHOT_DETACH = 3 };
+
+struct wire_snapshot_ready {
+	struct wire_head head;
+	uint32_t reason;           /* enum wire_snapshot_reason */
+	uint32_t pad;
+};
+
+struct wire_status {
+	struct wire_head head;
+	struct heap_counters counters;
+	uint64_t truncated_stacks, probe_gaps;
+	uint64_t tracer_memory, block_memory;   /* bytes */
+	uint64_t longest_stop_us;               /* attach, snapshot and other stops of all threads */
+	uint64_t events;                        /* stops handled */
+	uint32_t tasks, probes;
+	uint32_t frames_limit;
+	uint8_t exact, crash_safe, stopped, pad;/* stopped: by job control */
+	char crash_unsafe_reason[256];
+};
+
+struct wire_block_request {
+	struct wire_head head;
+	uint64_t address;
+};
+
+struct wire_blocks {
+	struct wire_head head;
+	uint32_t count, pad;
+	struct {
+		uint64_t address, size, age_ns;
+		uint32_t domain;
+		uint32_t trace;            /* in the image */
+	} block[WIRE_BLOCKS_MAX];          /* innermost first */
+};
+
+struct wire_detached {
+	struct wire_head head;
+	uint8_t clean;             /* everything was undone; else text says what was left */
+	uint8_t pad[7];
+	char text[WIRE_TEXT_MAX];
+};
+
+struct wire_gone {
+	struct wire_head head;
+	int32_t wait_status;       /* as from waitpid; -1 unknown */
+	uint32_t pad;
+};
+
+/* The largest message. */
+#define WIRE_MESSAGE_MAX 16384
+
+/* 0 when data is a whole message of a type that this direction may carry, its length is that of the
+ * type, its texts end in NUL and its counts are in range; else -EBADMSG. */
+int wire_check(const void *data, size_t len, int from_tracer);
+
+#endif

@@ -1,0 +1,1 @@
+# unwind: see doc/ARCHITECTURE.md

@@ -1,0 +1,51 @@
+/* From registers and a reader to a stack of frames.
+ *
+ * Takes registers and a reader, never a thread: a test hands it recorded bytes.  Rows of the CFI
+ * tables are cached per address; a row that is a DWARF expression is evaluated in full; code without
+ * CFI is tried with libunwind and by frame pointer.  Never stops, resumes or waits for anything. */
+#ifndef ALLOCWATCH_UNWIND_UNWIND_H
+#define ALLOCWATCH_UNWIND_UNWIND_H
+
+#include "arch/arch.h"
+#include "base/reader.h"
+#include "model/module.h"
+#include "model/stack.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct unwinder;
+
+struct unwind_counters {
+	uint64_t stacks, frames;
+	uint64_t row_misses;           /* rows made from CFI */
+	uint64_t expression_steps;     /* steps by DWARF expression */
+	uint64_t libunwind_steps, frame_pointer_steps;
+	uint64_t truncated[TRUNCATED_COUNT];   /* [TRUNCATED_LIMIT] is not a fault */
+};
+
+/* map and stacks outlive the unwinder.  pid is for libunwind's own look at /proc/PID/maps only; 0
+ * leaves libunwind out. */
+struct unwinder *unwinder_new(const struct module_map *map, struct stack_table *stacks, pid_t pid);
+void unwinder_free(struct unwinder *unwinder);                /* accepts NULL */
+
+/* Makes a module's CFI known.  elf_fd is duplicated; .eh_frame and .debug_frame are opened here,
+ * so call it while nothing is stopped.  0, or negative errno: the module then has no CFI. */
+int unwinder_add_module(struct unwinder *unwinder, uint32_t module, int elf_fd);
+void unwinder_remove_module(struct unwinder *unwinder, uint32_t module);
+
+/* Interns the stack of `regs` (pc in frame 0 is exact, not a return address), innermost first, at
+ * most max_frames frames plus a FRAME_TRUNCATED one when it goes on or breaks.  Returns the stack's
+ * node, always: at the worst a stack that says why it is short.
+ * *ret_read_bytes, when not NULL: how far from regs->sp the stack was read, to learn the next read. */
+uint32_t unwinder_unwind(struct unwinder *unwinder, const struct arch_regs *regs,
+			 const struct reader *reader, uint32_t max_frames, uint32_t *ret_read_bytes);
+
+/* Where displaced instructions live: a pc in [start, end) is looked up at what translate returns. */
+void unwinder_set_translation(struct unwinder *unwinder, raddr (*translate)(void *, raddr pc),
+			      void *context);
+
+struct unwind_counters unwinder_counters(const struct unwinder *unwinder);
+size_t unwinder_memory(const struct unwinder *unwinder);
+
+#endif

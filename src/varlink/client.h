@@ -1,0 +1,29 @@
+/* A blocking Varlink client: what allocwatch(1) and the tests speak to the daemon with.
+ * See varlink.org; messages are JSON objects, each ended by a NUL byte, at most 1 MiB. */
+#ifndef ALLOCWATCH_VARLINK_CLIENT_H
+#define ALLOCWATCH_VARLINK_CLIENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#define VARLINK_MESSAGE_MAX (1u << 20)
+
+struct varlink_client;
+
+/* Connects to an AF_UNIX stream socket; 0 or negative errno. */
+int varlink_client_open(const char *path, struct varlink_client **ret_client);
+void varlink_client_close(struct varlink_client *client);        /* accepts NULL */
+
+/* Calls "org.allocwatch.Tracer.<method>" (or a method with its interface, when it has a dot) and
+ * waits for the answer.  parameters is borrowed and may be NULL.  0: *ret_reply holds the reply's
+ * parameters.  -EREMOTEIO: a typed error; *ret_error holds {"error": ..., "parameters": {...}}.
+ * Else negative errno (-EPIPE: the daemon closed, -EPROTO: it does not speak Varlink).  The caller
+ * owns what is returned. */
+int varlink_client_call(struct varlink_client *client, const char *method, json_t *parameters,
+			json_t **ret_reply, json_t **ret_error);
+/* The same with `more`: each reply's parameters go to `each` (borrowed); a negative return ends it. */
+int varlink_client_stream(struct varlink_client *client, const char *method, json_t *parameters,
+			  int (*each)(void *context, json_t *reply), void *context,
+			  json_t **ret_error);
+
+#endif

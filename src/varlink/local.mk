@@ -1,0 +1,1 @@
+# varlink: see doc/ARCHITECTURE.md

@@ -1,0 +1,14 @@
+# One check program per folder of pure code; each folder's own list stands in a file of its own.
+include tests/unit/base.mk
+include tests/unit/model.mk
+include tests/unit/arch.mk
+include tests/unit/unwind.mk
+include tests/unit/symbol.mk
+include tests/unit/probe.mk
+include tests/unit/target.mk
+include tests/unit/store.mk
+include tests/unit/varlink.mk
+include tests/unit/export.mk
+include tests/unit/daemon.mk
+include tests/unit/tracer.mk
+include tests/unit/cli.mk
