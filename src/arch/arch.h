@@ -37,27 +37,38 @@ struct arch_function {
 		uint64_t address;          /* of a ret instruction */
 		uint32_t length;           /* 1, 2 with a prefix, 3 with an immediate */
 		bool ambiguous;            /* the byte after the first is reachable as code */
-	}) exits;
-	VEC_OF(uint64_t) tail_calls;       /* targets of direct jumps out of the function */
+	}) exits;                          /* ascending */
+	VEC_OF(uint64_t) tail_calls;       /* targets of direct jumps out of the function, conditional
+					    * ones included; ascending, each once */
 };
 
-/* Decodes code[0..len), which runs at `address`, from its first instruction along all branches.
- * A jump to outside of it is a tail call; so is a jump to its own start.  0, or -ENOTSUP with
- * *ret_reason (static text) when its exits cannot be known: an indirect jump that is no recognised
- * switch table, a branch into the middle of the first instruction, undecodable bytes.
- * A noreturn call ends a path.  Free with arch_function_fini. */
+/* Decodes code[0..len), which runs at `address`, from its first instruction along all branches, then
+ * what is left between the pieces reached so (landing pads, switch cases), unless that turns out to
+ * be data.  A jump to outside of it is a tail call; so is a jump to its own start (its address then
+ * is among the tail_calls), and so is running off its end.  A call that never returns ends a path.
+ * 0, -ENOMEM, or -ENOTSUP with *ret_reason (static text) when its exits cannot be known: an indirect
+ * jump that is no recognised switch table, a branch into the middle of the first instruction,
+ * undecodable bytes, more than ARCH_FUNCTION_MAX of them.  Free with arch_function_fini. */
+#define ARCH_FUNCTION_MAX (16u << 20)
 int arch_decode_function(const uint8_t *code, size_t len, uint64_t address,
 			 struct arch_function *ret_function, const char **ret_reason);
 void arch_function_fini(struct arch_function *function);
 
 /* Writes into `out` code which, at run-time address `to`, does what the instruction at `from` does
  * and goes on behind it.  The slot is ONE relocated instruction followed by one jump: a thread's pc
- * in it is either at its start (nothing done yet) or at *ret_jump (instruction done).  A ret needs
- * no jump; *ret_jump is then the slot's length.  Returns the bytes used, or -ENOTSUP (a first
- * instruction that cannot be moved: call, loop, an rip-relative one out of reach, ...) with
- * *ret_reason. */
+ * in it is either at its start (nothing done yet) or at *ret_jump (instruction done).  A ret and an
+ * unconditional jump need no jump; *ret_jump is then the slot's length.  A conditional branch whose
+ * target is out of reach is followed by two jumps, and a thread may be at either.  insn[0..len) holds
+ * at least the instruction.  0 and the bytes used, or -ENOTSUP (a first instruction that cannot be
+ * moved: call, system call, an rip-relative one out of reach, ...) with *ret_reason. */
 int arch_displace(const uint8_t *insn, size_t len, uint64_t from, uint64_t to,
 		  uint8_t out[ARCH_SLOT_SIZE], uint32_t *ret_length, uint32_t *ret_jump,
 		  const char **ret_reason);
+
+/* Where a thread found at `pc` in the slot that arch_displace makes of the same arguments would be
+ * without the slot: `from` at its start, behind the instruction or at its branch target at one of
+ * its jumps.  ARCH_NOWHERE for every other pc: no thread can be there. */
+#define ARCH_NOWHERE UINT64_MAX
+raddr arch_slot_resume(const uint8_t *insn, size_t len, uint64_t from, uint64_t to, raddr pc);
 
 #endif

@@ -1,0 +1,322 @@
+/* The exits of a function: which instructions can be reached, and which of them leave it. */
+#include "arch/arch.h"
+#include "arch/x86_64_insn.h"
+#include "arch/x86_64_switch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One byte per byte of code. */
+enum mark {
+	MARK_FLOW = 1,       /* an instruction begins here, reached from the entry by direct branches */
+	MARK_GAP = 2,        /* one begins here, found between those */
+	MARK_COVERED = 4,    /* belongs to an instruction */
+	MARK_STARTS = MARK_FLOW | MARK_GAP,
+};
+
+struct scan {
+	const uint8_t *code;
+	size_t len;
+	uint64_t address;
+	uint8_t *marks;
+	VEC_OF(uint32_t) pending;            /* offsets still to be followed */
+	const char *reason;
+};
+
+static bool is_inside(const struct scan *scan, uint64_t target)
+{
+	return target - scan->address < scan->len;
+}
+
+/* To another function, or to its own start, where the int3 is. */
+static bool leaves(const struct scan *scan, uint64_t target)
+{
+	return !is_inside(scan, target) || target == scan->address;
+}
+
+static bool decode_at(const struct scan *scan, uint32_t offset, struct insn *ret)
+{
+	return insn_decode(scan->code + offset, scan->len - offset, scan->address + offset, ret);
+}
+
+static int refuse(struct scan *scan, const char *reason)
+{
+	scan->reason = reason;
+	return -ENOTSUP;
+}
+
+static int remember(struct scan *scan, uint64_t target)
+{
+	uint32_t *pending;
+
+	if (leaves(scan, target))
+		return 0;
+	if (scan->marks[target - scan->address] & MARK_STARTS)
+		return 0;
+	pending = vec_push(&scan->pending);
+	if (!pending)
+		return -ENOMEM;
+	*pending = (uint32_t)(target - scan->address);
+	return 0;
+}
+
+static bool goes_on(const struct insn *insn)
+{
+	return insn->kind == INSN_PLAIN || insn->kind == INSN_CALL || insn->kind == INSN_BRANCH;
+}
+
+/* Marks the instruction; its branch target is remembered.  1 when the next one follows, else 0 or
+ * negative errno. */
+static int visit(struct scan *scan, uint32_t offset, const struct insn *insn, enum mark start)
+{
+	int r;
+
+	if (insn->narrow)
+		return refuse(scan, "it has a branch with an operand-size prefix");
+	if (insn->kind == INSN_FAR)
+		return refuse(scan, "it has a far or system return");
+	scan->marks[offset] |= start;
+	for (uint32_t i = 0; i < insn->length; i++)
+		scan->marks[offset + i] |= MARK_COVERED;
+	if (insn->has_target) {
+		r = remember(scan, insn->target);
+		if (r < 0)
+			return r;
+	}
+	return goes_on(insn);
+}
+
+/* Follows the code from offset to where it ends, leaves or meets code already seen.  Code seen
+ * may be met in the middle of an instruction only by a branch (over a lock prefix); what runs into
+ * the middle of one from a gap is data. */
+static int follow_run(struct scan *scan, uint32_t offset, enum mark start)
+{
+	bool after_call = false, first = true;
+	struct insn insn;
+	int r = 1;
+
+	while (r > 0 && offset < scan->len) {
+		if (scan->marks[offset] & MARK_STARTS)
+			return 0;
+		if (start == MARK_GAP && !first && scan->marks[offset] & MARK_COVERED)
+			return refuse(scan, "it has data between its instructions");
+		if (!decode_at(scan, offset, &insn)) {
+			if (after_call && start == MARK_FLOW)
+				return 0;       /* the call before never returns */
+			return refuse(scan, "it has bytes that are no instruction");
+		}
+		r = visit(scan, offset, &insn, start);
+		after_call = insn.kind == INSN_CALL;
+		first = false;
+		offset += insn.length;
+	}
+	return r < 0 ? r : 0;
+}
+
+static int follow(struct scan *scan, uint32_t offset, enum mark start)
+{
+	int r = follow_run(scan, offset, start);
+
+	while (r == 0 && scan->pending.count > 0)
+		r = follow_run(scan, scan->pending.items[--scan->pending.count], start);
+	scan->pending.count = 0;
+	return r;
+}
+
+/* Landing pads and switch cases have no direct branch to them.  *ret_sound says whether all that was
+ * not reached looks like code; if it does not, what was found there is forgotten. */
+static int follow_gaps(struct scan *scan, bool *ret_sound)
+{
+	bool sound = true;
+	int r = 0;
+
+	for (uint32_t offset = 0; r == 0 && offset < scan->len; offset++)
+		if (!(scan->marks[offset] & MARK_COVERED))
+			r = follow(scan, offset, MARK_GAP);
+	if (r == -ENOTSUP) {
+		sound = false;
+		for (uint32_t offset = 0; offset < scan->len; offset++)
+			scan->marks[offset] &= (uint8_t)~MARK_GAP;
+	} else if (r < 0) {
+		return r;
+	}
+	*ret_sound = sound;
+	return 0;
+}
+
+/* Whether a thread may stand at the byte behind the first one of a ret.  Padding between two pieces
+ * of code that nobody branches to is no such place. */
+static bool is_ambiguous(const struct scan *scan, uint32_t ret_offset)
+{
+	uint32_t next = ret_offset + 1;
+	struct insn insn;
+
+	if (next >= scan->len || !(scan->marks[next] & MARK_STARTS))
+		return false;
+	if (scan->marks[next] & MARK_FLOW)
+		return true;
+	return !decode_at(scan, next, &insn) || !insn.padding;
+}
+
+static int add_exit(const struct scan *scan, struct arch_function *function, uint32_t offset,
+		    const struct insn *insn)
+{
+	struct arch_exit *exit = vec_push(&function->exits);
+
+	if (!exit)
+		return -ENOMEM;
+	exit->address = scan->address + offset;
+	exit->length = insn->length;
+	exit->ambiguous = is_ambiguous(scan, offset);
+	return 0;
+}
+
+static int add_tail_call(struct arch_function *function, uint64_t target)
+{
+	uint64_t *tail_call = vec_push(&function->tail_calls);
+
+	if (!tail_call)
+		return -ENOMEM;
+	*tail_call = target;
+	return 0;
+}
+
+/* The last instruction runs into whatever stands behind the function.  A call there does not come
+ * back, nor does a system call (exit, sigreturn), and padding is not run. */
+static bool runs_off(const struct scan *scan, uint32_t offset, const struct insn *insn)
+{
+	if (offset + insn->length != scan->len || !goes_on(insn) || insn->kind == INSN_CALL)
+		return false;
+	if (insn->raw.mnemonic == ZYDIS_MNEMONIC_SYSCALL)
+		return false;
+	return !insn->padding || scan->marks[offset] & MARK_FLOW;
+}
+
+/* The cases of a switch are all found between the other code; where a tail call goes is not known. */
+static int check_indirect(struct scan *scan, uint32_t offset, const struct insn *insn, bool sound)
+{
+	const struct switch_code code = {
+		.bytes = scan->code,
+		.marks = scan->marks,
+		.start_mask = MARK_STARTS,
+		.address = scan->address,
+	};
+
+	if (!switch_recognise(&code, offset, insn))
+		return refuse(scan, "it has an indirect tail call");
+	if (!sound)
+		return refuse(scan, "it has a switch table and data between its instructions");
+	return 0;
+}
+
+static int collect_one(struct scan *scan, struct arch_function *function, uint32_t offset, bool sound)
+{
+	struct insn insn;
+	int r = 0;
+
+	if (!decode_at(scan, offset, &insn))
+		return refuse(scan, "it has bytes that are no instruction");
+	if (insn.kind == INSN_INDIRECT)
+		return check_indirect(scan, offset, &insn, sound);
+	if (insn.kind == INSN_RET)
+		r = add_exit(scan, function, offset, &insn);
+	else if ((insn.kind == INSN_JUMP || insn.kind == INSN_BRANCH) && leaves(scan, insn.target))
+		r = add_tail_call(function, insn.target);
+	if (r == 0 && runs_off(scan, offset, &insn))
+		r = add_tail_call(function, scan->address + scan->len);
+	return r;
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void sort_tail_calls(struct arch_function *function)
+{
+	uint64_t *items = function->tail_calls.items;
+	size_t kept = 0;
+
+	if (function->tail_calls.count == 0)
+		return;
+	qsort(items, function->tail_calls.count, sizeof(*items), compare_addresses);
+	for (size_t i = 1; i < function->tail_calls.count; i++)
+		if (items[i] != items[kept])
+			items[++kept] = items[i];
+	function->tail_calls.count = kept + 1;
+}
+
+static int collect(struct scan *scan, struct arch_function *function, bool sound)
+{
+	int r = 0;
+
+	for (uint32_t offset = 0; r == 0 && offset < scan->len; offset++)
+		if (scan->marks[offset] & MARK_STARTS)
+			r = collect_one(scan, function, offset, sound);
+	sort_tail_calls(function);
+	return r;
+}
+
+static int check_first(struct scan *scan, struct arch_function *function)
+{
+	struct insn insn;
+
+	if (!decode_at(scan, 0, &insn))
+		return refuse(scan, "its first instruction cannot be decoded");
+	for (uint32_t i = 1; i < insn.length; i++)
+		if (scan->marks[i] & MARK_STARTS)
+			return refuse(scan, "it has a branch into its first instruction");
+	function->first_length = insn.length;
+	function->first_is_ambiguous = insn.length == 1 && (insn.kind != INSN_RET || is_ambiguous(scan, 0));
+	return 0;
+}
+
+static int scan_function(struct scan *scan, struct arch_function *function)
+{
+	bool sound;
+	int r = follow(scan, 0, MARK_FLOW);
+
+	if (r == 0)
+		r = follow_gaps(scan, &sound);
+	if (r == 0)
+		r = check_first(scan, function);
+	if (r == 0)
+		r = collect(scan, function, sound);
+	return r;
+}
+
+int arch_decode_function(const uint8_t *code, size_t len, uint64_t address,
+			 struct arch_function *ret_function, const char **ret_reason)
+{
+	struct scan scan = {.code = code, .len = len, .address = address};
+	struct arch_function function = {0};
+	int r;
+
+	if (len == 0 || len > ARCH_FUNCTION_MAX) {
+		*ret_reason = len ? "it is too large" : "it has no code";
+		return -ENOTSUP;
+	}
+	scan.marks = calloc(len, 1);
+	if (!scan.marks)
+		return -ENOMEM;
+	r = scan_function(&scan, &function);
+	free(scan.marks);
+	vec_fini(&scan.pending);
+	if (r < 0) {
+		if (r == -ENOTSUP)
+			*ret_reason = scan.reason;
+		arch_function_fini(&function);
+		return r;
+	}
+	*ret_function = function;
+	return 0;
+}
+
+void arch_function_fini(struct arch_function *function)
+{
+	vec_fini(&function->exits);
+	vec_fini(&function->tail_calls);
+}
