@@ -152,8 +152,8 @@ struct wire_gone {
 /* The largest message. */
 #define WIRE_MESSAGE_MAX 16384
 
-/* 0 when data is a whole message of a type that this direction may carry, its length is that of the
- * type, its texts end in NUL and its counts are in range; else -EBADMSG. */
+/* 0 when data (aligned as by malloc) is a whole message of a type that this direction may carry, its
+ * length is that of the type, its texts end in NUL and its counts are in range; else -EBADMSG. */
 int wire_check(const void *data, size_t len, int from_tracer);
 
 #endif

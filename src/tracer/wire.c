@@ -1,0 +1,142 @@
+#include "tracer/wire.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+/* What is checked beyond type, direction and length; data is a whole message of its type. */
+typedef bool (*body_check)(const void *data);
+
+static bool text_ends(const char *text, size_t space)
+{
+	return memchr(text, '\0', space) != NULL;
+}
+
+static bool snapshot_request_valid(const void *data)
+{
+	const struct wire_snapshot_request *m = data;
+
+	return m->with_blocks <= 1;
+}
+
+static bool attach_valid(const void *data)
+{
+	const struct wire_attach *m = data;
+
+	return m->from_exec <= 1 && m->follow_forks <= 1;
+}
+
+static bool attached_valid(const void *data)
+{
+	const struct wire_attached *m = data;
+
+	return text_ends(m->exe, sizeof(m->exe)) && text_ends(m->command, sizeof(m->command));
+}
+
+static bool failed_valid(const void *data)
+{
+	const struct wire_failed *m = data;
+
+	return text_ends(m->text, sizeof(m->text)) && m->failure >= FAILURE_NO_SUCH_PROCESS &&
+	       m->failure <= FAILURE_INTERNAL && m->other_tracer >= 0;
+}
+
+/* A warning for the log has no failure behind it, so any number will do there. */
+static bool log_valid(const void *data)
+{
+	const struct wire_failed *m = data;
+
+	return text_ends(m->text, sizeof(m->text));
+}
+
+static bool module_valid(const void *data)
+{
+	const struct wire_module *m = data;
+
+	return text_ends(m->path, sizeof(m->path)) && m->build_id_len <= sizeof(m->build_id) &&
+	       m->module < MODULES_MAX;
+}
+
+static bool snapshot_ready_valid(const void *data)
+{
+	const struct wire_snapshot_ready *m = data;
+
+	return m->reason <= SNAPSHOT_DETACH;
+}
+
+static bool status_valid(const void *data)
+{
+	const struct wire_status *m = data;
+
+	return text_ends(m->crash_unsafe_reason, sizeof(m->crash_unsafe_reason)) && m->exact <= 1 &&
+	       m->crash_safe <= 1 && m->stopped <= 1;
+}
+
+static bool blocks_valid(const void *data)
+{
+	const struct wire_blocks *m = data;
+
+	return m->count <= WIRE_BLOCKS_MAX;
+}
+
+static bool detached_valid(const void *data)
+{
+	const struct wire_detached *m = data;
+
+	return text_ends(m->text, sizeof(m->text)) && m->clean <= 1;
+}
+
+static const struct kind {
+	uint32_t type;
+	bool from_tracer;
+	size_t size;
+	body_check valid;        /* NULL: nothing more to check */
+} kinds[] = {
+	{ WIRE_ATTACH, false, sizeof(struct wire_attach), attach_valid },
+	{ WIRE_SNAPSHOT, false, sizeof(struct wire_snapshot_request), snapshot_request_valid },
+	{ WIRE_STATUS, false, sizeof(struct wire_head), NULL },
+	{ WIRE_BLOCK, false, sizeof(struct wire_block_request), NULL },
+	{ WIRE_CLEAR, false, sizeof(struct wire_head), NULL },
+	{ WIRE_RESET_PEAK, false, sizeof(struct wire_head), NULL },
+	{ WIRE_DETACH, false, sizeof(struct wire_head), NULL },
+	{ WIRE_ATTACHED, true, sizeof(struct wire_attached), attached_valid },
+	{ WIRE_FAILED, true, sizeof(struct wire_failed), failed_valid },
+	{ WIRE_MODULE, true, sizeof(struct wire_module), module_valid },
+	{ WIRE_SNAPSHOT_READY, true, sizeof(struct wire_snapshot_ready), snapshot_ready_valid },
+	{ WIRE_STATUS_REPLY, true, sizeof(struct wire_status), status_valid },
+	{ WIRE_BLOCKS, true, sizeof(struct wire_blocks), blocks_valid },
+	{ WIRE_DONE, true, sizeof(struct wire_head), NULL },
+	{ WIRE_DETACHED, true, sizeof(struct wire_detached), detached_valid },
+	{ WIRE_TARGET_GONE, true, sizeof(struct wire_gone), NULL },
+	{ WIRE_HEARTBEAT, true, sizeof(struct wire_head), NULL },
+	{ WIRE_LOG, true, sizeof(struct wire_failed), log_valid },
+};
+
+#define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))
+
+_Static_assert(sizeof(struct wire_attached) <= WIRE_MESSAGE_MAX &&
+	       sizeof(struct wire_module) <= WIRE_MESSAGE_MAX &&
+	       sizeof(struct wire_blocks) <= WIRE_MESSAGE_MAX, "WIRE_MESSAGE_MAX is too small");
+
+static const struct kind *find_kind(uint32_t type, bool from_tracer)
+{
+	for (size_t i = 0; i < KIND_COUNT; i++) {
+		if (kinds[i].type == type)
+			return kinds[i].from_tracer == from_tracer ? &kinds[i] : NULL;
+	}
+	return NULL;
+}
+
+int wire_check(const void *data, size_t len, int from_tracer)
+{
+	const struct kind *kind;
+	struct wire_head head;
+
+	if (len < sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, data, sizeof(head));
+	kind = find_kind(head.type, from_tracer != 0);
+	if (!kind || len != kind->size || head.length != len)
+		return -EBADMSG;
+	return !kind->valid || kind->valid(data) ? 0 : -EBADMSG;
+}
