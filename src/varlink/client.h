@@ -4,9 +4,6 @@
 #define ALLOCWATCH_VARLINK_CLIENT_H
 
 #include <jansson.h>
-#include <stdbool.h>
-
-#define VARLINK_MESSAGE_MAX (1u << 20)
 
 struct varlink_client;
 
@@ -18,10 +15,12 @@ void varlink_client_close(struct varlink_client *client);        /* accepts NULL
  * waits for the answer.  parameters is borrowed and may be NULL.  0: *ret_reply holds the reply's
  * parameters.  -EREMOTEIO: a typed error; *ret_error holds {"error": ..., "parameters": {...}}.
  * Else negative errno (-EPIPE: the daemon closed, -EPROTO: it does not speak Varlink).  The caller
- * owns what is returned. */
+ * owns what is returned.  After any negative errno but -EREMOTEIO and -EMSGSIZE (the call was too
+ * large and is not sent) the connection cannot be used further. */
 int varlink_client_call(struct varlink_client *client, const char *method, json_t *parameters,
 			json_t **ret_reply, json_t **ret_error);
-/* The same with `more`: each reply's parameters go to `each` (borrowed); a negative return ends it. */
+/* The same with `more`: each reply's parameters go to `each` (borrowed); a negative return ends it and
+ * is returned; close the connection then, the rest of the stream is still in it. */
 int varlink_client_stream(struct varlink_client *client, const char *method, json_t *parameters,
 			  int (*each)(void *context, json_t *reply), void *context,
 			  json_t **ret_error);

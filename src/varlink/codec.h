@@ -8,7 +8,8 @@
 
 #include <jansson.h>
 
-/* A JSON string of arbitrary bytes: what is not UTF-8 is written \xNN (and a backslash as it is). */
+/* A JSON string of arbitrary bytes: what is not UTF-8 is written \xNN (and a backslash as it is).
+ * Cut at 64 KiB.  NULL counts as "". */
 json_t *codec_bytes(const char *text);
 
 json_t *codec_unknown(const struct snapshot_unknown *unknown);
@@ -16,13 +17,24 @@ json_t *codec_snapshot_info(const struct snapshot *snapshot);      /* type Snaps
 /* Rows [first, first + count) as a list of type Statistic; with_diff adds the *_diff members. */
 json_t *codec_statistics_rows(const struct statistics *statistics, size_t first, size_t count,
 			      bool with_diff);
-/* The whole answer: {"statistics", "total", "exact", "unknown"}; at most limit rows (0: all). */
+/* The whole answer: {"statistics", "total", "exact", "unknown", "rows", "limits_differ"}; at most
+ * limit rows (0: all). */
 json_t *codec_statistics(const struct statistics *statistics, size_t limit, bool with_diff);
+/* The same around rows made before, whose reference it takes (NULL: fails). */
+json_t *codec_statistics_frame(const struct statistics *statistics, json_t *rows, bool with_diff);
 
-/* GetSnapshot's tables in pieces of at most about 512 KiB; a non-zero return of `each` ends it. */
-int codec_snapshot_send(const struct snapshot *snapshot,
+/* GetSnapshot's tables in pieces of at most about 512 KiB, one at a time, so that a slow receiver
+ * makes nobody wait.  The writer holds a reference to the snapshot. */
+struct codec_snapshot_writer;
+struct codec_snapshot_writer *codec_snapshot_writer_new(struct snapshot *snapshot);
+/* The next piece (a new reference) and whether it is the last; NULL when there is no memory. */
+json_t *codec_snapshot_writer_next(struct codec_snapshot_writer *writer, bool *ret_last);
+void codec_snapshot_writer_free(struct codec_snapshot_writer *writer);      /* accepts NULL */
+/* All of it at once; a non-zero return of `each` (which borrows the piece) ends it. */
+int codec_snapshot_send(struct snapshot *snapshot,
 			int (*each)(void *context, json_t *tables, bool last), void *context);
-/* And back: feed each piece, then finish, which checks the whole. */
+/* And back: feed each piece (0, -EBADMSG, -ENOMEM), then finish, which checks the whole (-EBADMSG with
+ * *ret_reason, a static text).  Free the reader in any case. */
 struct codec_snapshot_reader;
 struct codec_snapshot_reader *codec_snapshot_reader_new(void);
 int codec_snapshot_reader_feed(struct codec_snapshot_reader *reader, const json_t *tables);

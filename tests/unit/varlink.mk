@@ -1,0 +1,7 @@
+if HAVE_CHECK
+check_PROGRAMS += tests/unit/check_framing
+TESTS += tests/unit/check_framing
+tests_unit_check_framing_SOURCES = tests/unit/check_framing.c
+tests_unit_check_framing_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_check_framing_LDADD = src/libvarlink.a src/libbase.a $(CHECK_LIBS) $(JANSSON_LIBS)
+endif

@@ -1,0 +1,126 @@
+/* Bytes that are not UTF-8 and JSON strings, there and back. */
+#include "varlink/codec.h"
+#include "varlink/tables.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The length of the well-formed UTF-8 sequence at p (Unicode 15, table 3-7), 0 when there is none.
+ * The text ends in NUL, which is no continuation byte. */
+static size_t utf8_length(const unsigned char *p)
+{
+	unsigned char low = 0x80, high = 0xbf;
+	size_t len;
+
+	if (p[0] < 0x80)
+		return 1;
+	if (p[0] >= 0xc2 && p[0] <= 0xdf)
+		len = 2;
+	else if (p[0] >= 0xe0 && p[0] <= 0xef)
+		len = 3;
+	else if (p[0] >= 0xf0 && p[0] <= 0xf4)
+		len = 4;
+	else
+		return 0;
+	if (p[0] == 0xe0)
+		low = 0xa0;
+	else if (p[0] == 0xed)
+		high = 0x9f;
+	else if (p[0] == 0xf0)
+		low = 0x90;
+	else if (p[0] == 0xf4)
+		high = 0x8f;
+	if (p[1] < low || p[1] > high)
+		return 0;
+	for (size_t i = 2; i < len; i++) {
+		if (p[i] < 0x80 || p[i] > 0xbf)
+			return 0;
+	}
+	return len;
+}
+
+/* Returns the escaped text, to be freed. */
+static char *escape(const char *text, size_t max)
+{
+	size_t len = strnlen(text, max);
+	const unsigned char *in = (const unsigned char *)text, *end = in + len;
+	char *escaped = malloc(len * 4 + 1), *out = escaped;
+
+	if (!escaped)
+		return NULL;
+	while (in < end) {
+		size_t n = utf8_length(in);
+
+		if (n > 0 && n <= (size_t)(end - in)) {
+			memcpy(out, in, n);
+			out += n;
+			in += n;
+		} else {
+			out += sprintf(out, "\\x%02x", *in++);
+		}
+	}
+	*out = '\0';
+	return escaped;
+}
+
+json_t *codec_bytes_max(const char *text, size_t max)
+{
+	char *escaped = escape(text ? text : "", max);
+	json_t *json;
+
+	if (!escaped)
+		return NULL;
+	json = json_string(escaped);
+	free(escaped);
+	return json;
+}
+
+json_t *codec_bytes(const char *text)
+{
+	return codec_bytes_max(text, CODEC_TEXT_MAX);
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The byte that "\xNN" at p stands for, -1 for anything else.  Only bytes above 0x7f are ever written
+ * so: "\x2d" is somebody's file name. */
+static int escaped_byte(const char *p)
+{
+	int high, low;
+
+	if (p[0] != '\\' || p[1] != 'x')
+		return -1;
+	high = hex_digit(p[2]);
+	if (high < 8)
+		return -1;
+	low = hex_digit(p[3]);
+	return low < 0 ? -1 : high * 16 + low;
+}
+
+char *codec_text(const char *json_text)
+{
+	size_t len = strlen(json_text);
+	char *text = malloc(len + 1), *out = text, *again;
+
+	if (!text)
+		return NULL;
+	for (const char *in = json_text; *in;) {
+		int byte = escaped_byte(in);
+
+		*out++ = byte < 0 ? *in : (char)byte;
+		in += byte < 0 ? 1 : 4;
+	}
+	*out = '\0';
+	/* A name that really holds "\xc3\xa9" decodes to valid UTF-8, which is never written so. */
+	again = escape(text, len);
+	if (!again || strcmp(again, json_text) != 0)
+		memcpy(text, json_text, len + 1);
+	free(again);
+	return text;
+}

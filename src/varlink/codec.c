@@ -1,0 +1,144 @@
+#include "varlink/codec.h"
+#include "varlink/tables.h"
+
+const struct codec_table_form codec_tables[TABLE_COUNT] = {
+	[TABLE_STRINGS] = { "strings", 0 },
+	[TABLE_MODULES] = { "modules", 2 },
+	[TABLE_FRAMES] = { "frames", 6 },
+	[TABLE_LOCATIONS] = { "locations", 5 },
+	[TABLE_NODES] = { "nodes", 2 },
+	[TABLE_TRACES] = { "traces", 6 },
+	[TABLE_BLOCKS] = { "blocks", 5 },
+};
+
+json_t *codec_unknown(const struct snapshot_unknown *unknown)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}",
+			 "unknown_frees", codec_count(unknown->unknown_frees),
+			 "before_attach_frees", codec_count(unknown->before_attach_frees),
+			 "after_clear_frees", codec_count(unknown->after_clear_frees),
+			 "lost_events", codec_count(unknown->lost_events),
+			 "truncated_stacks", codec_count(unknown->truncated_stacks),
+			 "probe_gaps", codec_count(unknown->probe_gaps));
+}
+
+json_t *codec_snapshot_info(const struct snapshot *snapshot)
+{
+	return json_pack("{s:o, s:o, s:I, s:o, s:I, s:I, s:I}",
+			 "id", codec_bytes(snapshot->id),
+			 "name", codec_bytes(snapshot->name),
+			 "pid", (json_int_t)snapshot->pid,
+			 "command", codec_bytes(snapshot->command),
+			 "time", codec_count(snapshot->taken_ns),
+			 "size", codec_count(snapshot->counters.live_bytes),
+			 "count", codec_count(snapshot->counters.live_blocks));
+}
+
+/* NULL (no memory) in, NULL out, as with the *_new functions of jansson. */
+static json_t *append_or_free(json_t *list, json_t *item)
+{
+	if (list && json_array_append_new(list, item) < 0) {
+		json_decref(list);
+		return NULL;
+	}
+	if (!list)
+		json_decref(item);
+	return list;
+}
+
+static json_t *name_or_null(const struct strtab *strings, uint32_t id, bool known)
+{
+	return known ? codec_bytes(strtab_get(strings, id)) : json_null();
+}
+
+/* Without line information tracemalloc's file name is made from object, function and offset. */
+static json_t *encode_frame(const struct strtab *strings, const struct statistic_frame *frame)
+{
+	return json_pack("{s:o, s:I, s:o, s:o, s:I, s:b}",
+			 "file", name_or_null(strings, frame->name, frame->has_line),
+			 "line", (json_int_t)frame->line,
+			 "function", name_or_null(strings, frame->function, frame->function != 0),
+			 "object", codec_bytes(strtab_get(strings, frame->object)),
+			 "offset", codec_count(frame->offset),
+			 "inlined", frame->inlined);
+}
+
+static json_t *encode_traceback(const struct strtab *strings, const struct statistic *row)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; list && i < row->frame_count; i++)
+		list = append_or_free(list, encode_frame(strings, &row->frames[i]));
+	return list;
+}
+
+static json_t *encode_row(const struct strtab *strings, const struct statistic *row, bool with_diff)
+{
+	json_t *json = json_pack("{s:I, s:I, s:o}", "size", codec_count(row->size),
+				 "count", codec_count(row->count),
+				 "traceback", encode_traceback(strings, row));
+	int failed = 0;
+
+	if (!json)
+		return NULL;
+	if (with_diff) {
+		failed |= json_object_set_new(json, "size_diff", json_integer(row->size_diff));
+		failed |= json_object_set_new(json, "count_diff", json_integer(row->count_diff));
+	}
+	if (row->frame_count == 0)
+		failed |= json_object_set_new(json, "domain", json_string(domain_name(row->domain)));
+	if (row->total_frames > 0)
+		failed |= json_object_set_new(json, "total_frames", json_integer(row->total_frames));
+	if (row->truncated != TRUNCATED_NONE)
+		failed |= json_object_set_new(json, "truncated",
+					      json_string(truncation_text(row->truncated)));
+	if (failed) {
+		json_decref(json);
+		return NULL;
+	}
+	return json;
+}
+
+json_t *codec_statistics_rows(const struct statistics *statistics, size_t first, size_t count,
+			      bool with_diff)
+{
+	json_t *list = json_array();
+
+	if (first > statistics->row_count)
+		first = statistics->row_count;
+	if (count > statistics->row_count - first)
+		count = statistics->row_count - first;
+	for (size_t i = first; list && i < first + count; i++)
+		list = append_or_free(list, encode_row(statistics->strings, &statistics->rows[i],
+						       with_diff));
+	return list;
+}
+
+static json_t *encode_total(const struct statistics *statistics, bool with_diff)
+{
+	if (!with_diff)
+		return json_pack("{s:I, s:I}", "size", codec_count(statistics->total_size),
+				 "count", codec_count(statistics->total_count));
+	return json_pack("{s:I, s:I, s:I, s:I}", "size", codec_count(statistics->total_size),
+			 "count", codec_count(statistics->total_count),
+			 "size_diff", (json_int_t)statistics->total_size_diff,
+			 "count_diff", (json_int_t)statistics->total_count_diff);
+}
+
+json_t *codec_statistics_frame(const struct statistics *statistics, json_t *rows, bool with_diff)
+{
+	return json_pack("{s:o, s:o, s:b, s:o, s:I, s:b}", "statistics", rows,
+			 "total", encode_total(statistics, with_diff),
+			 "exact", statistics->exact,
+			 "unknown", codec_unknown(&statistics->unknown),
+			 "rows", codec_count(statistics->row_count),
+			 "limits_differ", statistics->limits_differ);
+}
+
+json_t *codec_statistics(const struct statistics *statistics, size_t limit, bool with_diff)
+{
+	size_t count = limit > 0 ? limit : statistics->row_count;
+
+	return codec_statistics_frame(statistics,
+				      codec_statistics_rows(statistics, 0, count, with_diff), with_diff);
+}
