@@ -1,0 +1,81 @@
+/* A tree of forked children, depth 3, that allocate and exit at once.
+ *
+ * Each child checks its children's exit codes and exits with its own.  Tally: children, bad (exit
+ * codes that were not the expected ones), blocks (left alive by the root itself, one a round). */
+#include "victim.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DEPTH 3
+#define FANOUT 3
+#define CHILD_BLOCKS 20
+#define ROOT_BLOCK_BYTES 72
+
+static long children, bad, blocks;
+
+static int expected_status(int depth, int index)
+{
+	return 10 + depth * FANOUT + index;
+}
+
+/* What a child that exits at once does: blocks of its own, and none given back. */
+static void allocate_some(void)
+{
+	for (int i = 0; i < CHILD_BLOCKS; i++) {
+		char *p = malloc((size_t)i + 100);
+
+		if (!p)
+			_exit(1);
+		memset(p, i, 100);
+		if (i % 2)
+			free(p);
+	}
+}
+
+static int plant_tree(int depth)
+{
+	pid_t pid[FANOUT];
+	int wrong = 0;
+
+	if (depth == 0)
+		return 0;
+	for (int i = 0; i < FANOUT; i++) {
+		pid[i] = fork();
+		if (pid[i] < 0)
+			die("fork failed");
+		if (pid[i] == 0) {
+			allocate_some();
+			_exit(plant_tree(depth - 1) ? 1 : expected_status(depth, i));
+		}
+	}
+	for (int i = 0; i < FANOUT; i++) {
+		int status;
+
+		if (waitpid(pid[i], &status, 0) != pid[i] || !WIFEXITED(status) ||
+		    WEXITSTATUS(status) != expected_status(depth, i))
+			wrong++;
+	}
+	return wrong;
+}
+
+static void plant(void)
+{
+	char *p = malloc(ROOT_BLOCK_BYTES); /* root block */
+
+	if (!p)
+		die("malloc failed");
+	p[0] = 1;
+	blocks++;
+	bad += plant_tree(DEPTH);
+	children += FANOUT + FANOUT * FANOUT + FANOUT * FANOUT * FANOUT;
+	say("children=%ld bad=%ld blocks=%ld bytes=%ld", children, bad, blocks, blocks * ROOT_BLOCK_BYTES);
+}
+
+int main(void)
+{
+	obey(plant);
+	return 0;
+}

@@ -1,0 +1,131 @@
+# Programs that the live tests watch; see victim.h.  Built without sanitizers and coverage, so that
+# their heap is what they say it is, and without builtins, so that no allocation is optimised away.
+victim_cflags = -std=gnu11 -g -fno-builtin $(WARN_CFLAGS)
+victim_cxxflags = -g -fno-builtin -Wall -Wextra
+victim_ldflags = -pthread
+victim_libs = tests/victims/libvictim.a
+
+check_LIBRARIES += tests/victims/libvictim.a
+tests_victims_libvictim_a_SOURCES = tests/victims/victim.c tests/victims/victim.h
+tests_victims_libvictim_a_CFLAGS = $(victim_cflags)
+
+check_PROGRAMS += \
+	tests/victims/births \
+	tests/victims/execer \
+	tests/victims/forktree \
+	tests/victims/hammer \
+	tests/victims/mainless \
+	tests/victims/plugins \
+	tests/victims/recursion \
+	tests/victims/redzone \
+	tests/victims/registers \
+	tests/victims/resizes \
+	tests/victims/rtsignals \
+	tests/victims/spawner \
+	tests/victims/ticker \
+	tests/victims/waiters \
+	tests/victims/tiny32 \
+	tests/victims/nomalloc
+
+tests_victims_births_SOURCES = tests/victims/births.c
+tests_victims_births_CFLAGS = $(victim_cflags)
+tests_victims_births_LDFLAGS = $(victim_ldflags)
+tests_victims_births_LDADD = $(victim_libs)
+
+tests_victims_execer_SOURCES = tests/victims/execer.c
+tests_victims_execer_CFLAGS = $(victim_cflags)
+tests_victims_execer_LDFLAGS = $(victim_ldflags)
+tests_victims_execer_LDADD = $(victim_libs)
+
+tests_victims_forktree_SOURCES = tests/victims/forktree.c
+tests_victims_forktree_CFLAGS = $(victim_cflags)
+tests_victims_forktree_LDFLAGS = $(victim_ldflags)
+tests_victims_forktree_LDADD = $(victim_libs)
+
+tests_victims_hammer_SOURCES = tests/victims/hammer.c
+tests_victims_hammer_CFLAGS = $(victim_cflags)
+tests_victims_hammer_LDFLAGS = $(victim_ldflags)
+tests_victims_hammer_LDADD = $(victim_libs)
+
+tests_victims_mainless_SOURCES = tests/victims/mainless.c
+tests_victims_mainless_CFLAGS = $(victim_cflags)
+tests_victims_mainless_LDFLAGS = $(victim_ldflags)
+tests_victims_mainless_LDADD = $(victim_libs)
+
+tests_victims_plugins_SOURCES = tests/victims/plugins.c
+tests_victims_plugins_CFLAGS = $(victim_cflags)
+tests_victims_plugins_LDFLAGS = $(victim_ldflags)
+tests_victims_plugins_LDADD = $(victim_libs)
+
+tests_victims_recursion_SOURCES = tests/victims/recursion.c
+tests_victims_recursion_CFLAGS = $(victim_cflags)
+tests_victims_recursion_LDFLAGS = $(victim_ldflags)
+tests_victims_recursion_LDADD = $(victim_libs)
+
+tests_victims_redzone_SOURCES = tests/victims/redzone.c
+tests_victims_redzone_CFLAGS = $(victim_cflags)
+tests_victims_redzone_LDFLAGS = $(victim_ldflags)
+tests_victims_redzone_LDADD = $(victim_libs)
+
+tests_victims_registers_SOURCES = tests/victims/registers.c
+tests_victims_registers_CFLAGS = $(victim_cflags)
+tests_victims_registers_LDFLAGS = $(victim_ldflags)
+tests_victims_registers_LDADD = $(victim_libs)
+
+tests_victims_resizes_SOURCES = tests/victims/resizes.c
+tests_victims_resizes_CFLAGS = $(victim_cflags)
+tests_victims_resizes_LDFLAGS = $(victim_ldflags)
+tests_victims_resizes_LDADD = $(victim_libs)
+
+tests_victims_rtsignals_SOURCES = tests/victims/rtsignals.c
+tests_victims_rtsignals_CFLAGS = $(victim_cflags)
+tests_victims_rtsignals_LDFLAGS = $(victim_ldflags)
+tests_victims_rtsignals_LDADD = $(victim_libs)
+
+tests_victims_spawner_SOURCES = tests/victims/spawner.c
+tests_victims_spawner_CFLAGS = $(victim_cflags)
+tests_victims_spawner_LDFLAGS = $(victim_ldflags)
+tests_victims_spawner_LDADD = $(victim_libs)
+
+tests_victims_ticker_SOURCES = tests/victims/ticker.c
+tests_victims_ticker_CFLAGS = $(victim_cflags)
+tests_victims_ticker_LDFLAGS = $(victim_ldflags)
+tests_victims_ticker_LDADD = $(victim_libs)
+
+tests_victims_waiters_SOURCES = tests/victims/waiters.c
+tests_victims_waiters_CFLAGS = $(victim_cflags)
+tests_victims_waiters_LDFLAGS = $(victim_ldflags)
+tests_victims_waiters_LDADD = $(victim_libs)
+
+# Two without any library; one of them is a 32-bit program, which needs no 32-bit library either.
+tests_victims_nomalloc_SOURCES = tests/victims/nomalloc.S
+tests_victims_nomalloc_CCASFLAGS = -g
+tests_victims_nomalloc_LDFLAGS = -nostdlib -static -no-pie
+tests_victims_tiny32_SOURCES = tests/victims/tiny32.S
+tests_victims_tiny32_CCASFLAGS = -g -m32
+tests_victims_tiny32_LDFLAGS = -m32 -nostdlib -static -no-pie
+
+if HAVE_CXX
+check_PROGRAMS += tests/victims/escapes tests/victims/newonly
+tests_victims_escapes_SOURCES = tests/victims/escapes.cc
+tests_victims_escapes_CXXFLAGS = $(victim_cxxflags)
+tests_victims_escapes_LDFLAGS = $(victim_ldflags)
+tests_victims_escapes_LDADD = $(victim_libs)
+tests_victims_newonly_SOURCES = tests/victims/newonly.cc
+tests_victims_newonly_CXXFLAGS = $(victim_cxxflags)
+tests_victims_newonly_LDFLAGS = $(victim_ldflags)
+tests_victims_newonly_LDADD = $(victim_libs)
+endif
+
+# Shared objects that victims load themselves.
+check_DATA += tests/victims/plugin.so tests/victims/ownmalloc.so tests/victims/registers_lib.so
+EXTRA_DIST += tests/victims/plugin.c tests/victims/ownmalloc.c tests/victims/registers_lib.S
+CLEANFILES += tests/victims/plugin.so tests/victims/ownmalloc.so tests/victims/registers_lib.so
+victim_link_shared = $(CC) $(victim_cflags) $(CFLAGS) -fPIC -shared -o $@
+
+tests/victims/plugin.so: tests/victims/plugin.c
+	$(AM_V_CCLD)$(MKDIR_P) tests/victims && $(victim_link_shared) $(srcdir)/tests/victims/plugin.c
+tests/victims/ownmalloc.so: tests/victims/ownmalloc.c
+	$(AM_V_CCLD)$(MKDIR_P) tests/victims && $(victim_link_shared) $(srcdir)/tests/victims/ownmalloc.c
+tests/victims/registers_lib.so: tests/victims/registers_lib.S
+	$(AM_V_CCLD)$(MKDIR_P) tests/victims && $(victim_link_shared) $(srcdir)/tests/victims/registers_lib.S

@@ -1,0 +1,105 @@
+/* Loads plugins while it runs.
+ *
+ *   plugins FOLDER         where plugin.so and ownmalloc.so are
+ *
+ * Commands: 'o' dlopens plugin.so, 'g' keeps one block from it, 'c' dlcloses it (its blocks stay);
+ * 'O' dlopens ownmalloc.so, a library with a malloc of its own, 'G' keeps one block from that, 'F'
+ * frees one of them.  Tally: plugin_blocks, own_blocks. */
+#include "victim.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PLUGIN_BYTES 333
+#define OWN_BYTES 444
+#define MAX_OWN 1000
+
+static const char *folder;
+static void *plugin, *own;
+static void *(*plugin_allocate)(void);
+static void *(*own_malloc)(size_t);
+static void (*own_free)(void *);
+static int (*own_holds)(const void *);
+static void *own_block[MAX_OWN];
+static long plugin_blocks, own_blocks;
+
+static void *load(const char *name)
+{
+	char path[4096];
+	void *handle;
+
+	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
+		die("the folder's name is too long");
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!handle)
+		die("dlopen: %s", dlerror());
+	return handle;
+}
+
+/* POSIX's way from an object pointer to a function pointer. */
+static void look_up(void *handle, const char *name, void *function)
+{
+	void *address = dlsym(handle, name);
+
+	if (!address)
+		die("dlsym: %s", dlerror());
+	memcpy(function, &address, sizeof(address));
+}
+
+static void open_plugin(void)
+{
+	plugin = load("plugin.so");
+	look_up(plugin, "plugin_allocate", &plugin_allocate);
+}
+
+static void open_own(void)
+{
+	own = load("ownmalloc.so");
+	look_up(own, "malloc", &own_malloc);
+	look_up(own, "free", &own_free);
+	look_up(own, "own_holds", &own_holds);
+}
+
+static void use_plugin(void)
+{
+	if (!plugin_allocate())
+		die("malloc failed");
+	plugin_blocks++;
+}
+
+static __attribute__((noinline)) void use_own(void)
+{
+	void *p = own_malloc(OWN_BYTES); /* own block */
+
+	if (!p || !own_holds(p) || own_blocks == MAX_OWN)
+		die("this was not the library's own malloc");
+	own_block[own_blocks++] = p;
+}
+
+static void free_own(void)
+{
+	own_free(own_block[--own_blocks]);
+}
+
+int main(int argc, char **argv)
+{
+	int command;
+
+	folder = argc > 1 ? argv[1] : ".";
+	say("R");
+	while ((command = next_command()) != 'q') {
+		switch (command) {
+		case 'o': open_plugin(); break;
+		case 'g': use_plugin(); break;
+		case 'c': dlclose(plugin); break;
+		case 'O': open_own(); break;
+		case 'G': use_own(); break;
+		case 'F': free_own(); break;
+		default: die("unknown command '%c'", command);
+		}
+		say("plugin_blocks=%ld plugin_bytes=%ld own_blocks=%ld own_bytes=%ld", plugin_blocks,
+		    plugin_blocks * PLUGIN_BYTES, own_blocks, own_blocks * OWN_BYTES);
+	}
+	return 0;
+}

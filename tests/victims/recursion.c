@@ -1,0 +1,55 @@
+/* Allocates under 100,000 frames of one recursion, on a thread with room for them.
+ *
+ * Tally: depth, blocks and bytes (one kept a round). */
+#include "victim.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define DEPTH 100000
+#define KEPT_BYTES 616
+#define STACK_BYTES (64UL << 20)
+
+static long blocks;
+static volatile long frames_seen;
+
+static __attribute__((noinline)) void keep_one(void)
+{
+	char *p = malloc(KEPT_BYTES); /* kept */
+
+	if (!p)
+		die("malloc failed");
+	p[0] = 1;
+	blocks++;
+}
+
+/* What it does after the call keeps it a real recursion. */
+static __attribute__((noinline)) void descend(long depth)
+{
+	if (depth == 0)
+		keep_one();
+	else
+		descend(depth - 1);
+	frames_seen++;
+}
+
+static void dive(void)
+{
+	frames_seen = 0;
+	descend(DEPTH);
+	say("depth=%ld blocks=%ld bytes=%ld", frames_seen - 1, blocks, blocks * KEPT_BYTES);
+}
+
+static void *obey_deep(void *argument)
+{
+	obey(dive);
+	_exit(0);
+	return argument;
+}
+
+int main(void)
+{
+	start_thread(obey_deep, NULL, STACK_BYTES);
+	for (;;)
+		pause();
+}

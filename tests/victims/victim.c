@@ -1,0 +1,130 @@
+#include "victim.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINE_MAX_BYTES 512
+#define STATUS_BROKEN 99
+
+static __attribute__((format(printf, 3, 0))) void write_line(int fd, const char *prefix,
+								const char *format, va_list args)
+{
+	char line[LINE_MAX_BYTES];
+	int head = snprintf(line, sizeof(line), "%s", prefix);
+	int n = vsnprintf(line + head, sizeof(line) - (size_t)head - 1, format, args);
+	size_t len = (size_t)(head + n);
+
+	if (len > sizeof(line) - 2)
+		len = sizeof(line) - 2;
+	line[len++] = '\n';
+	if (write(fd, line, len) != (ssize_t)len)
+		_exit(STATUS_BROKEN);
+}
+
+void say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	write_line(STDOUT_FILENO, "", format, args);
+	va_end(args);
+}
+
+void die(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	write_line(STDERR_FILENO, "failed: ", format, args);
+	va_end(args);
+	_exit(STATUS_BROKEN);
+}
+
+int next_command(void)
+{
+	char c = ' ';
+	ssize_t n;
+
+	do {
+		n = read(STDIN_FILENO, &c, 1);
+		if (n < 0)
+			die("reading a command: %s", strerror(errno));
+		if (n == 0)
+			return VICTIM_CLOSED;
+	} while (c == ' ' || c == '\n');
+	return c;
+}
+
+void obey(void (*round)(void))
+{
+	say("R");
+	for (;;) {
+		int command = next_command();
+
+		if (command == 'q')
+			return;
+		if (command != 'g')
+			die("unknown command '%c'", command);
+		round();
+	}
+}
+
+long option_number(int argc, char **argv, const char *name, long fallback)
+{
+	for (int i = 1; i + 1 < argc; i++) {
+		if (!strcmp(argv[i], name))
+			return atol(argv[i + 1]);
+	}
+	return fallback;
+}
+
+int option_given(int argc, char **argv, const char *name)
+{
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], name))
+			return 1;
+	}
+	return 0;
+}
+
+pthread_t start_thread(void *(*run)(void *), void *argument, size_t stack_bytes)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	void *stack = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+	int r;
+
+	if (stack == MAP_FAILED)
+		die("mapping a stack: %s", strerror(errno));
+	pthread_attr_init(&attributes);
+	pthread_attr_setstack(&attributes, stack, stack_bytes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	r = pthread_create(&thread, &attributes, run, argument);
+	if (r)
+		die("starting a thread: %s", strerror(r));
+	pthread_attr_destroy(&attributes);
+	return thread;
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t random_next(uint64_t *state)
+{
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return *state * 0x2545f4914f6cdd1dULL;
+}
