@@ -54,6 +54,12 @@ int arch_decode_function(const uint8_t *code, size_t len, uint64_t address,
 			 struct arch_function *ret_function, const char **ret_reason);
 void arch_function_fini(struct arch_function *function);
 
+/* Whether code[0..len) at `address` is a stub that only jumps through a pointer at a fixed address, as
+ * the entries of a procedure linkage table are: tail calls to imported functions lead there.  Then
+ * *ret_pointer is where the pointer lies.  Before the first call it may point to the loader's
+ * resolver. */
+bool arch_decode_import_stub(const uint8_t *code, size_t len, uint64_t address, raddr *ret_pointer);
+
 /* Writes into `out` code which, at run-time address `to`, does what the instruction at `from` does
  * and goes on behind it.  The slot is ONE relocated instruction followed by one jump: a thread's pc
  * in it is either at its start (nothing done yet) or at *ret_jump (instruction done).  A ret and an

@@ -320,3 +320,25 @@ void arch_function_fini(struct arch_function *function)
 	vec_fini(&function->exits);
 	vec_fini(&function->tail_calls);
 }
+
+/* endbr64 and bnd come with some linkers' stubs. */
+bool arch_decode_import_stub(const uint8_t *code, size_t len, uint64_t address, raddr *ret_pointer)
+{
+	const ZydisDecodedOperand *pointer;
+	struct insn insn;
+
+	if (!insn_decode(code, len, address, &insn))
+		return false;
+	if (insn.raw.mnemonic == ZYDIS_MNEMONIC_ENDBR64) {
+		code += insn.length;
+		len -= insn.length;
+		address += insn.length;
+		if (!insn_decode(code, len, address, &insn))
+			return false;
+	}
+	pointer = insn_rip_relative(&insn);
+	if (insn.kind != INSN_INDIRECT || insn.narrow || !pointer || pointer->mem.base != ZYDIS_REGISTER_RIP)
+		return false;
+	*ret_pointer = address + insn.length + (uint64_t)pointer->mem.disp.value;
+	return true;
+}

@@ -1,0 +1,8 @@
+if HAVE_CHECK
+check_PROGRAMS += tests/unit/check_insn
+TESTS += tests/unit/check_insn
+tests_unit_check_insn_SOURCES = tests/unit/check_insn.c tests/unit/insn_samples.S \
+	tests/unit/elf_functions.c tests/unit/elf_functions.h
+tests_unit_check_insn_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ELF_CFLAGS)
+tests_unit_check_insn_LDADD = src/libarch.a src/libbase.a $(ZYDIS_LIBS) $(ELF_LIBS) $(CHECK_LIBS)
+endif
