@@ -118,8 +118,12 @@ static const char *put_copy(struct slot *slot, const struct insn *insn, const ui
 
 static bool is_system(const struct insn *insn)
 {
+	if (insn->raw.mnemonic == ZYDIS_MNEMONIC_CLI || insn->raw.mnemonic == ZYDIS_MNEMONIC_STI)
+		return true;
 	switch (insn->raw.meta.category) {
 	case ZYDIS_CATEGORY_INTERRUPT:
+	case ZYDIS_CATEGORY_IO:
+	case ZYDIS_CATEGORY_IOSTRINGOP:
 	case ZYDIS_CATEGORY_SYSCALL:
 	case ZYDIS_CATEGORY_SYSRET:
 		return true;
