@@ -1,0 +1,22 @@
+/* Finds the separate files that hold an ELF file's debug information, as gdb does:
+ * ROOT/.build-id/xx/yyy.debug, then the .gnu_debuglink name beside the file, in .debug/ there and
+ * in ROOT/<directory>.  A file is used only when it provably belongs: its build-id is the same, and
+ * for a debuglink the CRC too.  Nothing is ever fetched from elsewhere. */
+#ifndef ALLOCWATCH_SYMBOL_DEBUGFILE_H
+#define ALLOCWATCH_SYMBOL_DEBUGFILE_H
+
+#include "symbol/elf_file.h"
+
+/* 0 with the caller's file, or -ENOENT when there is none that belongs; -ENOMEM. */
+int debugfile_find(const struct elf_file *file, const char *debug_root, struct elf_file **ret);
+
+/* The file that dwz moved common parts to (.gnu_debugaltlink).  0: *ret is it, or NULL when `dwarf`
+ * needs none or there is none; -EXDEV: a wrong one lies in its place, so that `dwarf` must not be
+ * read: libdw would open that one unasked. */
+int debugfile_find_alternate(Dwarf *dwarf, const struct elf_file *file, const char *debug_root,
+			     struct elf_file **ret);
+
+/* The CRC-32 of .gnu_debuglink over a whole file; 0 or negative errno. */
+int debugfile_crc(int fd, uint32_t *ret_crc);
+
+#endif
