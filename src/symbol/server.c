@@ -1,0 +1,157 @@
+#include "symbol/server.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "symbol/answers.h"
+#include "symbol/symbol.h"
+#include "symbol/wire.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+_Static_assert(SYMBOL_LOCATIONS_MAX <= SYMBOL_WIRE_LOCATIONS_MAX, "an answer must fit");
+
+/* The daemon hears of us at least so often, unless a single address takes longer. */
+#define FLUSH_INTERVAL_NS (100 * NSEC_PER_MSEC)
+
+struct server {
+	int sock;
+	const char *debug_root;
+	struct symbol_module *modules[SYMBOL_WIRE_MODULES_MAX];
+	struct answers *answers;
+	uint64_t sent_ns;
+	uint64_t request[SYMBOL_WIRE_MESSAGE_MAX / sizeof(uint64_t)];
+};
+
+static void close_module(struct server *server, uint32_t module)
+{
+	symbol_module_free(server->modules[module]);
+	server->modules[module] = NULL;
+}
+
+static int open_file(struct server *server, uint32_t module, int fd)
+{
+	struct stat st;
+
+	if (fd < 0)
+		return -EBADF;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		fd_close(&fd);
+		return -ENOEXEC;
+	}
+	return symbol_module_open(fd, server->debug_root, &server->modules[module]);
+}
+
+static int handle_open(struct server *server, const struct symbol_wire_head *head, int fd)
+{
+	struct symbol_wire_opened opened = {
+		.head = { SYMBOL_WIRE_OPENED, head->serial, head->module, sizeof(opened) },
+	};
+
+	close_module(server, head->module);
+	opened.result = open_file(server, head->module, fd);
+	if (opened.result == 0)
+		opened.sources = symbol_module_sources(server->modules[head->module]);
+	return fd_send_message(server->sock, &opened, sizeof(opened), -1);
+}
+
+static int flush(struct server *server)
+{
+	size_t len;
+	const void *message = answers_finish(server->answers, &len);
+
+	server->sent_ns = clock_monotonic_ns();
+	return fd_send_message(server->sock, message, len, -1);
+}
+
+/* Adds one query's answer; sends what there is when the message is full. */
+static int add_answer(struct server *server, const struct symbol_wire_head *head, uint32_t query,
+		      const struct symbol_location *locations, size_t count)
+{
+	int r;
+
+	if (answers_add(server->answers, locations, count))
+		return 0;
+	r = flush(server);
+	answers_begin(server->answers, head->serial, head->module, query);
+	answers_add(server->answers, locations, count);
+	return r;
+}
+
+static int handle_resolve(struct server *server, const struct symbol_wire_resolve *resolve)
+{
+	const struct symbol_wire_head *head = &resolve->head;
+	struct symbol_module *module = server->modules[head->module];
+
+	if (!module)
+		return -EBADMSG;
+	server->sent_ns = clock_monotonic_ns();
+	answers_begin(server->answers, head->serial, head->module, 0);
+	for (uint32_t i = 0; i < resolve->count; i++) {
+		struct symbol_location locations[SYMBOL_LOCATIONS_MAX];
+		size_t count = symbol_module_resolve(module, resolve->queries[i].address,
+						     resolve->queries[i].is_call, locations);
+		int r = add_answer(server, head, i, locations, count);
+
+		if (r == 0 && i + 1 < resolve->count &&
+		    clock_monotonic_ns() - server->sent_ns > FLUSH_INTERVAL_NS) {
+			r = flush(server);
+			answers_begin(server->answers, head->serial, head->module, i + 1);
+		}
+		if (r < 0)
+			return r;
+	}
+	return flush(server);
+}
+
+static int dispatch(struct server *server, int fd)
+{
+	const struct symbol_wire_head *head = (const void *)server->request;
+
+	if (head->type == SYMBOL_WIRE_OPEN)
+		return handle_open(server, head, fd);
+	fd_close(&fd);
+	if (head->type == SYMBOL_WIRE_RESOLVE)
+		return handle_resolve(server, (const void *)server->request);
+	close_module(server, head->module);
+	return 0;
+}
+
+static int serve(struct server *server)
+{
+	for (;;) {
+		int fd = -1, r;
+		ssize_t n = fd_receive_message(server->sock, server->request,
+					       sizeof(server->request), &fd);
+
+		if (n <= 0)
+			return (int)n;
+		r = symbol_wire_check(server->request, (size_t)n, false);
+		if (r < 0)
+			fd_close(&fd);
+		else
+			r = dispatch(server, fd);
+		if (r < 0)
+			return r;
+	}
+}
+
+int server_run(int sock, const char *debug_root)
+{
+	struct server *server = calloc(1, sizeof(*server));
+	int r = -ENOMEM;
+
+	if (!server)
+		return r;
+	server->sock = sock;
+	server->debug_root = debug_root;
+	server->answers = answers_new();
+	if (server->answers)
+		r = serve(server);
+	for (uint32_t i = 0; i < SYMBOL_WIRE_MODULES_MAX; i++)
+		close_module(server, i);
+	answers_free(server->answers);
+	free(server);
+	return r;
+}
