@@ -23,6 +23,23 @@ struct arch_regs {                     /* what the unwinder sees of a thread */
 	uint64_t reg[ARCH_DWARF_REGS];
 };
 
+/* --- registers (arch/x86_64.c) --- */
+
+#define ARCH_CALLEE_SAVED 6
+/* DWARF numbers of the registers that a function hands back as it found them, apart from sp. */
+extern const uint8_t arch_callee_saved[ARCH_CALLEE_SAVED];
+
+struct user_regs_struct;               /* of <sys/user.h>: what PTRACE_GETREGS delivers */
+
+void arch_regs_from_user(const struct user_regs_struct *user, struct arch_regs *ret_regs);
+/* Sets the registers that arch_regs holds; the others (flags, segments, orig_rax) are left alone. */
+void arch_regs_to_user(const struct arch_regs *regs, struct user_regs_struct *user);
+
+/* The bytes before a return address end in a call instruction.  May be true by chance, is never false
+ * for a real return address as long as ARCH_CALL_MAX bytes are given. */
+#define ARCH_CALL_MAX 7
+bool arch_ends_in_call(const uint8_t *code, size_t len);
+
 /* --- instructions (arch/x86_64_insn.c) --- */
 
 #define ARCH_BREAKPOINT_BYTE 0xcc

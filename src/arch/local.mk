@@ -2,6 +2,7 @@
 noinst_LIBRARIES += src/libarch.a
 src_libarch_a_SOURCES = \
 	src/arch/arch.h \
+	src/arch/x86_64.c \
 	src/arch/x86_64_displace.c \
 	src/arch/x86_64_function.c \
 	src/arch/x86_64_insn.c src/arch/x86_64_insn.h \

@@ -1,0 +1,70 @@
+#include "arch/arch.h"
+
+#include <string.h>
+#include <sys/user.h>
+
+/* psABI, figure 3.4: rbx, rbp and r12 to r15 belong to the caller. */
+const uint8_t arch_callee_saved[ARCH_CALLEE_SAVED] = { 3, 6, 12, 13, 14, 15 };
+
+void arch_regs_from_user(const struct user_regs_struct *user, struct arch_regs *ret)
+{
+	*ret = (struct arch_regs){ .reg = {
+		user->rax, user->rdx, user->rcx, user->rbx, user->rsi, user->rdi, user->rbp, user->rsp,
+		user->r8, user->r9, user->r10, user->r11, user->r12, user->r13, user->r14, user->r15,
+		user->rip,
+	} };
+}
+
+void arch_regs_to_user(const struct arch_regs *regs, struct user_regs_struct *user)
+{
+	user->rax = regs->reg[0];
+	user->rdx = regs->reg[1];
+	user->rcx = regs->reg[2];
+	user->rbx = regs->reg[3];
+	user->rsi = regs->reg[4];
+	user->rdi = regs->reg[5];
+	user->rbp = regs->reg[6];
+	user->rsp = regs->reg[7];
+	user->r8 = regs->reg[8];
+	user->r9 = regs->reg[9];
+	user->r10 = regs->reg[10];
+	user->r11 = regs->reg[11];
+	user->r12 = regs->reg[12];
+	user->r13 = regs->reg[13];
+	user->r14 = regs->reg[14];
+	user->r15 = regs->reg[15];
+	user->rip = regs->reg[16];
+}
+
+/* Bytes of a ModRM operand behind the opcode of `call r/m64`; 0 when it is no such call. */
+static size_t indirect_call_length(const uint8_t *code, size_t len)
+{
+	uint8_t mod = code[1] >> 6, rm = code[1] & 7;
+	size_t length = 2;
+
+	if (((code[1] >> 3) & 7) != 2)
+		return 0;
+	if (mod != 3 && rm == 4) {
+		if (len < 3)
+			return 0;
+		length++;
+		if (mod == 0 && (code[2] & 7) == 5)
+			length += 4;
+	}
+	if (mod == 1)
+		length += 1;
+	else if (mod == 2 || (mod == 0 && rm == 5))
+		length += 4;
+	return length;
+}
+
+bool arch_ends_in_call(const uint8_t *code, size_t len)
+{
+	if (len >= 5 && code[len - 5] == 0xe8)
+		return true;
+	for (size_t length = 2; length <= 7 && length <= len; length++)
+		if (code[len - length] == 0xff &&
+		    indirect_call_length(code + len - length, length) == length)
+			return true;
+	return false;
+}
