@@ -1,1 +1,14 @@
 # unwind: see doc/ARCHITECTURE.md
+noinst_LIBRARIES += src/libaw_unwind.a
+src_libaw_unwind_a_CFLAGS = $(AM_CFLAGS) $(DW_CFLAGS) $(ELF_CFLAGS) $(UNWIND_CFLAGS)
+src_libaw_unwind_a_SOURCES = \
+	src/unwind/cfi_find.c src/unwind/cfi_find.h \
+	src/unwind/cfi_image.c src/unwind/cfi_image.h \
+	src/unwind/cfi_rows.c src/unwind/cfi_rows.h \
+	src/unwind/cfi_section.c src/unwind/cfi_section.h \
+	src/unwind/dwarf.c src/unwind/dwarf.h \
+	src/unwind/expression.c src/unwind/expression.h \
+	src/unwind/framepointer.c src/unwind/framepointer.h \
+	src/unwind/libunwind.c src/unwind/libunwind.h \
+	src/unwind/stack_copy.c src/unwind/stack_copy.h \
+	src/unwind/unwind.c src/unwind/unwind.h

@@ -1,0 +1,44 @@
+#include "unwind/framepointer.h"
+
+static bool is_return_address(const struct frame_pointer *by, raddr address)
+{
+	uint8_t code[ARCH_CALL_MAX];
+
+	if (address < sizeof(code))
+		return false;
+	if (!module_map_find(by->map, address - 1) && !by->anonymous)
+		return false;
+	return stack_copy_peek(by->memory, address - sizeof(code), code, sizeof(code)) &&
+	       arch_ends_in_call(code, sizeof(code));
+}
+
+static bool step_from_top(const struct frame_pointer *by, struct arch_regs *regs)
+{
+	uint64_t sp = regs->reg[ARCH_DWARF_SP], address;
+
+	if (!stack_copy_word(by->memory, sp, &address) || !is_return_address(by, address))
+		return false;
+	regs->reg[ARCH_DWARF_PC] = address;
+	regs->reg[ARCH_DWARF_SP] = sp + 8;
+	return true;
+}
+
+enum frame_pointer_result frame_pointer_step(const struct frame_pointer *by, struct arch_regs *regs)
+{
+	uint64_t bp = regs->reg[ARCH_DWARF_BP], sp = regs->reg[ARCH_DWARF_SP], saved, address;
+
+	if (by->innermost && step_from_top(by, regs))
+		return FRAME_POINTER_STEP;
+	/* psABI, 3.4.1: the outermost frame is marked by a frame pointer of zero. */
+	if (bp == 0 && !by->innermost)
+		return FRAME_POINTER_END;
+	if (bp % 8 != 0 || bp < sp || bp - sp > FRAME_POINTER_REACH)
+		return FRAME_POINTER_UNKNOWN;
+	if (!stack_copy_word(by->memory, bp, &saved) || !stack_copy_word(by->memory, bp + 8, &address) ||
+	    !is_return_address(by, address))
+		return FRAME_POINTER_UNKNOWN;
+	regs->reg[ARCH_DWARF_BP] = saved;
+	regs->reg[ARCH_DWARF_SP] = bp + 16;
+	regs->reg[ARCH_DWARF_PC] = address;
+	return FRAME_POINTER_STEP;
+}

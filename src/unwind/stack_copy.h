@@ -1,0 +1,73 @@
+/* The stack memory of one unwind, read in few large pieces.
+ *
+ * One call to the reader is a system call, so the first piece is made as large as the last stacks needed
+ * it.  Further pieces (a very large frame, another stack) go into windows of their own.  Nothing
+ * is kept from one unwind to the next but what was learned: sizes, and where mappings end. */
+#ifndef ALLOCWATCH_UNWIND_STACK_COPY_H
+#define ALLOCWATCH_UNWIND_STACK_COPY_H
+
+#include "base/reader.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define STACK_WINDOWS 4u
+#define STACK_WINDOW_MAX 65536u        /* most bytes one piece holds */
+#define STACK_FETCHES_MAX 64u          /* pieces read for one unwind, at most */
+#define STACK_ENDS 64u
+
+struct stack_window {
+	raddr start;
+	uint32_t len;
+	uint8_t *bytes;
+};
+
+struct stack_copy {
+	struct stack_window windows[STACK_WINDOWS];
+	struct stack_window *current;      /* where the last word was found */
+	uint32_t fetches;                  /* of this unwind */
+	uint32_t learned;                  /* size of the first piece */
+	const struct reader *reader;
+	raddr sp;
+	raddr ends[STACK_ENDS];            /* ends of readable memory met before, by their 64 KiB piece */
+};
+
+int stack_copy_init(struct stack_copy *copy);           /* 0 or -ENOMEM */
+void stack_copy_fini(struct stack_copy *copy);
+
+/* Forgets the last stack.  Reads nothing yet. */
+void stack_copy_begin(struct stack_copy *copy, const struct reader *reader, raddr sp);
+/* The stack was needed from its sp up to `end`: the next first piece will be about that large. */
+void stack_copy_learn(struct stack_copy *copy, raddr end);
+
+/* Finds len bytes that are not in the current window, reading them if need be; NULL when they cannot be
+ * read or too much was read already. */
+const uint8_t *stack_copy_fetch(struct stack_copy *copy, raddr at, size_t len);
+
+/* Reads a few bytes that are no part of a stack (code, tables) past the windows. */
+bool stack_copy_peek(struct stack_copy *copy, raddr at, void *buf, size_t len);
+
+/* The bytes at an address; good until the next call. */
+static inline const uint8_t *stack_copy_at(struct stack_copy *copy, raddr at, size_t len)
+{
+	const struct stack_window *window = copy->current;
+	uint64_t offset = at - window->start;
+
+	if (__builtin_expect(offset < window->len && len <= window->len - offset, 1))
+		return window->bytes + offset;
+	return stack_copy_fetch(copy, at, len);
+}
+
+static inline bool stack_copy_word(struct stack_copy *copy, raddr at, uint64_t *ret_word)
+{
+	const uint8_t *bytes = stack_copy_at(copy, at, sizeof(*ret_word));
+
+	if (!bytes)
+		return false;
+	memcpy(ret_word, bytes, sizeof(*ret_word));
+	return true;
+}
+
+#endif
