@@ -1,0 +1,27 @@
+# Tests against running processes.  Each program is a table of cases, see live.h; they run from the
+# build tree.  The sanitizers' runtime cannot be in counter.so, which is loaded into victims.
+live_cflags = $(AM_CFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
+live_libs = tests/live/liblive.a src/libbase.a $(JANSSON_LIBS)
+AM_TESTS_ENVIRONMENT = srcdir='$(srcdir)'; export srcdir;
+
+check_LIBRARIES += tests/live/liblive.a
+tests_live_liblive_a_SOURCES = \
+	tests/live/live.h tests/live/runner.c \
+	tests/live/state.c tests/live/state.h \
+	tests/live/subject.c tests/live/subject.h \
+	tests/live/tool.c tests/live/tool.h
+tests_live_liblive_a_CFLAGS = $(live_cflags)
+
+check_DATA += tests/live/counter.so
+EXTRA_DIST += tests/live/counter.c tests/live/counter.h
+CLEANFILES += tests/live/counter.so
+tests/live/counter.so: tests/live/counter.c tests/live/counter.h
+	$(AM_V_CCLD)$(MKDIR_P) tests/live && $(victim_link_shared) $(srcdir)/tests/live/counter.c
+
+live_tests = tests/live/check_harness
+check_PROGRAMS += $(live_tests)
+TESTS += $(live_tests)
+
+tests_live_check_harness_SOURCES = tests/live/check_harness.c
+tests_live_check_harness_CFLAGS = $(live_cflags)
+tests_live_check_harness_LDADD = $(live_libs)

@@ -1,0 +1,387 @@
+#include "tool.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ARGUMENTS_MAX 24
+#define OUTPUT_MAX (64u << 20)
+#define ANSWER_MS 90000
+
+/* Beside each other, as in the build tree: each finds the next one there. */
+static const char *const programs[] = {
+	"src/allocwatch", "src/allocwatchd", "src/allocwatch-tracer", "src/allocwatch-symbolizer",
+};
+
+struct tool {
+	uid_t uid;
+	struct subject daemon;
+	const char *client, *socket, *home, *log;
+};
+
+static bool is_answering(void *context)
+{
+	struct tool *tool = context;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int r, status;
+
+	strncpy(address.sun_path, tool->socket, sizeof(address.sun_path) - 1);
+	r = connect(fd, (struct sockaddr *)&address, sizeof(address));
+	close(fd);
+	if (r && waitpid(tool->daemon.pid, &status, WNOHANG) == tool->daemon.pid)
+		live_fail("the daemon ended at once with wait status 0x%x", (unsigned)status);
+	return r == 0;
+}
+
+static void set_environment(const struct tool *tool)
+{
+	setenv("HOME", tool->home, 1);
+	setenv("XDG_RUNTIME_DIR", tool->home, 1);
+	setenv("XDG_STATE_HOME", tool->home, 1);
+	setenv("ALLOCWATCH_SOCKET", tool->socket, 1);
+	setenv("LC_ALL", "C", 1);
+}
+
+static pid_t fork_as(const struct tool *tool)
+{
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		live_fail("fork: %s", strerror(errno));
+	if (pid == 0) {
+		set_environment(tool);
+		become_user(tool->uid);
+	}
+	return pid;
+}
+
+static void start_daemon(struct tool *tool, const char *program)
+{
+	tool->daemon.pid = fork_as(tool);
+	if (tool->daemon.pid == 0) {
+		execl(program, "allocwatchd", "--private", "--socket", tool->socket, (char *)NULL);
+		fprintf(stderr, "%s: %s\n", program, strerror(errno));
+		_exit(127);
+	}
+	if (!live_wait(is_answering, tool, ANSWER_MS))
+		live_fail("the daemon does not answer on %s", tool->socket);
+}
+
+static struct tool *tool_new(uid_t uid)
+{
+	struct tool *tool = calloc(1, sizeof(*tool));
+
+	if (!tool)
+		live_fail("out of memory");
+	tool->uid = uid;
+	tool->home = live_text("%s/home-%u", live_folder(), uid);
+	tool->socket = live_text("%s/socket", tool->home);
+	if (mkdir(tool->home, 0700) || chown(tool->home, uid, uid == geteuid() ? (gid_t)-1 : uid))
+		live_fail("%s: %s", tool->home, strerror(errno));
+	return tool;
+}
+
+struct tool *tool_start(void)
+{
+	struct tool *tool = tool_new(geteuid());
+
+	tool->client = live_text("%s/%s", live_build(), programs[0]);
+	start_daemon(tool, live_text("%s/%s", live_build(), programs[1]));
+	return tool;
+}
+
+struct tool *tool_start_ordinary(void)
+{
+	struct tool *tool = tool_new(ORDINARY_UID);
+
+	for (size_t i = 2; i < sizeof(programs) / sizeof(programs[0]); i++)
+		public_copy(programs[i]);
+	tool->client = public_copy(programs[0]);
+	start_daemon(tool, public_copy(programs[1]));
+	return tool;
+}
+
+pid_t tool_daemon(const struct tool *tool)
+{
+	return tool->daemon.pid;
+}
+
+void tool_stop(struct tool *tool)
+{
+	int status;
+
+	kill(tool->daemon.pid, SIGTERM);
+	status = subject_wait(&tool->daemon);
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		live_fail("after SIGTERM the daemon ended with wait status 0x%x", (unsigned)status);
+}
+
+pid_t tool_tracer(pid_t pid)
+{
+	pid_t tracer = (pid_t)status_number(pid, "TracerPid", 10);
+
+	if (tracer <= 0)
+		live_fail("nobody traces process %d", pid);
+	return tracer;
+}
+
+static size_t collect(const char **argv, const char *client, va_list args)
+{
+	size_t n = 1;
+
+	argv[0] = client;
+	while (n < ARGUMENTS_MAX - 2 && (argv[n] = va_arg(args, const char *)))
+		n++;
+	return n;
+}
+
+static pid_t begin(struct tool *tool, const char **argv, int out, int err)
+{
+	pid_t pid = fork_as(tool);
+
+	if (pid == 0) {
+		if (out >= 0)
+			dup2(out, STDOUT_FILENO);
+		if (err >= 0)
+			dup2(err, STDERR_FILENO);
+		execv(argv[0], (char *const *)argv);
+		fprintf(stderr, "%s: %s\n", argv[0], strerror(errno));
+		_exit(127);
+	}
+	return pid;
+}
+
+pid_t tool_begin(struct tool *tool, ...)
+{
+	const char *argv[ARGUMENTS_MAX] = { NULL };
+	va_list args;
+
+	va_start(args, tool);
+	collect(argv, tool->client, args);
+	va_end(args);
+	return begin(tool, argv, -1, -1);
+}
+
+/* A file, not a pipe: nobody has to read while it runs. */
+static int open_output(void)
+{
+	int fd = open(live_folder(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		live_fail("%s: %s", live_folder(), strerror(errno));
+	return fd;
+}
+
+static char *take_output(int fd)
+{
+	char *text;
+	int r;
+
+	lseek(fd, 0, SEEK_SET);
+	r = fd_read_text(fd, OUTPUT_MAX, &text, NULL);
+	if (r < 0)
+		live_fail("reading what allocwatch said: %s", strerror(-r));
+	close(fd);
+	return text;
+}
+
+static struct tool_run run(struct tool *tool, const char **argv)
+{
+	int out = open_output(), err = open_output(), status;
+	struct subject client = { .pid = begin(tool, argv, out, err) };
+	struct tool_run result;
+
+	status = subject_wait(&client);
+	result.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	result.out = take_output(out);
+	result.err = take_output(err);
+	return result;
+}
+
+static void require_success(const char **argv, const struct tool_run *result)
+{
+	const char *line = "allocwatch";
+
+	if (result->status == 0)
+		return;
+	for (size_t i = 1; argv[i]; i++)
+		line = live_text("%s %s", line, argv[i]);
+	live_fail("'%s' exited with %d and said: %s%s", line, result->status, result->out, result->err);
+}
+
+struct tool_run tool_try(struct tool *tool, ...)
+{
+	const char *argv[ARGUMENTS_MAX] = { NULL };
+	va_list args;
+
+	va_start(args, tool);
+	collect(argv, tool->client, args);
+	va_end(args);
+	return run(tool, argv);
+}
+
+const char *tool_out(struct tool *tool, ...)
+{
+	const char *argv[ARGUMENTS_MAX] = { NULL };
+	struct tool_run result;
+	va_list args;
+
+	va_start(args, tool);
+	collect(argv, tool->client, args);
+	va_end(args);
+	result = run(tool, argv);
+	require_success(argv, &result);
+	return result.out;
+}
+
+json_t *tool_json(struct tool *tool, ...)
+{
+	const char *argv[ARGUMENTS_MAX] = { NULL };
+	struct tool_run result;
+	json_error_t error;
+	json_t *document;
+	va_list args;
+
+	va_start(args, tool);
+	argv[collect(argv, tool->client, args)] = "--json";
+	va_end(args);
+	result = run(tool, argv);
+	require_success(argv, &result);
+	document = json_loads(result.out, 0, &error);
+	if (!document)
+		live_fail("'allocwatch %s --json' gave no JSON document: %s: %.200s", argv[1], error.text,
+			  result.out);
+	return document;
+}
+
+void tool_attach(struct tool *tool, pid_t pid)
+{
+	tool_out(tool, "attach", live_text("%d", pid), NULL);
+	if (status_number(pid, "TracerPid", 10) <= 0)
+		live_fail("after 'attach %d' nobody traces it", pid);
+}
+
+void tool_detach(struct tool *tool, pid_t pid)
+{
+	tool_out(tool, "detach", live_text("%d", pid), NULL);
+}
+
+json_t *tool_status(struct tool *tool, pid_t pid)
+{
+	return tool_json(tool, "status", live_text("%d", pid), NULL);
+}
+
+static json_t *find(json_t *document, const char *path)
+{
+	char *copy = strdup(path), *next = copy, *key;
+	json_t *at = document;
+
+	while (at && (key = strsep(&next, ".")))
+		at = json_object_get(at, key);
+	free(copy);
+	if (!at)
+		live_fail("there is no '%s' in: %s", path, json_dumps(document, 0));
+	return at;
+}
+
+long long json_number(json_t *document, const char *path)
+{
+	json_t *value = find(document, path);
+
+	if (json_is_boolean(value))
+		return json_is_true(value);
+	if (!json_is_number(value))
+		live_fail("'%s' is no number in: %s", path, json_dumps(document, 0));
+	return (long long)json_number_value(value);
+}
+
+const char *json_text(json_t *document, const char *path)
+{
+	json_t *value = find(document, path);
+
+	if (!json_is_string(value))
+		live_fail("'%s' is no text in: %s", path, json_dumps(document, 0));
+	return json_string_value(value);
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+
+	return len >= end_len && !strcmp(text + len - end_len, end);
+}
+
+static bool has_frame_at(json_t *row, const char *file, int line)
+{
+	json_t *frame;
+	size_t i;
+
+	json_array_foreach(json_object_get(row, "traceback"), i, frame) {
+		const char *name = json_string_value(json_object_get(frame, "file"));
+
+		if (name && ends_with(name, file) &&
+		    json_integer_value(json_object_get(frame, "line")) == line)
+			return true;
+	}
+	return false;
+}
+
+json_t *row_at(json_t *document, const char *file, int line)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(find(document, "statistics"), i, row) {
+		if (has_frame_at(row, file, line))
+			return row;
+	}
+	return NULL;
+}
+
+int line_of(const char *source, const char *text)
+{
+	const char *folder = getenv("srcdir");
+	const char *path = live_text("%s/%s", folder ? folder : ".", source);
+	char *all, *at;
+	int line = 1, r = file_read_text(path, OUTPUT_MAX, &all, NULL);
+
+	if (r < 0)
+		live_fail("%s: %s (is srcdir set to the source tree?)", path, strerror(-r));
+	at = strstr(all, text);
+	if (!at || strstr(at + 1, text))
+		live_fail("%s does not hold '%s' exactly once", path, text);
+	for (char *p = all; p < at; p++)
+		line += *p == '\n';
+	free(all);
+	return line;
+}
+
+void require_nothing_unknown(json_t *status, long long before_attach_frees)
+{
+	require_equal(json_number(status, "unknown.unknown_frees"), 0);
+	require_equal(json_number(status, "unknown.before_attach_frees"), before_attach_frees);
+	require_equal(json_number(status, "unknown.after_clear_frees"), 0);
+	require_equal(json_number(status, "unknown.lost_events"), 0);
+	require_equal(json_number(status, "unknown.probe_gaps"), 0);
+	if (!json_is_true(json_object_get(status, "exact")))
+		live_fail("the status does not call itself exact: %s", json_dumps(status, 0));
+}

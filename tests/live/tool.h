@@ -1,0 +1,49 @@
+/* allocwatch as a user has it: a private daemon with a folder of its own, and the client. */
+#ifndef ALLOCWATCH_TESTS_TOOL_H
+#define ALLOCWATCH_TESTS_TOOL_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct tool;
+
+struct tool_run {
+	int status;                     /* the exit status; 128+n after signal n */
+	char *out, *err;
+};
+
+/* Starts a daemon of this process's user, or of the ordinary one, and waits until it answers. */
+struct tool *tool_start(void);
+struct tool *tool_start_ordinary(void);
+pid_t tool_daemon(const struct tool *tool);
+/* SIGTERM to the daemon, and its end, which must be exit status 0. */
+void tool_stop(struct tool *tool);
+/* The tracer of a process, from its TracerPid; fails when there is none. */
+pid_t tool_tracer(pid_t pid);
+
+/* Runs the client with these arguments, up to a NULL. */
+struct tool_run tool_try(struct tool *tool, ...) __attribute__((sentinel));
+/* The same, and it must exit with 0; its stdout. */
+const char *tool_out(struct tool *tool, ...) __attribute__((sentinel));
+/* The same with --json; the document. */
+json_t *tool_json(struct tool *tool, ...) __attribute__((sentinel));
+/* Starts the client and does not wait; its pid (a child of this process). */
+pid_t tool_begin(struct tool *tool, ...) __attribute__((sentinel));
+
+void tool_attach(struct tool *tool, pid_t pid);
+void tool_detach(struct tool *tool, pid_t pid);
+json_t *tool_status(struct tool *tool, pid_t pid);
+
+/* A number by its path in a document: json_number(status, "unknown.lost_events"). */
+long long json_number(json_t *document, const char *path);
+const char *json_text(json_t *document, const char *path);
+/* The row of "statistics" one of whose frames ends with this file and line; NULL when none does. */
+json_t *row_at(json_t *document, const char *file, int line);
+/* The number of the line of a source file that holds this text; exactly one must. */
+int line_of(const char *source, const char *text);
+
+/* exact, and nothing unknown: no unknown frees, no frees from before, nothing lost or missed. */
+void require_nothing_unknown(json_t *status, long long before_attach_frees);
+
+#endif
