@@ -25,7 +25,7 @@ static bool reaches(uint64_t from, uint64_t to, int32_t *ret_distance)
 {
 	int64_t distance = (int64_t)(to - from);
 
-	if (distance != (int32_t)distance)
+	if (distance < INT32_MIN || distance > INT32_MAX)
 		return false;
 	*ret_distance = (int32_t)distance;
 	return true;
@@ -204,7 +204,7 @@ int arch_displace(const uint8_t *insn, size_t len, uint64_t from, uint64_t to,
 
 raddr arch_slot_resume(const uint8_t *insn, size_t len, uint64_t from, uint64_t to, raddr pc)
 {
-	uint8_t code[ARCH_SLOT_SIZE];
+	uint8_t code[ARCH_SLOT_SIZE] = {0};
 	struct slot slot = {.out = code, .to = to};
 
 	if (make_slot(insn, len, from, &slot))

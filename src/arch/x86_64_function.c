@@ -70,8 +70,6 @@ static bool goes_on(const struct insn *insn)
  * negative errno. */
 static int visit(struct scan *scan, uint32_t offset, const struct insn *insn, enum mark start)
 {
-	int r;
-
 	if (insn->narrow)
 		return refuse(scan, "it has a branch with an operand-size prefix");
 	if (insn->kind == INSN_FAR)
@@ -80,7 +78,8 @@ static int visit(struct scan *scan, uint32_t offset, const struct insn *insn, en
 	for (uint32_t i = 0; i < insn->length; i++)
 		scan->marks[offset + i] |= MARK_COVERED;
 	if (insn->has_target) {
-		r = remember(scan, insn->target);
+		int r = remember(scan, insn->target);
+
 		if (r < 0)
 			return r;
 	}

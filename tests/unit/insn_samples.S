@@ -39,7 +39,8 @@ sample_elsewhere:
 	ret
 1:	repz	ret
 2:	ret	$8
-3:	bnd	ret
+3:	.byte	0xf2			/* bnd, which not every assembler knows */
+	ret
 	sample_end kinds_of_ret
 
 	sample	ambiguous_ret
@@ -199,7 +200,8 @@ sample_elsewhere:
 
 	sample	import_stub
 	endbr64
-	bnd jmp	*table(%rip)
+	.byte	0xf2			/* bnd */
+	jmp	*table(%rip)
 	sample_end import_stub
 
 	.section .rodata
