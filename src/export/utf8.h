@@ -1,0 +1,24 @@
+/* Bytes that are meant to be UTF-8, and what of them may go to a terminal.
+ *
+ * Names of files, functions and processes are whatever somebody made them: control characters in
+ * them must not steer the reader's terminal. */
+#ifndef ALLOCWATCH_EXPORT_UTF8_H
+#define ALLOCWATCH_EXPORT_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* The code point at `text` (NUL-terminated) and how many bytes it takes; 0 when the bytes there are
+ * not UTF-8 (overlong forms and surrogates are not) or text is at its end. */
+size_t utf8_decode(const char *text, uint32_t *ret_code);
+
+/* What Python's str.strip() takes away. */
+bool utf8_is_space(uint32_t code);
+
+/* Writes text; control characters and what is not UTF-8 become \xNN, one for each byte.  Tabs pass
+ * when keep_tabs is set. */
+void utf8_print(FILE *out, const char *text, size_t len, bool keep_tabs);
+
+#endif
