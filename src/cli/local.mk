@@ -1,1 +1,27 @@
 # cli: see doc/ARCHITECTURE.md
+# Everything but main() is a library, so that the unit tests link it.
+noinst_LIBRARIES += src/libcli.a
+src_libcli_a_SOURCES = \
+	src/cli/answer.c src/cli/answer.h \
+	src/cli/cmd_attach.c src/cli/cmd_block.c src/cli/cmd_clear.c src/cli/cmd_detach.c \
+	src/cli/cmd_diff.c src/cli/cmd_dump.c src/cli/cmd_list.c src/cli/cmd_load.c \
+	src/cli/cmd_reset_peak.c src/cli/cmd_rm.c src/cli/cmd_run.c src/cli/cmd_snapshot.c \
+	src/cli/cmd_snapshots.c src/cli/cmd_stats.c src/cli/cmd_status.c \
+	src/cli/command.h src/cli/commands.c \
+	src/cli/failure.c src/cli/failure.h \
+	src/cli/fetch.c src/cli/fetch.h \
+	src/cli/help.c src/cli/help.h \
+	src/cli/launch.c src/cli/launch.h \
+	src/cli/options.c src/cli/options.h \
+	src/cli/session.c src/cli/session.h \
+	src/cli/show.c src/cli/show.h \
+	src/cli/simple.c src/cli/simple.h \
+	src/cli/snap.c src/cli/snap.h \
+	src/cli/source.c src/cli/source.h \
+	src/cli/spawn.c src/cli/spawn.h \
+	src/cli/table.c src/cli/table.h \
+	src/cli/terminal.c src/cli/terminal.h \
+	src/cli/tracing.c src/cli/tracing.h \
+	src/cli/units.c src/cli/units.h
+src_libcli_a_CPPFLAGS = $(AM_CPPFLAGS) -DSBINDIR='"$(sbindir)"'
+src_libcli_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)

@@ -1,0 +1,35 @@
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/fetch.h"
+#include "cli/show.h"
+#include "store/store.h"
+#include "varlink/codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int cmd_dump(const struct options *options, int argc, char **argv)
+{
+	struct snapshot *snapshot = NULL;
+	char *reason = NULL;
+	struct fetch fetch;
+	int r;
+
+	(void)argc;
+	if (!*argv[1])
+		return fail_usage("dump", "a file's name cannot be empty");
+	fetch_init(&fetch, options);
+	r = fetch_snapshot(&fetch, "dump", argv[0], &snapshot);
+	fetch_fini(&fetch);
+	if (r != EXIT_DONE)
+		return r;
+	r = store_save(argv[1], snapshot, &reason);
+	if (r < 0)
+		r = fail("cannot write snapshot %s to %s: %s", argv[0], argv[1], reason ? reason : strerror(-r));
+	else if (options_have(options, OPTION(JSON)))
+		r = show_json(json_pack("{s:o, s:o}", "file", codec_bytes(argv[1]), "snapshot",
+					codec_snapshot_info(snapshot)));
+	free(reason);
+	snapshot_put(snapshot);
+	return r;
+}

@@ -1,0 +1,55 @@
+#include "cli/command.h"
+
+#include <string.h>
+
+#define TRACING (OPTION(FRAMES) | OPTION(DOMAINS) | OPTION(ENGINE) | OPTION(DURATION) | OPTION(FOLLOW_FORKS))
+#define TRACEBACKS (OPTION(FUNCTIONS) | OPTION(FRAMES_SHOWN) | OPTION(MOST_RECENT_FIRST))
+#define GROUPING (OPTION(BY) | OPTION(CUMULATIVE) | OPTION(FILTER) | OPTION(LIMIT) | OPTION(FRAMES) | \
+		  OPTION(SHOW_RUNTIME) | OPTION(STRICT))
+
+#define SNAP_HELP \
+	"SNAP is a PID (a fresh snapshot of the live process, else the last one kept), the id\n" \
+	"of a kept one such as s17, PID:NAME, PID:exit for the last one of a process that has\n" \
+	"ended, or a file with a / in its name.\n"
+
+const struct command commands[] = {
+	{ "attach", "PID", "trace a running process",
+	  "Returns when it is traced, and with --duration when it is traced no more.  Starts a\n"
+	  "daemon when none runs.\n",
+	  TRACING, 1, 1, false, cmd_attach },
+	{ "run", "[--] COMMAND [ARG...]", "run a command, traced from its first instruction",
+	  "The exit status is the command's, 126 or 127 when it cannot be run, 128+n when signal\n"
+	  "n ended it.  What is said about the run goes to standard error.\n",
+	  TRACING | OPTION(FAIL_OVER) | OPTION(OUTPUT), 1, -1, true, cmd_run },
+	{ "detach", "PID | --all", "stop tracing; the process is as it was before", NULL,
+	  OPTION(ALL) | OPTION(KEEP), 0, 1, false, cmd_detach },
+	{ "list", "", "show what is traced, and by which daemon", NULL, 0, 0, 0, false, cmd_list },
+	{ "status", "PID", "show traced memory, limits and counters of a traced process", NULL,
+	  OPTION(STRICT), 1, 1, false, cmd_status },
+	{ "snapshot", "PID", "take a snapshot and keep it; prints its id", NULL,
+	  OPTION(NAME) | OPTION(BLOCKS), 1, 1, false, cmd_snapshot },
+	{ "snapshots", "[PID]", "show the kept snapshots", NULL, 0, 0, 1, false, cmd_snapshots },
+	{ "rm", "ID...", "forget kept snapshots", NULL, 0, 1, -1, false, cmd_rm },
+	{ "stats", "SNAP", "show which lines hold the memory", SNAP_HELP,
+	  GROUPING | TRACEBACKS | OPTION(PRETTY), 1, 1, false, cmd_stats },
+	{ "diff", "OLD NEW", "show what grew and shrank between two snapshots",
+	  "OLD and NEW are written as the SNAP of 'stats'.  " SNAP_HELP,
+	  GROUPING | TRACEBACKS | OPTION(SORT) | OPTION(BORN), 2, 2, false, cmd_diff },
+	{ "block", "PID ADDRESS", "show the traceback that allocated the block holding ADDRESS", NULL,
+	  TRACEBACKS, 2, 2, false, cmd_block },
+	{ "clear", "PID", "forget the traces gathered so far", NULL, 0, 1, 1, false, cmd_clear },
+	{ "reset-peak", "PID", "set the peak to what is traced now", NULL, 0, 1, 1, false, cmd_reset_peak },
+	{ "dump", "SNAP FILE", "write a snapshot to a file that needs nothing else to be read", SNAP_HELP,
+	  0, 2, 2, false, cmd_dump },
+	{ "load", "FILE", "check a snapshot file and show what it holds", NULL, 0, 1, 1, false, cmd_load },
+	{ "help", "[COMMAND]", "show this help, or that of a command", NULL, 0, 0, 1, false, cmd_help },
+	{ .name = NULL },
+};
+
+const struct command *command_find(const char *name)
+{
+	for (const struct command *command = commands; command->name; command++)
+		if (strcmp(command->name, name) == 0)
+			return command;
+	return NULL;
+}

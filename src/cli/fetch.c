@@ -1,0 +1,116 @@
+#define _GNU_SOURCE              /* asprintf */
+#include "cli/fetch.h"
+
+#include "cli/failure.h"
+#include "cli/terminal.h"
+#include "store/store.h"
+#include "varlink/codec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fetch_init(struct fetch *fetch, const struct options *options)
+{
+	memset(fetch, 0, sizeof(*fetch));
+	fetch->options = options;
+}
+
+void fetch_fini(struct fetch *fetch)
+{
+	session_close(&fetch->session);
+}
+
+struct stream {
+	struct codec_snapshot_reader *reader;
+	const char *name;
+	unsigned pieces;
+};
+
+static int take_piece(void *context, json_t *reply)
+{
+	struct stream *stream = context;
+
+	progress("reading snapshot %s: %u pieces", stream->name, ++stream->pieces);
+	return codec_snapshot_reader_feed(stream->reader, json_object_get(reply, "tables"));
+}
+
+static int explain_stream(struct session *session, const char *name, int result, json_t *error,
+			  const char *reason)
+{
+	char *what;
+
+	if (asprintf(&what, "cannot get snapshot %s", name) < 0)
+		return fail_memory();
+	if (error)
+		fail_remote(what, error);
+	else if (result == -ENOMEM)
+		fail_memory();
+	else if (result == -EBADMSG)
+		fail("%s: the daemon on %s sent a damaged one (%s); client and daemon may be of different versions",
+		     what, session->path, reason ? reason : "its tables are malformed");
+	else if (result == -EPIPE)
+		fail("%s: the daemon on %s ended in the middle; run the command again", what, session->path);
+	else
+		fail("%s: the daemon on %s: %s", what, session->path, strerror(-result));
+	free(what);
+	return EXIT_FAILED;
+}
+
+int fetch_from_daemon(struct session *session, const char *name, struct snapshot **ret_snapshot)
+{
+	struct stream stream = { .reader = codec_snapshot_reader_new(), .name = name };
+	json_t *parameters = json_pack("{s:s}", "snapshot", name);
+	const char *reason = NULL;
+	json_t *error = NULL;
+	int r = stream.reader && parameters ? 0 : -ENOMEM;
+
+	if (r == 0)
+		r = varlink_client_stream(session->client, "GetSnapshot", parameters, take_piece, &stream, &error);
+	if (r == 0)
+		r = codec_snapshot_reader_finish(stream.reader, ret_snapshot, &reason);
+	progress_clear();
+	if (r < 0)
+		r = explain_stream(session, name, r, error, reason);
+	json_decref(error);
+	json_decref(parameters);
+	codec_snapshot_reader_free(stream.reader);
+	return r;
+}
+
+static int fetch_from_file(const char *path, struct snapshot **ret_snapshot)
+{
+	char *reason = NULL;
+	int r = store_load(path, 0, ret_snapshot, &reason);
+
+	if (r < 0)
+		r = fail("cannot read snapshot file %s: %s", path, reason ? reason : strerror(-r));
+	free(reason);
+	return r;
+}
+
+int fetch_check(const char *command, const char *name, struct snap *ret_snap)
+{
+	const char *reason;
+
+	if (snap_parse(name, ret_snap, &reason) == 0)
+		return EXIT_DONE;
+	return fail_usage(command, "'%s' is no snapshot: %s", name, reason);
+}
+
+int fetch_snapshot(struct fetch *fetch, const char *command, const char *name, struct snapshot **ret_snapshot)
+{
+	struct snap snap;
+	int r = fetch_check(command, name, &snap);
+
+	if (r != EXIT_DONE)
+		return r;
+	if (snap.kind == SNAP_FILE)
+		return fetch_from_file(name, ret_snapshot);
+	if (!fetch->session.client) {
+		r = session_open(fetch->options, &fetch->session);
+		if (r != EXIT_DONE)
+			return r;
+	}
+	return fetch_from_daemon(&fetch->session, name, ret_snapshot);
+}

@@ -1,0 +1,321 @@
+#include "cli/options.h"
+
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/snap.h"
+#include "cli/units.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+struct option_kind {
+	const char *name;
+	const char *value;              /* NULL: it takes none */
+	const char *help;
+	/* 0, or -1 with a sentence in *ret_reason that follows "--name=value: ". */
+	int (*set)(struct options *options, const char *value, const char **ret_reason);
+};
+
+static int refuse(const char **ret_reason, const char *reason)
+{
+	*ret_reason = reason;
+	return -1;
+}
+
+static int set_by(struct options *options, const char *value, const char **ret_reason)
+{
+	if (strcmp(value, "thread") == 0)
+		return refuse(ret_reason, "grouping by thread is not available yet: use lineno, filename, "
+					  "traceback, function, object or domain");
+	if (statistics_key_parse(value, &options->key) < 0)
+		return refuse(ret_reason, "not a key: use lineno, filename, traceback, function, object or "
+					  "domain");
+	return 0;
+}
+
+static int set_domains(struct options *options, const char *value, const char **ret_reason)
+{
+	if (strcmp(value, "malloc") != 0)
+		return refuse(ret_reason, "only the domain malloc can be traced so far");
+	options->domains = value;
+	return 0;
+}
+
+static int set_duration(struct options *options, const char *value, const char **ret_reason)
+{
+	int r = units_parse_duration(value, &options->duration_ns);
+
+	if (r == -ERANGE)
+		return refuse(ret_reason, "longer than 100 years");
+	if (r < 0)
+		return refuse(ret_reason, "not a duration: write 90s, 10min or '1h 30min'");
+	if (options->duration_ns == 0)
+		return refuse(ret_reason, "a duration must be longer than nothing");
+	return 0;
+}
+
+static int set_engine(struct options *options, const char *value, const char **ret_reason)
+{
+	if (strcmp(value, "ring") == 0)
+		return refuse(ret_reason, "the ring engine is not available yet: use auto or int3");
+	if (strcmp(value, "auto") != 0 && strcmp(value, "int3") != 0)
+		return refuse(ret_reason, "not an engine: use auto or int3");
+	options->engine = value;
+	return 0;
+}
+
+static int set_fail_over(struct options *options, const char *value, const char **ret_reason)
+{
+	int r = units_parse_size(value, &options->fail_over);
+
+	if (r == -ERANGE)
+		return refuse(ret_reason, "too large for a size");
+	if (r < 0)
+		return refuse(ret_reason, "not a size: write 4096, 64K or 1MiB (steps of 1024)");
+	return 0;
+}
+
+static int set_filter(struct options *options, const char *value, const char **ret_reason)
+{
+	struct filter *slot, filter;
+	int r;
+
+	if (options->filters.count >= FILTERS_MAX)
+		return refuse(ret_reason, "more than 1000 filters");
+	r = filter_parse(value, &filter, ret_reason);
+	if (r == -ENOMEM)
+		return refuse(ret_reason, "out of memory");
+	if (r < 0)
+		return -1;
+	slot = vec_push(&options->filters);
+	if (!slot) {
+		filter_fini(&filter);
+		return refuse(ret_reason, "out of memory");
+	}
+	*slot = filter;
+	return 0;
+}
+
+static int set_frames(struct options *options, const char *value, const char **ret_reason)
+{
+	int64_t frames;
+
+	if (units_parse_number(value, 1, FRAMES_MAX, &frames) < 0)
+		return refuse(ret_reason, "not a number from 1 to 65535");
+	options->frames = (uint32_t)frames;
+	return 0;
+}
+
+static int set_frames_shown(struct options *options, const char *value, const char **ret_reason)
+{
+	if (units_parse_number(value, INT32_MIN, INT32_MAX, &options->frames_shown) < 0)
+		return refuse(ret_reason, "not a whole number");
+	return 0;
+}
+
+static int set_limit(struct options *options, const char *value, const char **ret_reason)
+{
+	int64_t limit;
+
+	if (units_parse_number(value, 1, INT32_MAX, &limit) < 0)
+		return refuse(ret_reason, "not a number of rows, at least 1");
+	options->limit = (uint64_t)limit;
+	return 0;
+}
+
+static int set_name(struct options *options, const char *value, const char **ret_reason)
+{
+	if (!snap_name_is_valid(value))
+		return refuse(ret_reason, "a snapshot's name consists of letters, digits, '.', '_' and '-'");
+	options->name = value;
+	return 0;
+}
+
+static int set_output(struct options *options, const char *value, const char **ret_reason)
+{
+	if (!*value)
+		return refuse(ret_reason, "a file's name cannot be empty");
+	options->output = value;
+	return 0;
+}
+
+static int set_socket(struct options *options, const char *value, const char **ret_reason)
+{
+	if (!*value)
+		return refuse(ret_reason, "a socket's path cannot be empty");
+	options->socket = value;
+	return 0;
+}
+
+static int set_sort(struct options *options, const char *value, const char **ret_reason)
+{
+	if (strcmp(value, "churn") == 0)
+		return refuse(ret_reason, "sorting by churn is not available yet: use abs, growth or shrink");
+	if (diff_sort_parse(value, &options->sort) < 0)
+		return refuse(ret_reason, "not an order: use abs, growth or shrink");
+	return 0;
+}
+
+static const struct option_kind kinds[OPTION_COUNT] = {
+	[OPTION_ALL] = { "all", NULL, "every traced process", NULL },
+	[OPTION_BLOCKS] = { "blocks", NULL, "keep every block with its address, size and age, too", NULL },
+	[OPTION_BY] = { "by", "KEY", "group by lineno (default), filename, traceback, function, object or "
+			"domain", set_by },
+	[OPTION_CUMULATIVE] = { "cumulative", NULL, "count a block for every frame of its traceback, not "
+				"for the most recent one only", NULL },
+	[OPTION_DOMAINS] = { "domains", "LIST", "which allocators to trace: malloc", set_domains },
+	[OPTION_DURATION] = { "duration", "T", "detach after T, such as 90s, 10min, 2h", set_duration },
+	[OPTION_ENGINE] = { "engine", "ENGINE", "how to trace: auto (default) or int3", set_engine },
+	[OPTION_FAIL_OVER] = { "fail-over", "SIZE", "exit with status 3 when the command leaves more than "
+			       "SIZE (such as 64K, 1MiB) allocated", set_fail_over },
+	[OPTION_FILTER] = { "filter", "F", "keep traces that match [+-]PATTERN[:LINE][@all][@domain=NAME]; "
+			    "can be repeated", set_filter },
+	[OPTION_FOLLOW_FORKS] = { "follow-forks", NULL, "trace the children it starts, too", NULL },
+	[OPTION_FRAMES] = { "frames", "N", "at most N frames of each stack (when tracing: 25)", set_frames },
+	[OPTION_FRAMES_SHOWN] = { "frames-shown", "N", "print the N most recent frames; -N leaves the N "
+				  "most recent ones out", set_frames_shown },
+	[OPTION_FUNCTIONS] = { "functions", NULL, "name the function of each line of a traceback", NULL },
+	[OPTION_LIMIT] = { "limit", "N", "at most N rows", set_limit },
+	[OPTION_MOST_RECENT_FIRST] = { "most-recent-first", NULL, "print tracebacks from the allocation "
+				       "outwards", NULL },
+	[OPTION_NAME] = { "name", "NAME", "name it, so that PID:NAME means it", set_name },
+	[OPTION_OUTPUT] = { "output", "FILE", "write what is said about the run to FILE, not to stderr",
+			    set_output },
+	[OPTION_PRETTY] = { "pretty", NULL, "short names, source lines, and what the rest adds up to "
+			    "(10 rows unless --limit is given)", NULL },
+	[OPTION_SHOW_RUNTIME] = { "show-runtime", NULL, "do not hide the frames of the allocator, libc and "
+				  "the languages' runtimes", NULL },
+	[OPTION_SORT] = { "sort", "ORDER", "abs (default), growth or shrink", set_sort },
+	[OPTION_STRICT] = { "strict", NULL, "exit with status 3 when the answer is not exact", NULL },
+	[OPTION_BORN] = { "born", NULL, NULL, NULL },
+	[OPTION_KEEP] = { "keep", NULL, NULL, NULL },
+	[OPTION_HELP] = { "help", NULL, "show this help", NULL },
+	[OPTION_JSON] = { "json", NULL, "answer with one JSON document", NULL },
+	[OPTION_SOCKET] = { "socket", "PATH", "the daemon's socket", set_socket },
+	[OPTION_VERSION] = { "version", NULL, "show the version", NULL },
+};
+
+/* getopt's numbers for the options, clear of its own '?' and ':'. */
+#define FIRST_CODE 256
+
+static void long_options(struct option longs[OPTION_COUNT + 1])
+{
+	memset(longs, 0, (OPTION_COUNT + 1) * sizeof(*longs));
+	for (int id = 0; id < OPTION_COUNT; id++) {
+		longs[id].name = kinds[id].name;
+		longs[id].has_arg = kinds[id].value ? required_argument : no_argument;
+		longs[id].val = FIRST_CODE + id;
+	}
+}
+
+static int code_of_letter(int letter)
+{
+	switch (letter) {
+	case 'h':
+		return FIRST_CODE + OPTION_HELP;
+	case 'o':
+		return FIRST_CODE + OPTION_OUTPUT;
+	default:
+		return letter;
+	}
+}
+
+static int complain(const char *name, int code, char **argv)
+{
+	/* getopt_long has moved past the word it complains about, but stays on it inside "-xyz". */
+	if (code == ':')
+		return fail_usage(name, "option '%s' needs a value", argv[optind - 1]);
+	if (optopt >= FIRST_CODE && optopt < FIRST_CODE + OPTION_COUNT)
+		return fail_usage(name, "option '--%s' takes no value", kinds[optopt - FIRST_CODE].name);
+	if (optopt)
+		return fail_usage(name, "there is no option '-%c'", optopt);
+	return fail_usage(name, "there is no option '%s', or it stands for several", argv[optind - 1]);
+}
+
+static int take(struct options *options, const char *name, uint64_t allowed, int id, const char *value)
+{
+	const struct option_kind *kind = &kinds[id];
+	const char *reason = "";
+
+	if (OPTIONS_MISSING & allowed & (1ULL << id))
+		return fail_usage(name, "option '--%s' is not available yet", kind->name);
+	if (!(allowed & (1ULL << id)))
+		return name ? fail_usage(name, "'%s' takes no option '--%s'", name, kind->name)
+			    : fail_usage(name, "option '--%s' belongs behind a command", kind->name);
+	if (kind->set && kind->set(options, value, &reason) < 0)
+		return fail_usage(name, "--%s '%s': %s", kind->name, value, reason);
+	options->given |= 1ULL << id;
+	return EXIT_DONE;
+}
+
+int options_parse(struct options *options, const struct command *command, int argc, char **argv,
+		  int *ret_first)
+{
+	uint64_t allowed = OPTIONS_COMMON | (command ? command->options : 0);
+	const char *name = command ? command->name : NULL;
+	/* What follows the name of a command, here or in `run`, is not ours to read. */
+	bool ordered = !command || command->runs_another;
+	struct option longs[OPTION_COUNT + 1];
+	int code;
+
+	long_options(longs);
+	opterr = 0;
+	optind = 0;
+	while ((code = getopt_long(argc, argv, ordered ? "+:ho:" : ":ho:", longs, NULL)) != -1) {
+		int r;
+
+		code = code_of_letter(code);
+		if (code < FIRST_CODE)
+			return complain(name, code, argv);
+		r = take(options, name, allowed, code - FIRST_CODE, optarg);
+		if (r != EXIT_DONE)
+			return r;
+	}
+	*ret_first = optind;
+	return EXIT_DONE;
+}
+
+void options_fini(struct options *options)
+{
+	for (size_t i = 0; i < options->filters.count; i++)
+		filter_fini(&options->filters.items[i]);
+	vec_fini(&options->filters);
+}
+
+static void print_wrapped(FILE *out, const char *text, int indent, int width)
+{
+	int column = indent;
+
+	while (*text) {
+		int len = (int)strcspn(text, " ");
+
+		if (column > indent && column + 1 + len > width) {
+			fprintf(out, "\n%*s", indent, "");
+			column = indent;
+		}
+		if (column > indent)
+			column += fprintf(out, " ");
+		column += fprintf(out, "%.*s", len, text);
+		text += len;
+		text += strspn(text, " ");
+	}
+	fputc('\n', out);
+}
+
+void options_print(FILE *out, uint64_t bits)
+{
+	for (int id = 0; id < OPTION_COUNT; id++) {
+		const struct option_kind *kind = &kinds[id];
+		char head[40];
+
+		if (!(bits & (1ULL << id)) || !kind->help)
+			continue;
+		snprintf(head, sizeof(head), "%s--%s%s%s", id == OPTION_HELP ? "-h, " :
+			 id == OPTION_OUTPUT ? "-o, " : "", kind->name, kind->value ? " " : "",
+			 kind->value ? kind->value : "");
+		fprintf(out, "  %-22s", head);
+		print_wrapped(out, kind->help, 24, 79);
+	}
+}

@@ -1,0 +1,83 @@
+/* The options of all commands: each is described once, and a command lists which it takes. */
+#ifndef ALLOCWATCH_CLI_OPTIONS_H
+#define ALLOCWATCH_CLI_OPTIONS_H
+
+#include "base/vec.h"
+#include "model/filter.h"
+#include "model/statistics.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum option_id {
+	OPTION_ALL,
+	OPTION_BLOCKS,
+	OPTION_BY,
+	OPTION_CUMULATIVE,
+	OPTION_DOMAINS,
+	OPTION_DURATION,
+	OPTION_ENGINE,
+	OPTION_FAIL_OVER,
+	OPTION_FILTER,
+	OPTION_FOLLOW_FORKS,
+	OPTION_FRAMES,
+	OPTION_FRAMES_SHOWN,
+	OPTION_FUNCTIONS,
+	OPTION_LIMIT,
+	OPTION_MOST_RECENT_FIRST,
+	OPTION_NAME,
+	OPTION_OUTPUT,
+	OPTION_PRETTY,
+	OPTION_SHOW_RUNTIME,
+	OPTION_SORT,
+	OPTION_STRICT,
+	/* named in the interface, refused until they exist */
+	OPTION_BORN,
+	OPTION_KEEP,
+	/* taken by every command */
+	OPTION_HELP,
+	OPTION_JSON,
+	OPTION_SOCKET,
+	OPTION_VERSION,
+	OPTION_COUNT
+};
+
+#define OPTION(name) (1ULL << OPTION_##name)
+#define OPTIONS_COMMON (OPTION(HELP) | OPTION(JSON) | OPTION(SOCKET) | OPTION(VERSION))
+#define OPTIONS_MISSING (OPTION(BORN) | OPTION(KEEP))
+
+#define FILTERS_MAX 1000
+#define FRAMES_MAX 65535
+
+struct options {
+	uint64_t given;                 /* OPTION() bits */
+	const char *socket, *name, *engine, *domains, *output;
+	uint32_t frames;                /* 0: the default */
+	int64_t frames_shown;
+	uint64_t limit;                 /* 0: none given */
+	uint64_t duration_ns;
+	uint64_t fail_over;
+	enum statistics_key key;
+	enum diff_sort sort;
+	VEC_OF(struct filter) filters;
+};
+
+static inline bool options_have(const struct options *options, uint64_t bits)
+{
+	return options->given & bits;
+}
+
+struct command;
+
+/* Reads the options of `command` (NULL: those before the command, up to the first argument) from
+ * argv[1] on, adding to *options; *ret_first is the index of the first argument that is none.
+ * Returns an exit status: EXIT_USAGE when it has complained on stderr. */
+int options_parse(struct options *options, const struct command *command, int argc, char **argv,
+		  int *ret_first);
+void options_fini(struct options *options);
+
+/* "  --limit N     show at most N rows", one line for each option in `bits`. */
+void options_print(FILE *out, uint64_t bits);
+
+#endif

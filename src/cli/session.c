@@ -1,0 +1,185 @@
+#include "cli/session.h"
+
+#include "cli/failure.h"
+#include "cli/spawn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int adopt(struct session *ret_session, struct varlink_client *client, const char *path, bool shared)
+{
+	struct session session = { .client = client, .path = strdup(path), .shared = shared };
+
+	if (!session.path) {
+		varlink_client_close(client);
+		return fail_memory();
+	}
+	*ret_session = session;
+	return EXIT_DONE;
+}
+
+static int open_named(const char *path, const char *origin, struct session *ret_session)
+{
+	struct varlink_client *client;
+	int r = varlink_client_open(path, &client);
+
+	if (r == 0)
+		return adopt(ret_session, client, path, false);
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		return fail("no daemon answers on %s (%s): %s; start one with 'allocwatchd --private --socket %s', "
+			    "or leave that path out", path, origin, strerror(-r), path);
+	return fail("cannot connect to %s (%s): %s", path, origin, strerror(-r));
+}
+
+/* EXIT_DONE with ret_session->client NULL: none was asked for by name. */
+static int open_asked_for(const struct options *options, struct session *ret_session)
+{
+	const char *path = getenv("ALLOCWATCH_SOCKET");
+
+	memset(ret_session, 0, sizeof(*ret_session));
+	if (options->socket)
+		return open_named(options->socket, "given by --socket", ret_session);
+	if (path && *path)
+		return open_named(path, "given by ALLOCWATCH_SOCKET", ret_session);
+	return EXIT_DONE;
+}
+
+/* EXIT_DONE with ret_session->client NULL: none runs. */
+static int open_running_private(struct session *ret_session)
+{
+	struct varlink_client *client;
+	char *path, *reason;
+	int r;
+
+	if (spawn_socket_path(false, &path, &reason) < 0) {
+		free(reason);
+		return EXIT_DONE;
+	}
+	r = varlink_client_open(path, &client);
+	r = r == 0 ? adopt(ret_session, client, path, false) : EXIT_DONE;
+	free(path);
+	return r;
+}
+
+static int open_running(const struct options *options, struct session *ret_session)
+{
+	struct varlink_client *client;
+	int r = open_asked_for(options, ret_session);
+
+	if (r != EXIT_DONE || ret_session->client)
+		return r;
+	r = open_running_private(ret_session);
+	if (r != EXIT_DONE || ret_session->client)
+		return r;
+	if (varlink_client_open(SYSTEM_SOCKET, &client) == 0)
+		return adopt(ret_session, client, SYSTEM_SOCKET, true);
+	return EXIT_DONE;
+}
+
+int session_open(const struct options *options, struct session *ret_session)
+{
+	int r = open_running(options, ret_session);
+
+	if (r != EXIT_DONE || ret_session->client)
+		return r;
+	return fail("no daemon runs, neither yours nor the system's (%s), so nothing is traced and no snapshot is "
+		    "at hand; 'allocwatch attach PID' starts one", SYSTEM_SOCKET);
+}
+
+int session_open_private(struct session *ret_session)
+{
+	struct varlink_client *client;
+	char *path, *reason;
+	int r;
+
+	r = spawn_socket_path(true, &path, &reason);
+	if (r == 0) {
+		r = spawn_daemon(path, &client, &reason);
+		if (r == 0)
+			r = adopt(ret_session, client, path, false);
+		else
+			r = fail("cannot start a daemon on %s: %s", path, reason ? reason : strerror(-r));
+		free(path);
+	} else {
+		r = fail("there is no safe place for a daemon's socket: %s; set XDG_RUNTIME_DIR, or TMPDIR, to a "
+			 "folder of yours", reason ? reason : strerror(-r));
+	}
+	free(reason);
+	return r;
+}
+
+int session_open_or_start(const struct options *options, struct session *ret_session)
+{
+	int r = open_running(options, ret_session);
+
+	if (r != EXIT_DONE || ret_session->client)
+		return r;
+	return session_open_private(ret_session);
+}
+
+void session_close(struct session *session)
+{
+	varlink_client_close(session->client);
+	free(session->path);
+	memset(session, 0, sizeof(*session));
+}
+
+static int fail_transport(const struct session *session, const char *what, int result)
+{
+	switch (result) {
+	case -EPIPE:
+		return fail("%s: the daemon on %s ended in the middle; run the command again, and look at its log "
+			    "if that repeats", what, session->path);
+	case -EPROTO:
+		return fail("%s: what answers on %s is no allocwatch daemon; name its socket with --socket", what,
+			    session->path);
+	case -EMSGSIZE:
+		return fail("%s: the request is too long for the daemon; give fewer arguments", what);
+	default:
+		return fail("%s: the daemon on %s: %s", what, session->path, strerror(-result));
+	}
+}
+
+int session_try(struct session *session, const char *what, const char *method, json_t *parameters,
+		json_t **ret_reply, json_t **ret_error)
+{
+	json_t *reply;
+	int r;
+
+	*ret_error = NULL;
+	if (!parameters)
+		return fail_memory();
+	r = varlink_client_call(session->client, method, parameters, &reply, ret_error);
+	json_decref(parameters);
+	if (r == -EREMOTEIO)
+		return EXIT_FAILED;
+	if (r < 0)
+		return fail_transport(session, what, r);
+	if (ret_reply)
+		*ret_reply = reply;
+	else
+		json_decref(reply);
+	return EXIT_DONE;
+}
+
+int session_call(struct session *session, const char *what, const char *method, json_t *parameters,
+		 json_t **ret_reply)
+{
+	json_t *error;
+	int r = session_try(session, what, method, parameters, ret_reply, &error);
+
+	if (error) {
+		r = fail_remote(what, error);
+		json_decref(error);
+	}
+	return r;
+}
+
+bool session_error_is(const json_t *error, const char *name)
+{
+	const char *text = json_string_value(json_object_get(error, "error"));
+	const char *dot = text ? strrchr(text, '.') : NULL;
+
+	return dot && strcmp(dot + 1, name) == 0;
+}

@@ -1,0 +1,39 @@
+/* A connection to a daemon: which one, and how a private one is started.
+ *
+ * Which: --socket, else ALLOCWATCH_SOCKET, else the user's private one if it runs, else the
+ * system's, else (where allowed) a private one is started.  The functions say on stderr what
+ * failed and return an exit status. */
+#ifndef ALLOCWATCH_CLI_SESSION_H
+#define ALLOCWATCH_CLI_SESSION_H
+
+#include "cli/options.h"
+#include "varlink/client.h"
+
+#define SYSTEM_SOCKET "/run/allocwatch/allocwatch.sock"
+
+struct session {
+	struct varlink_client *client;
+	char *path;             /* of the socket */
+	bool shared;            /* the system's daemon, not asked for by name */
+};
+
+/* Fails when no daemon runs. */
+int session_open(const struct options *options, struct session *ret_session);
+/* Starts a private daemon when none runs. */
+int session_open_or_start(const struct options *options, struct session *ret_session);
+/* Passes over the system's daemon, which has refused. */
+int session_open_private(struct session *ret_session);
+void session_close(struct session *session);
+
+/* Calls a method and says "what: why" when it fails.  parameters is taken over and may be NULL (as
+ * json_pack returns it without memory); ret_reply may be NULL. */
+int session_call(struct session *session, const char *what, const char *method, json_t *parameters,
+		 json_t **ret_reply);
+/* The same, but a typed error is handed out in *ret_error and nothing is said; the return value is
+ * then EXIT_FAILED. */
+int session_try(struct session *session, const char *what, const char *method, json_t *parameters,
+		json_t **ret_reply, json_t **ret_error);
+/* Is this error "org.allocwatch.Tracer.<name>"? */
+bool session_error_is(const json_t *error, const char *name);
+
+#endif

@@ -1,0 +1,48 @@
+#include "cli/terminal.h"
+
+#include "export/utf8.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CLEAR_LINE "\r\033[K"
+
+static bool progress_shown;
+
+bool terminal_is(FILE *stream)
+{
+	return isatty(fileno(stream)) == 1;
+}
+
+bool terminal_colours(FILE *stream)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	return terminal_is(stream) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+}
+
+void progress(const char *format, ...)
+{
+	char text[80];
+	va_list args;
+
+	if (!terminal_is(stderr))
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fputs(CLEAR_LINE, stderr);
+	utf8_print(stderr, text, strlen(text), false);
+	fflush(stderr);
+	progress_shown = true;
+}
+
+void progress_clear(void)
+{
+	if (progress_shown)
+		fputs(CLEAR_LINE, stderr);
+	progress_shown = false;
+}

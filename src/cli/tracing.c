@@ -1,0 +1,102 @@
+#include "cli/tracing.h"
+
+#include "base/fd.h"
+#include "cli/answer.h"
+#include "cli/failure.h"
+#include "cli/snap.h"
+#include "cli/terminal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WHAT_MAX 160
+
+int tracing_pid(const char *command, const char *text, pid_t *ret_pid)
+{
+	if (snap_parse_pid(text, ret_pid) == 0)
+		return EXIT_DONE;
+	return fail_usage(command, "'%s' is no PID: a positive number is expected", text);
+}
+
+const char *tracing_name(char text[TRACING_NAME_MAX], pid_t pid)
+{
+	char path[32], *comm;
+
+	snprintf(text, TRACING_NAME_MAX, "%d", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	if (file_read_text(path, 64, &comm, NULL) < 0)
+		return text;
+	comm[strcspn(comm, "\n")] = '\0';
+	snprintf(text, TRACING_NAME_MAX, "%d (%.40s)", (int)pid, comm);
+	free(comm);
+	return text;
+}
+
+static json_t *attach_parameters(const struct options *options, pid_t pid, bool wait_for_exec)
+{
+	json_t *parameters = json_pack("{s:i, s:s*, s:s*}", "pid", (int)pid, "domains", options->domains,
+				       "engine", options->engine);
+	int r = parameters ? 0 : -1;
+
+	if (r == 0 && options->frames > 0)
+		r = json_object_set_new(parameters, "frames", json_integer(options->frames));
+	if (r == 0 && options_have(options, OPTION(FOLLOW_FORKS)))
+		r = json_object_set_new(parameters, "follow_forks", json_true());
+	if (r == 0 && wait_for_exec)
+		r = json_object_set_new(parameters, "wait_for_exec", json_true());
+	if (r == 0)
+		return parameters;
+	json_decref(parameters);
+	return NULL;
+}
+
+int tracing_attach(struct session *session, const struct options *options, pid_t pid, const char *name,
+		   bool wait_for_exec, json_t **ret_reply)
+{
+	char what[WHAT_MAX];
+	json_t *error;
+	int r;
+
+	snprintf(what, sizeof(what), "cannot attach to %s", name);
+	progress("attaching to %s", name);
+	r = session_try(session, what, "Attach", attach_parameters(options, pid, wait_for_exec), ret_reply, &error);
+	if (error && session->shared && session_error_is(error, "NotPermitted")) {
+		json_decref(error);
+		error = NULL;
+		session_close(session);
+		r = session_open_private(session);
+		if (r == EXIT_DONE)
+			r = session_try(session, what, "Attach", attach_parameters(options, pid, wait_for_exec),
+					ret_reply, &error);
+	}
+	progress_clear();
+	if (error) {
+		r = fail_remote(what, error);
+		json_decref(error);
+	}
+	return r;
+}
+
+int tracing_detach(struct session *session, pid_t pid, const char *name, json_t **ret_reply)
+{
+	char what[WHAT_MAX];
+	json_t *reply;
+	int r;
+
+	snprintf(what, sizeof(what), "cannot detach from %s", name);
+	progress("detaching from %s", name);
+	r = session_call(session, what, "Detach", json_pack("{s:i}", "pid", (int)pid), &reply);
+	progress_clear();
+	if (r != EXIT_DONE)
+		return r;
+	if (!answer_true(reply, "clean")) {
+		const char *message = answer_text(reply, "message");
+
+		r = fail("detached from %s, but not all of it is as it was: %s; restart it when it can be spared", name,
+			 *message ? message : "the daemon does not say what");
+	}
+	if (ret_reply)
+		*ret_reply = json_incref(reply);
+	json_decref(reply);
+	return r;
+}

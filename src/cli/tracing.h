@@ -1,0 +1,23 @@
+/* Attaching and detaching, as attach, run and detach need it.
+ * The functions return an exit status and have said on stderr why it is not 0. */
+#ifndef ALLOCWATCH_CLI_TRACING_H
+#define ALLOCWATCH_CLI_TRACING_H
+
+#include "cli/session.h"
+
+#include <sys/types.h>
+
+/* A PID given as an argument of a command; EXIT_USAGE when it is none. */
+int tracing_pid(const char *command, const char *text, pid_t *ret_pid);
+/* "4242 (redis-server)", "4242" when the name cannot be read. */
+#define TRACING_NAME_MAX 64
+const char *tracing_name(char text[TRACING_NAME_MAX], pid_t pid);
+
+/* Attaches as the options say; when the system's daemon, found by itself, does not permit it, a
+ * private one is asked.  *ret_reply is {pid, tasks, probes}. */
+int tracing_attach(struct session *session, const struct options *options, pid_t pid, const char *name,
+		   bool wait_for_exec, json_t **ret_reply);
+/* *ret_reply is {clean, message}; may be NULL. */
+int tracing_detach(struct session *session, pid_t pid, const char *name, json_t **ret_reply);
+
+#endif
