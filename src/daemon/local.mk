@@ -1,1 +1,2 @@
 # daemon: see doc/ARCHITECTURE.md
+include src/daemon/symbolize.mk

@@ -13,13 +13,33 @@ struct symbolize;
 int symbolize_new(sd_event *event, const char *program, struct symbolize **ret);
 void symbolize_free(struct symbolize *symbolize);            /* accepts NULL; kills the process */
 
+/* The symbolizer may be silent for so long, and one module may take so long in one snapshot, before
+ * it is killed and what was asked stays without names. */
+#define SYMBOLIZE_SILENCE_MS 20000
+#define SYMBOLIZE_MODULE_MS 120000
+void symbolize_set_deadlines(struct symbolize *symbolize, uint64_t silence_ms, uint64_t module_ms);
+
+/* How often it ended before it was told to; what the cache takes. */
+uint64_t symbolize_deaths(const struct symbolize *symbolize);
+size_t symbolize_cache_size(const struct symbolize *symbolize);     /* bytes */
+/* The running process, or 0. */
+pid_t symbolize_pid(const struct symbolize *symbolize);
+
 /* Resolves all frames of `snapshot` (as snapshot_image_read made it) and fills its locations and
  * strings, then calls done(context, snapshot, 0).  fds[i] is the ELF file of snapshot->modules[i],
  * borrowed until done, -1 when there is none.  What cannot be resolved (no file, the symbolizer
  * crashed twice on it, a deadline) stays without locations; done is called in any case and only
- * from the event loop.  Answers are cached by build-id across snapshots and targets (bounded:
- * SYMBOLIZE_CACHE_MAX bytes).  Negative errno: not started, done is not called. */
+ * from the event loop, except after symbolize_free().  Its result is negative when the symbolizer
+ * could not be started or there was no memory; the snapshot then has the names found so far.
+ *
+ * Answers are cached across snapshots and targets, bounded by SYMBOLIZE_CACHE_MAX bytes.  The key is
+ * the open file itself (device, inode, times, size) beside the build-id, never the build-id alone:
+ * anybody can give a file the build-id of libc, and would put his names into other people's answers.
+ *
+ * SYMBOLIZE_NAMES_MAX: bytes of names in one snapshot; what comes after stays unnamed.
+ * Negative errno: not started, done is not called. */
 #define SYMBOLIZE_CACHE_MAX (256u << 20)
+#define SYMBOLIZE_NAMES_MAX (256u << 20)
 int symbolize_snapshot(struct symbolize *symbolize, struct snapshot *snapshot, const int *fds,
 		       size_t fd_count,
 		       void (*done)(void *context, struct snapshot *snapshot, int result),

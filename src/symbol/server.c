@@ -90,10 +90,12 @@ static int handle_resolve(struct server *server, const struct symbol_wire_resolv
 	answers_begin(server->answers, head->serial, head->module, 0);
 	for (uint32_t i = 0; i < resolve->count; i++) {
 		struct symbol_location locations[SYMBOL_LOCATIONS_MAX];
-		size_t count = symbol_module_resolve(module, resolve->queries[i].address,
-						     resolve->queries[i].is_call, locations);
-		int r = add_answer(server, head, i, locations, count);
+		int r = symbol_module_resolve(module, resolve->queries[i].address,
+					      resolve->queries[i].is_call, locations);
 
+		/* This process is then of no more use; the daemon starts a fresh one. */
+		if (r >= 0)
+			r = add_answer(server, head, i, locations, (size_t)r);
 		if (r == 0 && i + 1 < resolve->count &&
 		    clock_monotonic_ns() - server->sent_ns > FLUSH_INTERVAL_NS) {
 			r = flush(server);
@@ -120,6 +122,11 @@ static int dispatch(struct server *server, int fd)
 
 static int serve(struct server *server)
 {
+	const struct symbol_wire_head ready = { SYMBOL_WIRE_READY, 0, 0, sizeof(ready) };
+	int sent = fd_send_message(server->sock, &ready, sizeof(ready), -1);
+
+	if (sent < 0)
+		return sent;
 	for (;;) {
 		int fd = -1, r;
 		ssize_t n = fd_receive_message(server->sock, server->request,

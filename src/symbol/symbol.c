@@ -217,13 +217,13 @@ static const char *scope_name(struct symbol_module *module, struct unit *unit, s
 
 /* The line of a level is where it stands in its code: the row's line for the innermost one, the
  * place of the inlined call for the one around. */
-static size_t unfold(struct symbol_module *module, struct unit *unit, uint64_t pc, uint64_t address,
+static int unfold(struct symbol_module *module, struct unit *unit, uint64_t pc, uint64_t address,
 		     const struct symtab_symbol *symbol, struct symbol_location *locations)
 {
 	struct scopes *scopes = unit_scopes(unit);
 	uint32_t id = scopes ? scopes_find(scopes, pc) : SCOPE_NONE;
 	struct symbol_location here = { 0 };
-	size_t count = 0;
+	int count = 0;
 
 	if (unit_line(unit, pc, &here.file, &here.line) < 0)
 		here.file = NULL;
@@ -251,14 +251,14 @@ static size_t unfold(struct symbol_module *module, struct unit *unit, uint64_t p
 	return 1;
 }
 
-size_t symbol_module_resolve(struct symbol_module *module, uint64_t address, bool is_call,
-			     struct symbol_location *locations)
+int symbol_module_resolve(struct symbol_module *module, uint64_t address, bool is_call,
+			  struct symbol_location *locations)
 {
 	uint64_t pc = is_call && address > 0 ? address - 1 : address;
 	struct symtab_symbol symbol;
 	struct unit *unit = NULL;
 	bool named;
-	size_t count = 0;
+	int count = 0;
 
 	if (!elf_file_is_code(module->file, pc))
 		return 0;
@@ -267,6 +267,8 @@ size_t symbol_module_resolve(struct symbol_module *module, uint64_t address, boo
 		unit = units_find(module->units, pc);
 	if (unit)
 		count = unfold(module, unit, pc, address, named ? &symbol : NULL, locations);
+	if (module->units && units_out_of_memory(module->units))
+		return -ENOMEM;
 	if (count > 0 || !named)
 		return count;
 	locations[0] = (struct symbol_location){

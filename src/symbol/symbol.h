@@ -34,10 +34,10 @@ int symbol_module_open(int fd, const char *debug_root, struct symbol_module **re
 void symbol_module_free(struct symbol_module *module);        /* accepts NULL */
 
 /* Fills in up to SYMBOL_LOCATIONS_MAX locations, innermost first, and returns their number; 0 when
- * nothing is known.  address: an ELF virtual address; is_call: it is a return address, so that the
+ * nothing is known, -ENOMEM when memory was too short to tell.  address: an ELF virtual address; is_call: it is a return address, so that the
  * call before it is meant. */
-size_t symbol_module_resolve(struct symbol_module *module, uint64_t address, bool is_call,
-			     struct symbol_location *locations);
+int symbol_module_resolve(struct symbol_module *module, uint64_t address, bool is_call,
+			  struct symbol_location *locations);
 
 /* What the names come from: bits of these, for people and tests. */
 enum { SYMBOL_FROM_DWARF = 1, SYMBOL_FROM_DEBUG_FILE = 2, SYMBOL_FROM_SYMTAB = 4,

@@ -25,6 +25,7 @@ struct units {
 	VEC_OF(struct unit) units;           /* by DIE offset */
 	struct intervals index, gathered;    /* values are indexes of `units` */
 	bool complete;                       /* units that do not list their ranges are in, too */
+	bool out_of_memory;
 };
 
 struct gather {
@@ -150,9 +151,17 @@ struct unit *units_find(struct units *units, uint64_t address)
 {
 	const struct interval *piece = intervals_find(&units->index, address);
 
-	if (!piece && !units->complete && complete(units) == 0)
+	if (!piece && !units->complete) {
+		if (complete(units) < 0)
+			units->out_of_memory = true;
 		piece = intervals_find(&units->index, address);
+	}
 	return piece ? &units->units.items[piece->value] : NULL;
+}
+
+bool units_out_of_memory(const struct units *units)
+{
+	return units->out_of_memory;
 }
 
 /* A split unit's children are in another file, which libdw looks for beside this one. */
@@ -167,7 +176,7 @@ static void open_unit(struct unit *unit)
 	    type == DW_UT_skeleton && split.addr)
 		unit->full = split;
 	if (scopes_new(&unit->full, unit->owner->file, &unit->scopes) < 0)
-		unit->scopes = NULL;
+		unit->owner->out_of_memory = true;
 }
 
 struct scopes *unit_scopes(struct unit *unit)

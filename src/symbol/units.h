@@ -17,6 +17,8 @@ void units_free(struct units *units);                         /* accepts NULL */
 
 /* The unit whose code holds an address, or NULL. */
 struct unit *units_find(struct units *units, uint64_t address);
+/* Whether something is missing from what was read only because memory ran out. */
+bool units_out_of_memory(const struct units *units);
 
 /* The unit's scopes; NULL when it has none that can be read. */
 struct scopes *unit_scopes(struct unit *unit);

@@ -75,11 +75,12 @@ int symbol_wire_check(const void *data, size_t len, bool from_symbolizer)
 
 	if (len < sizeof(*head) || len > SYMBOL_WIRE_MESSAGE_MAX || head->length != len ||
 	    head->module >= SYMBOL_WIRE_MODULES_MAX ||
-	    (head->type >= SYMBOL_WIRE_OPENED) != from_symbolizer)
+	    (head->type >= SYMBOL_WIRE_READY) != from_symbolizer)
 		return -EBADMSG;
 	switch (head->type) {
 	case SYMBOL_WIRE_OPEN:
 	case SYMBOL_WIRE_CLOSE:
+	case SYMBOL_WIRE_READY:
 		return len == sizeof(*head) ? 0 : -EBADMSG;
 	case SYMBOL_WIRE_RESOLVE:
 		return check_resolve(data, len);

@@ -26,7 +26,8 @@ enum symbol_wire_type {
 	SYMBOL_WIRE_RESOLVE,       /* symbol_wire_resolve.  Answer: ANSWERS, once or more */
 	SYMBOL_WIRE_CLOSE,         /* head.  No answer */
 	/* symbolizer -> daemon */
-	SYMBOL_WIRE_OPENED = 32,   /* symbol_wire_opened */
+	SYMBOL_WIRE_READY = 32,    /* head, unasked and first: it has given up its privileges */
+	SYMBOL_WIRE_OPENED,        /* symbol_wire_opened */
 	SYMBOL_WIRE_ANSWERS,       /* symbol_wire_answers */
 };
 

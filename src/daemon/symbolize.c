@@ -1,0 +1,397 @@
+#include "daemon/symbolize.h"
+
+#include "base/clock.h"
+#include "daemon/symbolize_cache.h"
+#include "daemon/symbolize_files.h"
+#include "daemon/symbolize_job.h"
+#include "daemon/symbolizer.h"
+#include "symbol/wire.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(SYMBOL_WIRE_LOCATIONS_MAX <= SYMBOLIZE_LOCATIONS_MAX, "an answer must fit");
+
+#define IDLE_US 60000000ULL      /* then the process ends, and gives its memory back */
+
+enum phase {
+	IDLE,                    /* nothing has been asked */
+	STARTING,                /* waiting for READY */
+	OPENING,                 /* waiting for OPENED */
+	RESOLVING,               /* waiting for the rest of the ANSWERS */
+};
+
+struct symbolize {
+	sd_event *event;
+	char *program;
+	uint64_t silence_ms, module_ms;
+	struct symbolizer *process;
+	struct symbolize_cache *cache;
+	struct symbolize_files files;
+	struct symbolize_job *first, **last;     /* the queue; the first one is worked on */
+	sd_event_source *step_source, *idle_source;
+	enum phase phase;
+	uint32_t serial;
+	uint32_t asked, answered;                /* of the current RESOLVE */
+	uint64_t deaths;
+};
+
+static int on_message(void *context, const void *data, size_t len);
+static void on_end(void *context);
+
+static const struct symbolizer_handler handler = { on_message, on_end };
+
+/* Everything that goes on does so from the event loop, a step at a time. */
+static void step_soon(struct symbolize *symbolize)
+{
+	symbolize->phase = IDLE;
+	sd_event_source_set_enabled(symbolize->step_source, SD_EVENT_ONESHOT);
+}
+
+static struct symbolize_work *current_work(struct symbolize *symbolize)
+{
+	return symbolize->first ? symbolize_job_work(symbolize->first) : NULL;
+}
+
+/* --- asking --- */
+
+static int ask_start(struct symbolize *symbolize)
+{
+	int r = symbolizer_start(symbolize->event, symbolize->program, &handler, symbolize,
+				 &symbolize->process);
+
+	if (r < 0)
+		return r;
+	symbolize->phase = STARTING;
+	return symbolizer_expect(symbolize->process, symbolize->silence_ms * 1000);
+}
+
+static int ask(struct symbolize *symbolize, enum phase phase, const struct symbol_wire_head *head,
+	       int fd)
+{
+	int r = symbolizer_send(symbolize->process, head, head->length, fd);
+
+	if (r < 0)
+		return r;
+	symbolize->phase = phase;
+	return symbolizer_expect(symbolize->process, symbolize->silence_ms * 1000);
+}
+
+static int ask_open(struct symbolize *symbolize, const struct symbolize_work *work)
+{
+	struct symbol_wire_head head = { SYMBOL_WIRE_OPEN, ++symbolize->serial, 0, sizeof(head) };
+
+	symbolize_files_take_slot(&symbolize->files, work->file);
+	head.module = (uint32_t)work->file->slot;
+	return ask(symbolize, OPENING, &head, work->fd);
+}
+
+static int ask_resolve(struct symbolize *symbolize, const struct symbolize_work *work)
+{
+	union {
+		struct symbol_wire_resolve resolve;
+		unsigned char space[sizeof(struct symbol_wire_resolve) +
+				    SYMBOL_WIRE_QUERIES_MAX * sizeof(struct symbol_wire_query)];
+	} message;
+	struct symbol_wire_resolve *resolve = &message.resolve;
+	size_t left = work->frames.count - work->answered;
+
+	memset(resolve, 0, sizeof(*resolve));
+	resolve->count = left < SYMBOL_WIRE_QUERIES_MAX ? (uint32_t)left : SYMBOL_WIRE_QUERIES_MAX;
+	for (uint32_t i = 0; i < resolve->count; i++) {
+		struct symbolize_key key = symbolize_work_key(symbolize->first, work,
+							      work->answered + i);
+
+		resolve->queries[i] = (struct symbol_wire_query){ key.address, key.is_call, 0 };
+	}
+	resolve->head = (struct symbol_wire_head){
+		SYMBOL_WIRE_RESOLVE, ++symbolize->serial, (uint32_t)work->file->slot,
+		(uint32_t)(sizeof(*resolve) + resolve->count * sizeof(resolve->queries[0])) };
+	symbolize->asked = resolve->count;
+	symbolize->answered = 0;
+	return ask(symbolize, RESOLVING, &resolve->head, -1);
+}
+
+static int ask_next(struct symbolize *symbolize, struct symbolize_work *work)
+{
+	if (!symbolize->process)
+		return ask_start(symbolize);
+	if (work->deadline_ns == 0)
+		work->deadline_ns = clock_monotonic_ns() + symbolize->module_ms * NSEC_PER_MSEC;
+	if (work->file->slot < 0)
+		return ask_open(symbolize, work);
+	return ask_resolve(symbolize, work);
+}
+
+/* --- the end of a job, of a process --- */
+
+static void finish_first(struct symbolize *symbolize)
+{
+	struct symbolize_job *job = symbolize->first;
+	struct snapshot *snapshot = snapshot_ref(job->snapshot);
+	void (*done)(void *context, struct snapshot *snapshot, int result) = job->done;
+	void *context = job->context;
+	int result = job->result;
+
+	symbolize->first = job->next;
+	if (!symbolize->first)
+		symbolize->last = &symbolize->first;
+	symbolize_job_free(job);
+	snapshot->symbolized = result == 0;
+	if (symbolize->first)
+		step_soon(symbolize);
+	/* Last, since it may ask for another snapshot or free this object. */
+	done(context, snapshot, result);
+	snapshot_put(snapshot);
+}
+
+/* The whole job cannot go on: what is left of it stays unnamed. */
+static void fail_first(struct symbolize *symbolize, int result)
+{
+	struct symbolize_job *job = symbolize->first;
+
+	job->result = result;
+	job->current = job->work_count;
+}
+
+static void end_process(struct symbolize *symbolize)
+{
+	symbolizer_free(symbolize->process);
+	symbolize->process = NULL;
+	symbolize_files_drop_slots(&symbolize->files);
+}
+
+/* The file that was being asked about is to blame: one that kills the symbolizer twice is left
+ * alone.  A process that died before it was asked anything cannot work at all. */
+static void on_end(void *context)
+{
+	struct symbolize *symbolize = context;
+	struct symbolize_work *work = current_work(symbolize);
+
+	symbolize->deaths++;
+	if (symbolize->phase == STARTING)
+		fail_first(symbolize, -ECHILD);
+	else if (work)
+		work->file->crashes++;
+	end_process(symbolize);
+	step_soon(symbolize);
+}
+
+static void rest(struct symbolize *symbolize)
+{
+	if (!symbolize->process)
+		return;
+	sd_event_source_set_time_relative(symbolize->idle_source, IDLE_US);
+	sd_event_source_set_enabled(symbolize->idle_source, SD_EVENT_ONESHOT);
+}
+
+static int on_idle(sd_event_source *source, uint64_t at, void *userdata)
+{
+	struct symbolize *symbolize = userdata;
+
+	(void)source, (void)at;
+	if (!symbolize->first)
+		end_process(symbolize);
+	return 0;
+}
+
+static int on_step(sd_event_source *source, void *userdata)
+{
+	struct symbolize *symbolize = userdata;
+	struct symbolize_work *work = current_work(symbolize);
+	int r;
+
+	(void)source;
+	if (symbolize->phase != IDLE || !symbolize->first)
+		return 0;
+	if (!work) {
+		if (!symbolize->first->next)
+			rest(symbolize);
+		finish_first(symbolize);
+		return 0;
+	}
+	sd_event_source_set_enabled(symbolize->idle_source, SD_EVENT_OFF);
+	if (work->deadline_ns != 0 && clock_passed(work->deadline_ns)) {
+		symbolize_work_drop(work);
+		step_soon(symbolize);
+		return 0;
+	}
+	r = ask_next(symbolize, work);
+	if (r < 0 && symbolize->process) {
+		on_end(symbolize);
+	} else if (r < 0) {
+		fail_first(symbolize, r);
+		step_soon(symbolize);
+	}
+	return 0;
+}
+
+/* --- its answers --- */
+
+static int take_opened(struct symbolize *symbolize, const struct symbol_wire_opened *opened,
+		       struct symbolize_work *work)
+{
+	if (symbolize->phase != OPENING)
+		return -EBADMSG;
+	if (opened->result < 0) {
+		/* No memory is its own trouble and may be over in a fresh process. */
+		if (opened->result == -ENOMEM)
+			return -ENOMEM;
+		work->file->unreadable = true;
+		symbolize_files_drop_slot(&symbolize->files, work->file);
+	}
+	step_soon(symbolize);
+	return symbolizer_expect(symbolize->process, 0);
+}
+
+static void take_answer(struct symbolize *symbolize, struct symbolize_work *work,
+			const struct symbol_wire_location *from, size_t count, const char *text)
+{
+	struct symbolize_location locations[SYMBOLIZE_LOCATIONS_MAX];
+	struct symbolize_key key = symbolize_work_key(symbolize->first, work, work->answered);
+	uint32_t frame = work->frames.items[work->answered++];
+
+	for (size_t i = 0; i < count; i++)
+		locations[i] = (struct symbolize_location){
+			text + from[i].function, text + from[i].file, from[i].line,
+			from[i].function_offset, from[i].inlined };
+	if (symbolize_job_name(symbolize->first, frame, locations, count) == -ENOMEM)
+		symbolize->first->result = -ENOMEM;
+	/* What the cache has no memory for will be asked again. */
+	symbolize_cache_add(symbolize->cache, &key, locations, count);
+}
+
+static int take_answers(struct symbolize *symbolize, const struct symbol_wire_answers *answers,
+			struct symbolize_work *work)
+{
+	const struct symbol_wire_location *location = symbol_wire_locations(answers);
+	const uint32_t *counts = symbol_wire_counts(answers);
+
+	if (symbolize->phase != RESOLVING || answers->first != symbolize->answered ||
+	    answers->count > symbolize->asked - symbolize->answered)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < answers->count; location += counts[i], i++)
+		take_answer(symbolize, work, location, counts[i], symbol_wire_text(answers));
+	symbolize->answered += answers->count;
+	if (symbolize->answered < symbolize->asked)
+		return clock_passed(work->deadline_ns) ? -ETIMEDOUT : 0;
+	work->file->crashes = 0;
+	step_soon(symbolize);
+	return symbolizer_expect(symbolize->process, 0);
+}
+
+static int on_message(void *context, const void *data, size_t len)
+{
+	struct symbolize *symbolize = context;
+	const struct symbol_wire_head *head = data;
+	struct symbolize_work *work = current_work(symbolize);
+
+	(void)len;
+	if (head->type == SYMBOL_WIRE_READY && symbolize->phase == STARTING) {
+		step_soon(symbolize);
+		return symbolizer_expect(symbolize->process, 0);
+	}
+	if (!work || head->serial != symbolize->serial || work->file->slot < 0 ||
+	    head->module != (uint32_t)work->file->slot)
+		return -EBADMSG;
+	if (head->type == SYMBOL_WIRE_OPENED)
+		return take_opened(symbolize, data, work);
+	if (head->type == SYMBOL_WIRE_ANSWERS)
+		return take_answers(symbolize, data, work);
+	return -EBADMSG;
+}
+
+/* --- the object --- */
+
+int symbolize_new(sd_event *event, const char *program, struct symbolize **ret)
+{
+	struct symbolize *symbolize = calloc(1, sizeof(*symbolize));
+	int r = -ENOMEM;
+
+	if (!symbolize)
+		return r;
+	symbolize->event = sd_event_ref(event);
+	symbolize->last = &symbolize->first;
+	symbolize_set_deadlines(symbolize, SYMBOLIZE_SILENCE_MS, SYMBOLIZE_MODULE_MS);
+	symbolize->program = strdup(program);
+	symbolize->cache = symbolize_cache_new(SYMBOLIZE_CACHE_MAX);
+	if (!symbolize->program || !symbolize->cache)
+		goto fail;
+	r = sd_event_add_defer(event, &symbolize->step_source, on_step, symbolize);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(symbolize->step_source, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_time(event, &symbolize->idle_source, CLOCK_MONOTONIC, 0, 0, on_idle,
+				      symbolize);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(symbolize->idle_source, SD_EVENT_OFF);
+	if (r < 0)
+		goto fail;
+	*ret = symbolize;
+	return 0;
+fail:
+	symbolize_free(symbolize);
+	return r;
+}
+
+void symbolize_free(struct symbolize *symbolize)
+{
+	if (!symbolize)
+		return;
+	symbolizer_free(symbolize->process);
+	while (symbolize->first) {
+		struct symbolize_job *job = symbolize->first;
+
+		symbolize->first = job->next;
+		symbolize_job_free(job);
+	}
+	sd_event_source_disable_unref(symbolize->step_source);
+	sd_event_source_disable_unref(symbolize->idle_source);
+	symbolize_files_fini(&symbolize->files);
+	symbolize_cache_free(symbolize->cache);
+	free(symbolize->program);
+	sd_event_unref(symbolize->event);
+	free(symbolize);
+}
+
+void symbolize_set_deadlines(struct symbolize *symbolize, uint64_t silence_ms, uint64_t module_ms)
+{
+	symbolize->silence_ms = silence_ms;
+	symbolize->module_ms = module_ms;
+}
+
+uint64_t symbolize_deaths(const struct symbolize *symbolize)
+{
+	return symbolize->deaths;
+}
+
+size_t symbolize_cache_size(const struct symbolize *symbolize)
+{
+	return symbolize_cache_memory(symbolize->cache);
+}
+
+pid_t symbolize_pid(const struct symbolize *symbolize)
+{
+	return symbolize->process ? symbolizer_pid(symbolize->process) : 0;
+}
+
+int symbolize_snapshot(struct symbolize *symbolize, struct snapshot *snapshot, const int *fds,
+		       size_t fd_count,
+		       void (*done)(void *context, struct snapshot *snapshot, int result),
+		       void *context)
+{
+	struct symbolize_job *job;
+	int r = symbolize_job_new(snapshot, fds, fd_count, &symbolize->files, symbolize->cache, &job);
+
+	if (r < 0)
+		return r;
+	job->done = done;
+	job->context = context;
+	*symbolize->last = job;
+	symbolize->last = &job->next;
+	if (symbolize->first == job)
+		step_soon(symbolize);
+	return 0;
+}

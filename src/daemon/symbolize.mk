@@ -1,0 +1,9 @@
+# The daemon's side of the symbolizer.  No ELF, no DWARF.
+noinst_LIBRARIES += src/libsymbolize.a
+src_libsymbolize_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
+src_libsymbolize_a_SOURCES = \
+	src/daemon/symbolize.c src/daemon/symbolize.h \
+	src/daemon/symbolize_cache.c src/daemon/symbolize_cache.h \
+	src/daemon/symbolize_files.c src/daemon/symbolize_files.h \
+	src/daemon/symbolize_job.c src/daemon/symbolize_job.h \
+	src/daemon/symbolizer.c src/daemon/symbolizer.h

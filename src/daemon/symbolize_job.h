@@ -1,0 +1,45 @@
+/* One snapshot that waits for its names: which frames of which files are still to be asked for, and
+ * how an answer gets into the snapshot. */
+#ifndef ALLOCWATCH_DAEMON_SYMBOLIZE_JOB_H
+#define ALLOCWATCH_DAEMON_SYMBOLIZE_JOB_H
+
+#include "daemon/symbolize_cache.h"
+#include "daemon/symbolize_files.h"
+#include "model/snapshot.h"
+
+/* What is to be asked about one module. */
+struct symbolize_work {
+	struct symbolize_file *file;         /* NULL: it has none that can be read */
+	int fd;                              /* the caller's */
+	VEC_OF(uint32_t) frames;             /* in the snapshot */
+	size_t answered;
+	uint64_t deadline_ns;                /* CLOCK_MONOTONIC; 0: not begun */
+};
+
+struct symbolize_job {
+	struct symbolize_job *next;
+	struct snapshot *snapshot;           /* a reference */
+	struct symbolize_work *works;        /* by module */
+	size_t work_count, current;
+	int result;
+	void (*done)(void *context, struct snapshot *snapshot, int result);
+	void *context;
+};
+
+/* Fills in what the cache knows and lists the rest.  -ENOMEM. */
+int symbolize_job_new(struct snapshot *snapshot, const int *fds, size_t fd_count,
+		      struct symbolize_files *files, struct symbolize_cache *cache,
+		      struct symbolize_job **ret);
+void symbolize_job_free(struct symbolize_job *job);           /* accepts NULL */
+
+/* The module to ask about next, or NULL when the job is finished. */
+struct symbolize_work *symbolize_job_work(struct symbolize_job *job);
+/* Nothing more is asked about it: its other frames stay unnamed. */
+void symbolize_work_drop(struct symbolize_work *work);
+struct symbolize_key symbolize_work_key(const struct symbolize_job *job,
+					const struct symbolize_work *work, size_t i);
+/* Puts an answer into the snapshot's frame.  -ENOMEM; -ENOSPC past SYMBOLIZE_NAMES_MAX. */
+int symbolize_job_name(struct symbolize_job *job, uint32_t frame,
+		       const struct symbolize_location *locations, size_t count);
+
+#endif
