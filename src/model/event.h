@@ -12,7 +12,8 @@
 
 enum alloc_kind {
 	ALLOC_BORN,           /* address, size, stack, domain */
-	ALLOC_FREED,          /* old_address */
+	ALLOC_FREED,          /* old_address, and the domain of the call: malloc and new are one
+			       * address space, every other domain is one of its own */
 	ALLOC_RESIZE_BEGIN,   /* old_address: parked until this thread's RESIZE_END; still counted */
 	ALLOC_RESIZE_END,     /* old_address, address, size, stack: the old block goes, the new one is
 			       * born (old_address and address may be equal); with address 0 and
@@ -28,6 +29,12 @@ enum alloc_domain {
 	DOMAIN_PYTHON = 3,
 	DOMAIN_USER = 100,    /* this one and up: allocators named by the user */
 };
+
+/* Domains whose calls nest into one block are one address space. */
+static inline uint32_t domain_family(uint32_t domain)
+{
+	return domain == DOMAIN_NEW ? DOMAIN_MALLOC : domain;
+}
 
 struct alloc_event {
 	enum alloc_kind kind;

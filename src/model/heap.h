@@ -21,7 +21,8 @@ struct heap_limits {
 struct heap_counters {
 	uint64_t live_bytes, live_blocks;
 	uint64_t peak_bytes;               /* since the start, or the last heap_reset_peak() */
-	uint64_t allocations, frees;       /* calls that succeeded; a resize counts as one of each */
+	uint64_t allocations, frees;       /* calls that succeeded; a resize counts as one of each;
+					    * a free counts here or in one of the next three */
 	uint64_t before_attach_frees;      /* of blocks born before the attach */
 	uint64_t after_clear_frees;        /* of blocks forgotten by heap_clear() */
 	uint64_t unknown_frees;            /* the rest: double or wild frees, or our own fault */
@@ -67,7 +68,11 @@ size_t heap_block_memory(const struct heap *heap);
  * first.  Returns how many were found, at most `space`.  Walks the table: not for the hot path. */
 size_t heap_find(const struct heap *heap, raddr address, struct heap_block *found, size_t space);
 
-/* Visits all in no order; a non-zero return of the visitor ends it and is returned. */
+/* Visits all; a non-zero return of the visitor ends it and is returned. */
+/* Traces come in an order that is the same until heap_clear(); the number of one in it is its
+ * index, -ENOENT when there is none. */
+uint32_t heap_trace_count(const struct heap *heap);
+int64_t heap_trace_index(const struct heap *heap, uint32_t stack, uint32_t domain);
 int heap_each_trace(const struct heap *heap, int (*visit)(void *context, const struct heap_trace *),
 		    void *context);
 int heap_each_block(const struct heap *heap, int (*visit)(void *context, const struct heap_block *),

@@ -1,1 +1,12 @@
 # model: see doc/ARCHITECTURE.md
+noinst_LIBRARIES += src/libmodel.a
+src_libmodel_a_SOURCES = \
+	src/model/block_table.c src/model/block_table.h \
+	src/model/event.h \
+	src/model/heap.c src/model/heap.h src/model/heap_private.h \
+	src/model/heap_resize.c \
+	src/model/id_table.c src/model/id_table.h \
+	src/model/module.c src/model/module.h \
+	src/model/seen.c src/model/seen.h \
+	src/model/stack.c src/model/stack.h \
+	src/model/steps.c src/model/steps.h

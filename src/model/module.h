@@ -45,7 +45,9 @@ void module_map_fini(struct module_map *map);
  * limit of MODULES_MAX. */
 #define MODULES_MAX 65536
 int64_t module_map_add(struct module_map *map, const struct module *module);
-/* Adds an executable range; -EEXIST when it overlaps one that is there, -EINVAL when empty. */
+/* Adds an executable range; -EEXIST when it overlaps one that is there, -EINVAL when empty or of
+ * no module, -ENOMEM, -ENOSPC past the limit of MODULE_RANGES_MAX. */
+#define MODULE_RANGES_MAX 262144
 int module_map_add_range(struct module_map *map, raddr start, raddr end, uint32_t module);
 /* Takes away all ranges of a module and marks it unmapped. */
 void module_map_remove(struct module_map *map, uint32_t module);

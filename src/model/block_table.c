@@ -1,0 +1,293 @@
+#include "model/block_table.h"
+
+#include "base/hash.h"
+#include "model/event.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define SHARD_BLOCKS 1024       /* blocks a shard holds on average when it is split */
+#define SHARD_BLOCKS_LEAST 256  /* and when two are merged */
+#define SHARDS_MAX (1u << 22)
+#define CAPACITY_LEAST 8
+
+/* Per cent of the slots.  A full table costs probes, an empty one memory; between the sizes that a
+ * growing and a shrinking shard take lies the resize that a steady shard never makes. */
+#define FULLEST 84
+#define AFTER_GROWTH 71
+#define EMPTIEST 68
+#define AFTER_SHRINKING 76
+
+struct shard {
+	struct block_entry *slots;
+	uint32_t capacity, count;
+};
+
+_Static_assert(sizeof(struct block_entry) == 24, "the figure per live block depends on it");
+
+static uint64_t key_hash(const struct block_table *table, raddr address, uint32_t domain)
+{
+	return hash_u64((address + ((uint64_t)domain_family(domain) << 48)) ^ table->seed);
+}
+
+static struct shard *shard_at(const struct block_table *table, uint32_t index)
+{
+	return steps_at(&table->shards, index);
+}
+
+static uint32_t shard_index(const struct block_table *table, uint64_t hash)
+{
+	uint32_t mask = UINT32_MAX >> __builtin_clz(table->shard_count);
+	uint32_t index = (uint32_t)hash & mask;
+
+	return index < table->shard_count ? index : index & (mask >> 1);
+}
+
+/* The upper half of the hash scaled to the capacity: a shard can have any size, and rewriting it
+ * into another size goes through both in order. */
+static uint32_t home_slot(const struct shard *shard, uint64_t hash)
+{
+	return (uint32_t)((hash >> 32) * shard->capacity >> 32);
+}
+
+static uint32_t next_slot(const struct shard *shard, uint32_t slot)
+{
+	return slot + 1 == shard->capacity ? 0 : slot + 1;
+}
+
+static uint32_t capacity_for(uint32_t count, unsigned percent)
+{
+	uint32_t capacity = (uint32_t)((uint64_t)count * 100 / percent) + 1;
+
+	return capacity < CAPACITY_LEAST ? CAPACITY_LEAST : capacity;
+}
+
+static void place_entry(struct shard *shard, const struct block_entry *entry, uint64_t hash)
+{
+	uint32_t slot = home_slot(shard, hash);
+
+	while (shard->slots[slot].address)
+		slot = next_slot(shard, slot);
+	shard->slots[slot] = *entry;
+	shard->count++;
+}
+
+static int shard_make(struct shard *shard, uint32_t capacity)
+{
+	struct block_entry *slots = calloc(capacity, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	*shard = (struct shard){ .slots = slots, .capacity = capacity };
+	return 0;
+}
+
+static void pour(const struct block_table *table, const struct shard *from, struct shard *into)
+{
+	for (uint32_t i = 0; i < from->capacity; i++) {
+		const struct block_entry *entry = &from->slots[i];
+
+		if (entry->address)
+			place_entry(into, entry, key_hash(table, entry->address, entry->domain));
+	}
+}
+
+static void replace_shard(struct block_table *table, struct shard *old, const struct shard *new)
+{
+	table->slot_memory -= (uint64_t)old->capacity * sizeof(*old->slots);
+	table->slot_memory += (uint64_t)new->capacity * sizeof(*new->slots);
+	free(old->slots);
+	*old = *new;
+}
+
+static int resize_shard(struct block_table *table, struct shard *shard, unsigned percent)
+{
+	struct shard resized;
+
+	if (shard_make(&resized, capacity_for(shard->count + 1, percent)) < 0)
+		return -ENOMEM;
+	pour(table, shard, &resized);
+	replace_shard(table, shard, &resized);
+	return 0;
+}
+
+/* Opens shard number shard_count with the blocks of its lower half that now belong to it. */
+static void split_shard(struct block_table *table)
+{
+	uint32_t opened = table->shard_count;
+	uint32_t top = 1u << (31 - __builtin_clz(opened));
+	struct shard *lower = shard_at(table, opened - top), *upper;
+	struct shard kept, moved;
+	uint32_t moving = 0;
+
+	/* Not now is no error: the shards only get larger. */
+	if (opened >= SHARDS_MAX || steps_reach(&table->shards, opened) < 0)
+		return;
+	for (uint32_t i = 0; i < lower->capacity; i++) {
+		const struct block_entry *entry = &lower->slots[i];
+
+		if (entry->address && (key_hash(table, entry->address, entry->domain) & top))
+			moving++;
+	}
+	if (shard_make(&kept, capacity_for(lower->count - moving + 1, AFTER_SHRINKING)) < 0)
+		return;
+	if (shard_make(&moved, capacity_for(moving + 1, AFTER_SHRINKING)) < 0) {
+		free(kept.slots);
+		return;
+	}
+	for (uint32_t i = 0; i < lower->capacity; i++) {
+		const struct block_entry *entry = &lower->slots[i];
+		uint64_t hash;
+
+		if (!entry->address)
+			continue;
+		hash = key_hash(table, entry->address, entry->domain);
+		place_entry(hash & top ? &moved : &kept, entry, hash);
+	}
+	table->shard_count++;
+	replace_shard(table, lower, &kept);
+	upper = shard_at(table, opened);
+	*upper = (struct shard){ 0 };
+	replace_shard(table, upper, &moved);
+}
+
+/* The reverse of split_shard(). */
+static void merge_shard(struct block_table *table)
+{
+	uint32_t closed = table->shard_count - 1;
+	uint32_t top = 1u << (31 - __builtin_clz(closed));
+	struct shard *lower = shard_at(table, closed - top), *upper = shard_at(table, closed);
+	struct shard merged, none = { 0 };
+
+	if (shard_make(&merged, capacity_for(lower->count + upper->count + 1, AFTER_SHRINKING)) < 0)
+		return;
+	pour(table, lower, &merged);
+	pour(table, upper, &merged);
+	replace_shard(table, lower, &merged);
+	replace_shard(table, upper, &none);
+	table->shard_count--;
+	steps_cut(&table->shards, table->shard_count);
+}
+
+int block_table_init(struct block_table *table, uint64_t seed)
+{
+	struct shard *first;
+
+	*table = (struct block_table){ .seed = seed };
+	steps_init(&table->shards, sizeof(struct shard));
+	if (steps_reach(&table->shards, 0) < 0)
+		return -ENOMEM;
+	first = shard_at(table, 0);
+	if (shard_make(first, CAPACITY_LEAST) < 0) {
+		steps_fini(&table->shards);
+		return -ENOMEM;
+	}
+	table->shard_count = 1;
+	table->slot_memory = CAPACITY_LEAST * sizeof(*first->slots);
+	return 0;
+}
+
+void block_table_fini(struct block_table *table)
+{
+	for (uint32_t i = 0; i < table->shard_count; i++)
+		free(shard_at(table, i)->slots);
+	steps_fini(&table->shards);
+	table->shard_count = 0;
+}
+
+bool block_table_find(const struct block_table *table, raddr address, uint32_t domain,
+		      struct block_place *ret_place)
+{
+	uint64_t hash = key_hash(table, address, domain);
+	uint32_t index = shard_index(table, hash);
+	const struct shard *shard = shard_at(table, index);
+	uint32_t slot = home_slot(shard, hash);
+
+	for (;; slot = next_slot(shard, slot)) {
+		struct block_entry *entry = &shard->slots[slot];
+
+		if (!entry->address)
+			return false;
+		if (entry->address == address && domain_family(entry->domain) == domain_family(domain)) {
+			*ret_place = (struct block_place){ index, slot, entry };
+			return true;
+		}
+	}
+}
+
+int block_table_put(struct block_table *table, const struct block_entry *entry)
+{
+	uint64_t hash = key_hash(table, entry->address, entry->domain);
+	struct shard *shard = shard_at(table, shard_index(table, hash));
+
+	/* One slot stays empty, or a search for what is not there would not end. */
+	if ((uint64_t)(shard->count + 1) * 100 > (uint64_t)shard->capacity * FULLEST &&
+	    resize_shard(table, shard, AFTER_GROWTH) < 0 && shard->count + 2 > shard->capacity)
+		return -ENOMEM;
+	place_entry(shard, entry, hash);
+	table->count++;
+	if (table->count > (uint64_t)table->shard_count * SHARD_BLOCKS)
+		split_shard(table);
+	return 0;
+}
+
+/* Fills the gap with what a search would no longer find behind it. */
+static void close_gap(const struct block_table *table, struct shard *shard, uint32_t gap)
+{
+	uint32_t slot = gap;
+
+	for (;;) {
+		uint32_t home;
+
+		slot = next_slot(shard, slot);
+		if (!shard->slots[slot].address)
+			break;
+		home = home_slot(shard, key_hash(table, shard->slots[slot].address,
+						 shard->slots[slot].domain));
+		if (gap <= slot ? gap < home && home <= slot : gap < home || home <= slot)
+			continue;
+		shard->slots[gap] = shard->slots[slot];
+		gap = slot;
+	}
+	shard->slots[gap].address = 0;
+}
+
+void block_table_remove(struct block_table *table, const struct block_place *place)
+{
+	struct shard *shard = shard_at(table, place->shard);
+
+	close_gap(table, shard, place->slot);
+	shard->count--;
+	table->count--;
+	if (shard->capacity > CAPACITY_LEAST &&
+	    (uint64_t)shard->count * 100 < (uint64_t)shard->capacity * EMPTIEST &&
+	    capacity_for(shard->count + 1, AFTER_SHRINKING) < shard->capacity)
+		resize_shard(table, shard, AFTER_SHRINKING);
+	if (table->shard_count > 1 &&
+	    table->count < (uint64_t)table->shard_count * SHARD_BLOCKS_LEAST)
+		merge_shard(table);
+}
+
+int block_table_each(const struct block_table *table,
+		     int (*visit)(void *context, const struct block_entry *entry), void *context)
+{
+	for (uint32_t i = 0; i < table->shard_count; i++) {
+		const struct shard *shard = shard_at(table, i);
+
+		for (uint32_t slot = 0; slot < shard->capacity; slot++) {
+			int r;
+
+			if (!shard->slots[slot].address)
+				continue;
+			r = visit(context, &shard->slots[slot]);
+			if (r != 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+size_t block_table_memory(const struct block_table *table)
+{
+	return table->slot_memory + steps_memory(&table->shards);
+}

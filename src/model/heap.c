@@ -1,0 +1,404 @@
+#include "model/heap.h"
+
+#include "base/hash.h"
+#include "model/heap_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define DEFAULT_MAX_BLOCKS (1ULL << 31)
+#define DEFAULT_MAX_SEEN_BYTES (1ULL << 30)
+#define BORN_UNIT_NS 10000000ULL      /* a birth time fits 32 bits for 497 days */
+
+static uint64_t trace_hash(const void *item)
+{
+	const struct trace_item *trace = item;
+
+	return hash_pair(trace->stack, trace->domain);
+}
+
+struct heap *heap_new(const struct heap_limits *limits, bool from_start, uint64_t now_ns)
+{
+	struct heap *heap = calloc(1, sizeof(*heap));
+
+	if (!heap)
+		return NULL;
+	if (limits)
+		heap->limits = *limits;
+	if (!heap->limits.max_blocks)
+		heap->limits.max_blocks = DEFAULT_MAX_BLOCKS;
+	if (!heap->limits.max_seen_bytes)
+		heap->limits.max_seen_bytes = DEFAULT_MAX_SEEN_BYTES;
+	heap->from_start = from_start;
+	heap->start_ns = now_ns;
+	id_table_init(&heap->traces, sizeof(struct trace_item), trace_hash);
+	seen_init(&heap->seen, heap->limits.max_seen_bytes);
+	if (block_table_init(&heap->blocks, hash_pair(now_ns, (uintptr_t)heap)) < 0) {
+		free(heap);
+		return NULL;
+	}
+	return heap;
+}
+
+void heap_free(struct heap *heap)
+{
+	if (!heap)
+		return;
+	block_table_fini(&heap->blocks);
+	seen_fini(&heap->seen);
+	id_table_fini(&heap->traces);
+	for (size_t i = 0; i < heap->dying.count; i++)
+		free(heap->dying.items[i].segment);
+	vec_fini(&heap->dying);
+	vec_fini(&heap->parkings);
+	free(heap);
+}
+
+bool heap_forgotten(const struct heap *heap, const struct block_entry *block)
+{
+	return block->trace < heap->trace_base;
+}
+
+static struct trace_item *trace_of(const struct heap *heap, const struct block_entry *block)
+{
+	return id_table_at(&heap->traces, block->trace - heap->trace_base);
+}
+
+static uint32_t find_trace(const struct heap *heap, uint32_t stack, uint32_t domain)
+{
+	for (uint32_t id = id_table_first(&heap->traces, hash_pair(stack, domain)); id != ID_NONE;
+	     id = id_table_next(&heap->traces, id)) {
+		const struct trace_item *trace = id_table_at(&heap->traces, id);
+
+		if (trace->stack == stack && trace->domain == domain)
+			return id;
+	}
+	return ID_NONE;
+}
+
+static int64_t intern_trace(struct heap *heap, uint32_t stack, uint32_t domain)
+{
+	struct trace_item new = { .stack = stack, .domain = domain };
+	uint32_t id = find_trace(heap, stack, domain);
+
+	if (id != ID_NONE)
+		return id;
+	if (heap->trace_base + (uint64_t)heap->traces.count >= UINT32_MAX)
+		return -ENOSPC;
+	return id_table_add(&heap->traces, &new);
+}
+
+static uint32_t born_time(const struct heap *heap, uint64_t time_ns)
+{
+	uint64_t units = time_ns > heap->start_ns ? (time_ns - heap->start_ns) / BORN_UNIT_NS : 0;
+
+	return units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
+}
+
+void heap_drop_live(struct heap *heap, const struct block_entry *block)
+{
+	struct trace_item *trace;
+
+	if (heap_forgotten(heap, block))
+		return;
+	trace = trace_of(heap, block);
+	trace->live_blocks--;
+	trace->live_bytes -= block->size;
+	heap->counters.live_blocks--;
+	heap->counters.live_bytes -= block->size;
+}
+
+void heap_account_leave(struct heap *heap, const struct block_entry *block)
+{
+	if (heap_forgotten(heap, block))
+		heap->counters.after_clear_frees++;
+	else
+		heap->counters.frees++;
+	heap_drop_live(heap, block);
+	if (!heap->from_start)
+		seen_mark(&heap->seen, block->address, domain_family(block->domain));
+}
+
+void heap_account_unmatched(struct heap *heap, raddr address, uint32_t domain)
+{
+	uint32_t family = domain_family(domain);
+
+	if (heap->from_start || seen_has(&heap->seen, address, family)) {
+		heap->counters.unknown_frees++;
+		return;
+	}
+	heap->counters.before_attach_frees++;
+	seen_mark(&heap->seen, address, family);
+}
+
+static void account_birth(struct heap *heap, const struct block_entry *block)
+{
+	struct trace_item *trace = trace_of(heap, block);
+	struct heap_counters *counters = &heap->counters;
+
+	trace->live_blocks++;
+	trace->live_bytes += block->size;
+	trace->total_blocks++;
+	trace->total_bytes += block->size;
+	counters->live_blocks++;
+	counters->live_bytes += block->size;
+	counters->allocations++;
+	/* A block freed inside an unfinished realloc still counts, but nobody has it any more. */
+	if (counters->live_bytes - heap->vacated_bytes > counters->peak_bytes)
+		counters->peak_bytes = counters->live_bytes - heap->vacated_bytes;
+}
+
+/* Makes an entry free for a birth at an address that is taken. */
+static void displace(struct heap *heap, const struct block_entry *block)
+{
+	if (block->parked && heap_parking_vacate(heap, block))
+		return;
+	heap->counters.lost_events++;
+	heap_drop_live(heap, block);
+}
+
+int heap_born(struct heap *heap, const struct alloc_event *event)
+{
+	struct block_entry block = {
+		.address = event->address,
+		.size = event->size < BLOCK_SIZE_MAX ? event->size : BLOCK_SIZE_MAX,
+		.domain = event->domain & BLOCK_DOMAIN_MAX,
+		.born = born_time(heap, event->time_ns),
+	};
+	struct block_place place;
+	int64_t trace;
+	int r;
+
+	if (event->address == 0)
+		return 0;
+	trace = event->domain <= BLOCK_DOMAIN_MAX ?
+			intern_trace(heap, event->stack, event->domain) : -ENOSPC;
+	if (trace < 0)
+		return (int)trace;
+	block.trace = heap->trace_base + (uint32_t)trace;
+	if (block_table_find(&heap->blocks, block.address, block.domain, &place)) {
+		displace(heap, place.entry);
+		*place.entry = block;
+	} else {
+		if (heap->blocks.count >= heap->limits.max_blocks)
+			return -ENOSPC;
+		r = block_table_put(&heap->blocks, &block);
+		if (r < 0)
+			return r;
+	}
+	account_birth(heap, &block);
+	return 0;
+}
+
+static int freed(struct heap *heap, const struct alloc_event *event)
+{
+	struct block_place place;
+
+	if (event->old_address == 0)
+		return 0;
+	if (!block_table_find(&heap->blocks, event->old_address, event->domain, &place)) {
+		heap_account_unmatched(heap, event->old_address, event->domain);
+		return 0;
+	}
+	if (place.entry->parked)
+		heap_parking_forget(heap, place.entry);
+	heap_account_leave(heap, place.entry);
+	block_table_remove(&heap->blocks, &place);
+	return 0;
+}
+
+static int dispatch(struct heap *heap, const struct alloc_event *event)
+{
+	switch (event->kind) {
+	case ALLOC_BORN:
+		return heap_born(heap, event);
+	case ALLOC_FREED:
+		return freed(heap, event);
+	case ALLOC_RESIZE_BEGIN:
+		return heap_resize_begin(heap, event);
+	case ALLOC_RESIZE_END:
+		return heap_resize_end(heap, event);
+	}
+	return -EINVAL;
+}
+
+static void free_dying(struct heap *heap)
+{
+	const struct dying *last = &heap->dying.items[--heap->dying.count];
+
+	heap->dying_bytes -= last->bytes;
+	free(last->segment);
+}
+
+int heap_apply(struct heap *heap, const struct alloc_event *event)
+{
+	int r = dispatch(heap, event);
+
+	if (r < 0)
+		heap->counters.lost_events++;
+	if (heap->dying.count > 0)
+		free_dying(heap);
+	return r;
+}
+
+static void bury(struct heap *heap, struct steps *steps)
+{
+	size_t bytes = (size_t)STEP_ITEMS * steps->item_size;
+
+	if (vec_reserve(&heap->dying, steps->segments.count) == 0) {
+		for (size_t i = 0; i < steps->segments.count; i++) {
+			struct dying dying = { steps->segments.items[i], bytes };
+
+			heap->dying.items[heap->dying.count++] = dying;
+			heap->dying_bytes += bytes;
+		}
+		steps->segments.count = 0;
+	}
+	steps_fini(steps);
+}
+
+/* Takes no time: the blocks stay in the table until they are freed and are told from the others by
+ * their traces' numbers. */
+void heap_clear(struct heap *heap)
+{
+	heap->trace_base += heap->traces.count;
+	bury(heap, &heap->traces.items);
+	bury(heap, &heap->traces.heads);
+	id_table_init(&heap->traces, sizeof(struct trace_item), trace_hash);
+	heap_parking_clear(heap);
+	heap->counters.live_blocks = 0;
+	heap->counters.live_bytes = 0;
+	heap->counters.peak_bytes = 0;
+}
+
+void heap_reset_peak(struct heap *heap)
+{
+	heap->counters.peak_bytes = heap->counters.live_bytes - heap->vacated_bytes;
+}
+
+void heap_count_lost(struct heap *heap, uint64_t events)
+{
+	heap->counters.lost_events += events;
+}
+
+struct heap_counters heap_counters(const struct heap *heap)
+{
+	return heap->counters;
+}
+
+size_t heap_block_memory(const struct heap *heap)
+{
+	return block_table_memory(&heap->blocks);
+}
+
+size_t heap_memory(const struct heap *heap)
+{
+	return sizeof(*heap) + heap_block_memory(heap) + seen_memory(&heap->seen) +
+	       id_table_memory(&heap->traces) +
+	       heap->parkings.space * sizeof(*heap->parkings.items) +
+	       heap->dying.space * sizeof(*heap->dying.items) +
+	       heap->dying_bytes;
+}
+
+int64_t heap_trace_index(const struct heap *heap, uint32_t stack, uint32_t domain)
+{
+	uint32_t id = find_trace(heap, stack, domain);
+
+	return id == ID_NONE ? -ENOENT : (int64_t)id;
+}
+
+uint32_t heap_trace_count(const struct heap *heap)
+{
+	return heap->traces.count;
+}
+
+int heap_each_trace(const struct heap *heap, int (*visit)(void *context, const struct heap_trace *),
+		    void *context)
+{
+	for (uint32_t id = 0; id < heap->traces.count; id++) {
+		const struct trace_item *item = id_table_at(&heap->traces, id);
+		struct heap_trace trace = {
+			.stack = item->stack,
+			.domain = item->domain,
+			.live_blocks = item->live_blocks,
+			.live_bytes = item->live_bytes,
+			.total_blocks = item->total_blocks,
+			.total_bytes = item->total_bytes,
+		};
+		int r = visit(context, &trace);
+
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+struct block_visit {
+	const struct heap *heap;
+	int (*visit)(void *context, const struct heap_block *block);
+	void *context;
+};
+
+static int visit_block(void *context, const struct block_entry *entry)
+{
+	const struct block_visit *v = context;
+	struct heap_block block = {
+		.address = entry->address,
+		.size = entry->size,
+		.domain = entry->domain,
+		.born_ns = v->heap->start_ns + entry->born * BORN_UNIT_NS,
+	};
+
+	if (heap_forgotten(v->heap, entry))
+		return 0;
+	block.stack = trace_of(v->heap, entry)->stack;
+	return v->visit(v->context, &block);
+}
+
+int heap_each_block(const struct heap *heap, int (*visit)(void *context, const struct heap_block *),
+		    void *context)
+{
+	struct block_visit v = { heap, visit, context };
+	int r = block_table_each(&heap->blocks, visit_block, &v);
+
+	for (size_t i = 0; r == 0 && i < heap->parkings.count; i++) {
+		const struct parking *parking = &heap->parkings.items[i];
+
+		if (parking->state == PARK_VACATED)
+			r = visit_block(&v, &parking->block);
+	}
+	return r;
+}
+
+struct search {
+	raddr address;
+	struct heap_block *found;
+	size_t space, count;
+};
+
+static int match_block(void *context, const struct heap_block *block)
+{
+	struct search *search = context;
+	uint64_t reach = block->size ? block->size : 1;
+	size_t i;
+
+	if (search->address < block->address || search->address - block->address >= reach)
+		return 0;
+	for (i = search->count; i > 0 && search->found[i - 1].size > block->size; i--) {
+		if (i < search->space)
+			search->found[i] = search->found[i - 1];
+	}
+	if (i < search->space)
+		search->found[i] = *block;
+	if (search->count < search->space)
+		search->count++;
+	return 0;
+}
+
+size_t heap_find(const struct heap *heap, raddr address, struct heap_block *found, size_t space)
+{
+	struct search search = { .address = address, .found = found, .space = space };
+
+	heap_each_block(heap, match_block, &search);
+	return search.count;
+}

@@ -1,0 +1,72 @@
+/* What the files of the heap share; nobody else includes it. */
+#ifndef ALLOCWATCH_MODEL_HEAP_PRIVATE_H
+#define ALLOCWATCH_MODEL_HEAP_PRIVATE_H
+
+#include "model/block_table.h"
+#include "model/heap.h"
+#include "model/id_table.h"
+#include "model/seen.h"
+
+struct trace_item {
+	uint32_t next;
+	uint32_t stack, domain, pad;
+	uint64_t live_blocks, live_bytes;
+	uint64_t total_blocks, total_bytes;
+};
+
+/* A resize that has begun.  The block stays in the table of blocks unless another one was born at
+ * its address meanwhile. */
+enum park_state {
+	PARK_BLOCK,          /* in the table of blocks, its `parked` set */
+	PARK_VACATED,        /* freed inside the call and its address taken: `block` is a copy */
+	PARK_BEFORE_ATTACH,  /* of no live block: how a free of it would have counted */
+	PARK_UNKNOWN,
+};
+
+struct parking {
+	raddr address;
+	int32_t tid;
+	uint32_t domain;
+	enum park_state state;
+	struct block_entry block;
+};
+
+/* A segment of forgotten traces; one is freed per event. */
+struct dying {
+	char *segment;
+	size_t bytes;
+};
+
+struct heap {
+	struct heap_limits limits;
+	bool from_start;
+	uint64_t start_ns;
+	struct heap_counters counters;
+	struct block_table blocks;
+	struct seen seen;
+	VEC_OF(struct parking) parkings;
+	uint64_t vacated_bytes;          /* of live_bytes, known to be gone already */
+	struct id_table traces;
+	uint32_t trace_base;             /* blocks with a lower trace were forgotten by a clear */
+	VEC_OF(struct dying) dying;
+	size_t dying_bytes;
+};
+
+bool heap_forgotten(const struct heap *heap, const struct block_entry *block);
+/* A known block was freed: it leaves the counters. */
+void heap_account_leave(struct heap *heap, const struct block_entry *block);
+/* A free of no live block. */
+void heap_account_unmatched(struct heap *heap, raddr address, uint32_t domain);
+/* Takes a block out of the counters of what lives, without calling it freed. */
+void heap_drop_live(struct heap *heap, const struct block_entry *block);
+int heap_born(struct heap *heap, const struct alloc_event *event);
+
+int heap_resize_begin(struct heap *heap, const struct alloc_event *event);
+int heap_resize_end(struct heap *heap, const struct alloc_event *event);
+/* Another block was born at a parked one's address; false when none is parked there. */
+bool heap_parking_vacate(struct heap *heap, const struct block_entry *block);
+/* A parked block was freed by somebody else: its resize finds nothing when it ends. */
+void heap_parking_forget(struct heap *heap, const struct block_entry *block);
+void heap_parking_clear(struct heap *heap);
+
+#endif
