@@ -5,3 +5,5 @@ check_PROGRAMS += contrib/sample/leaky
 contrib_sample_leaky_SOURCES = contrib/sample/leaky.c
 contrib_sample_leaky_CFLAGS = -std=gnu11 -g $(WARN_CFLAGS)
 contrib_sample_leaky_LDFLAGS =
+
+include contrib/completions.mk

@@ -1,0 +1,1 @@
+dist_man_MANS += doc/allocwatch.1 doc/allocwatchd.8

@@ -103,7 +103,7 @@ static int set_frames(struct options *options, const char *value, const char **r
 	int64_t frames;
 
 	if (units_parse_number(value, 1, FRAMES_MAX, &frames) < 0)
-		return refuse(ret_reason, "not a number from 1 to 65535");
+		return refuse(ret_reason, "not a number from 1 to 1024");
 	options->frames = (uint32_t)frames;
 	return 0;
 }

@@ -48,7 +48,7 @@ enum option_id {
 #define OPTIONS_MISSING (OPTION(BORN) | OPTION(KEEP))
 
 #define FILTERS_MAX 1000
-#define FRAMES_MAX 65535
+#define FRAMES_MAX 1024
 
 struct options {
 	uint64_t given;                 /* OPTION() bits */

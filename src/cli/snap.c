@@ -8,7 +8,7 @@
 
 #define DIGITS "0123456789"
 #define NAME_CHARACTERS DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-"
-#define NAME_MAX_LENGTH 255
+#define NAME_MAX_LENGTH 64
 
 bool snap_name_is_valid(const char *name)
 {

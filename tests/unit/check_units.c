@@ -158,13 +158,13 @@ END_TEST
 
 START_TEST(a_name_has_a_limit)
 {
-	char name[257];
+	char name[66];
 
 	memset(name, 'a', sizeof(name));
-	name[255] = '\0';
+	name[64] = '\0';
 	ck_assert(snap_name_is_valid(name));
-	name[255] = 'a';
-	name[256] = '\0';
+	name[64] = 'a';
+	name[65] = '\0';
 	ck_assert(!snap_name_is_valid(name));
 	ck_assert(!snap_name_is_valid(""));
 }

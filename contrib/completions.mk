@@ -1,0 +1,4 @@
+bashcompletiondir = $(datadir)/bash-completion/completions
+dist_bashcompletion_DATA = contrib/completions/bash/allocwatch
+zshfunctiondir = $(datadir)/zsh/site-functions
+dist_zshfunction_DATA = contrib/completions/zsh/_allocwatch
