@@ -12,3 +12,10 @@ include tests/unit/export.mk
 include tests/unit/daemon.mk
 include tests/unit/tracer.mk
 include tests/unit/cli.mk
+
+# The tests that need no process to watch, for builds where those cannot run: sanitized, packaged.
+list-unit-tests:
+	@echo '$(TESTS)' | tr ' ' '\n' | grep '^tests/unit/' | tr '\n' ' '
+check-unit:
+	@$(MAKE) $(AM_MAKEFLAGS) check TESTS="`echo '$(TESTS)' | tr ' ' '\n' | grep '^tests/unit/' | tr '\n' ' '`"
+.PHONY: list-unit-tests check-unit
