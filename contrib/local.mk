@@ -1,9 +1,15 @@
-EXTRA_DIST += contrib/install-deps contrib/packages.build contrib/packages.test
+EXTRA_DIST += contrib/check contrib/count-tests contrib/cppcheck.suppressions contrib/demo contrib/fresh \
+	contrib/install-deps contrib/packages.build contrib/packages.fresh contrib/packages.test .ci/run
 
 # The daemon of the demo; the live tests watch it too.
 check_PROGRAMS += contrib/sample/leaky
 contrib_sample_leaky_SOURCES = contrib/sample/leaky.c
 contrib_sample_leaky_CFLAGS = -std=gnu11 -g $(WARN_CFLAGS)
 contrib_sample_leaky_LDFLAGS =
+
+# The two commands of the README in a minimal Debian 12; needs root and git.
+fresh:
+	$(srcdir)/contrib/fresh
+.PHONY: fresh
 
 include contrib/completions.mk
