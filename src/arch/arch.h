@@ -57,6 +57,11 @@ struct arch_function {
 	}) exits;                          /* ascending */
 	VEC_OF(uint64_t) tail_calls;       /* targets of direct jumps out of the function, conditional
 					    * ones included; ascending, each once */
+	VEC_OF(struct arch_jump {
+		uint64_t address;          /* of the instruction */
+		uint64_t target;
+		bool conditional;
+	}) jumps;                          /* the same, each by itself, in the order of their addresses */
 };
 
 /* Decodes code[0..len), which runs at `address`, from its first instruction along all branches, then

@@ -192,6 +192,19 @@ static bool runs_off(const struct scan *scan, uint32_t offset, const struct insn
 	return !insn->padding || scan->marks[offset] & MARK_FLOW;
 }
 
+static int add_jump(const struct scan *scan, struct arch_function *function, uint32_t offset,
+		    const struct insn *insn)
+{
+	struct arch_jump *jump = vec_push(&function->jumps);
+
+	if (!jump)
+		return -ENOMEM;
+	jump->address = scan->address + offset;
+	jump->target = insn->target;
+	jump->conditional = insn->kind == INSN_BRANCH;
+	return add_tail_call(function, insn->target);
+}
+
 /* The cases of a switch are all found between the other code; where a tail call goes is not known. */
 static int check_indirect(struct scan *scan, uint32_t offset, const struct insn *insn, bool sound)
 {
@@ -221,7 +234,7 @@ static int collect_one(struct scan *scan, struct arch_function *function, uint32
 	if (insn.kind == INSN_RET)
 		r = add_exit(scan, function, offset, &insn);
 	else if ((insn.kind == INSN_JUMP || insn.kind == INSN_BRANCH) && leaves(scan, insn.target))
-		r = add_tail_call(function, insn.target);
+		r = add_jump(scan, function, offset, &insn);
 	if (r == 0 && runs_off(scan, offset, &insn))
 		r = add_tail_call(function, scan->address + scan->len);
 	return r;
@@ -318,6 +331,7 @@ void arch_function_fini(struct arch_function *function)
 {
 	vec_fini(&function->exits);
 	vec_fini(&function->tail_calls);
+	vec_fini(&function->jumps);
 }
 
 /* endbr64 and bnd come with some linkers' stubs. */
