@@ -1,1 +1,22 @@
-# target: see doc/ARCHITECTURE.md
+noinst_LIBRARIES += src/libtarget.a
+src_libtarget_a_CFLAGS = $(AM_CFLAGS) $(ELF_CFLAGS)
+src_libtarget_a_SOURCES = \
+	src/target/attach.h \
+	src/target/bp.c src/target/bp.h \
+	src/target/child.c \
+	src/target/elf_file.c src/target/elf_file.h \
+	src/target/inject.c src/target/inject.h \
+	src/target/loader.c src/target/loader.h \
+	src/target/maps.c src/target/maps.h \
+	src/target/mem.c \
+	src/target/modules.c \
+	src/target/process.c src/target/process.h \
+	src/target/ptrace.c src/target/ptrace.h \
+	src/target/resident.c src/target/resident.h \
+	src/target/resume.c \
+	src/target/seize.c \
+	src/target/signals.c src/target/signals.h \
+	src/target/stop.c src/target/stop.h \
+	src/target/syscall.c src/target/syscall.h \
+	src/target/target.c src/target/target.h \
+	src/target/task.c

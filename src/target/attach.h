@@ -1,0 +1,46 @@
+/* Coming and going: seizing all threads, holding them all for a moment, letting them go. */
+#ifndef ALLOCWATCH_TARGET_ATTACH_H
+#define ALLOCWATCH_TARGET_ATTACH_H
+
+#include "target/target.h"
+
+/* Named deadlines. */
+#define STOP_ALL_DEADLINE_MS 2000      /* to have all threads stopped; those in an uninterruptible wait
+					* (vfork, D state) stop before they run another instruction */
+#define SCAN_DEADLINE_MS 5000          /* for a task list that never gets stable */
+
+/* Seizes and interrupts every thread, scanning the task list until it is stable.  0; -EPERM, -ESRCH,
+ * -ENOSPC past TASKS_MAX, -ETIMEDOUT. */
+int target_seize(struct target *target);
+
+/* Interrupts what runs and waits for it; on return every task has `stopped` set with its stop, but those
+ * that could not stop yet (interrupt_due).  Children that appear meanwhile are dealt with.  Returns how
+ * many tasks still run, or -ESRCH when the process has ended. */
+int target_stop_all(struct target *target);
+
+/* Waits for one task's next stop and takes it in; -ETIMEDOUT, -ESRCH when it ended (the task then is
+ * still there with that stop). */
+int task_wait(struct task *task, uint64_t deadline_ns);
+/* Notes a stop that was looked at; events are reaped here. */
+void task_take_stop(struct task *task, const struct stop *stop);
+
+/* Takes SIGTRAP out of the mask of a stopped task, once. */
+int task_unmask(struct task *task);
+
+/* Resumes a task from its stop as if we had not been there: delivers its signal, keeps it in job
+ * control's stop, makes an interrupted system call go on. */
+int task_resume(struct task *task);
+/* The same by going away.  Our own int3 under it must be gone from the text already. */
+int task_detach(struct task *task);
+
+/* Moves a stopped task's pc out of the resident code to where it stands for in the text. */
+int task_leave_resident(struct task *task);
+
+/* A new process of fork, vfork or clone: decides by kcmp whether it shares the memory; one that does
+ * becomes a guest, one with a copy is cleaned of all that is ours and let go.  1 when a task was added, 0
+ * when it was let go, negative errno.  A guest is added in its first stop, a thread running. */
+int target_adopt_child(struct target *target, struct task *parent, pid_t child);
+/* Lets a guest go (at exec). */
+void target_release_guest(struct task *task);
+
+#endif

@@ -1,0 +1,99 @@
+/* Processes that a target makes: told apart by what they share, not by the call that made them. */
+#define _GNU_SOURCE
+#include "target/attach.h"
+#include "target/bp.h"
+#include "target/inject.h"
+#include "target/process.h"
+#include "target/ptrace.h"
+#include "target/resident.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CHILD_DEADLINE_MS 2000
+
+static bool shares_memory(const struct target *target, pid_t child)
+{
+	return syscall(SYS_kcmp, target->pid, child, KCMP_VM, 0, 0) == 0;
+}
+
+/* A child with a copy of the memory has a copy of our changes.  For a moment it is a target of its own,
+ * with the parent's breakpoints and resident code, and everything is undone before it runs its first
+ * instruction. */
+static void clean_copy(struct target *parent, struct task *parent_task, pid_t child)
+{
+	struct target copy = *parent;
+	struct task task = { .tid = child, .target = &copy, .stopped = true, .masked = true };
+	struct task *task_pointer = &task;
+	char path[64];
+
+	copy.pid = child;
+	copy.tasks.items = &task_pointer;
+	copy.tasks.count = 1;
+	snprintf(path, sizeof(path), "/proc/%d/mem", child);
+	copy.mem_fd = open(path, O_RDWR | O_CLOEXEC);
+	copy.mem_writable = copy.mem_fd >= 0;
+	if (parent_task)
+		task.sigtrap_was_blocked = parent_task->sigtrap_was_blocked;
+	task.stop = (struct stop){ STOP_INTERRUPTED, child, 0 };
+
+	bp_restore_copy(&copy);
+	resident_remove_copy(&copy, &task);
+	task_detach(&task);
+	fd_close(&copy.mem_fd);
+}
+
+/* A child is stopped before its first instruction; it comes within microseconds. */
+static int wait_first_stop(pid_t child)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + CHILD_DEADLINE_MS * NSEC_PER_MSEC;
+	struct task task = { .tid = child };
+
+	return task_wait(&task, deadline_ns);
+}
+
+int target_adopt_child(struct target *target, struct task *parent, pid_t child)
+{
+	bool thread = process_thread_group(child) == target->pid;
+	struct task *task;
+	int r;
+
+	if (task_find(child))
+		return 0;
+	if (!thread) {
+		r = wait_first_stop(child);
+		if (r < 0)
+			return r;          /* killed before it ran: nothing to clean */
+		if (!shares_memory(target, child)) {
+			clean_copy(target, parent, child);
+			return 0;
+		}
+	}
+	r = task_add(target, child, &task);
+	if (r < 0) {
+		/* Past the limit: it runs on untraced, safe through the resident handler. */
+		ptrace_detach(child, 0);
+		return r;
+	}
+	task->guest = !thread;
+	task->stopped = !thread;
+	task->stop = (struct stop){ thread ? STOP_NONE : STOP_INTERRUPTED, child, 0 };
+	/* It inherited its parent's mask, without SIGTRAP since that was cleaned. */
+	task->masked = parent && parent->masked;
+	task->sigtrap_was_blocked = parent && parent->sigtrap_was_blocked;
+	return 1;
+}
+
+void target_release_guest(struct task *task)
+{
+	/* Its memory is about to be another program's, or is already: nothing to undo there.  SIGTRAP
+	 * stays out of its mask: should the exec fail it runs on in memory that holds our int3s. */
+	ptrace_detach(task->tid, 0);
+}

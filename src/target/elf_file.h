@@ -1,0 +1,41 @@
+/* What the tracer must know of an ELF file to find its way in a mapping of it: load segments,
+ * build-id, entry points of the loader.  Symbols of allocators are probe/'s, names are symbol/'s. */
+#ifndef ALLOCWATCH_TARGET_ELF_FILE_H
+#define ALLOCWATCH_TARGET_ELF_FILE_H
+
+#include "base/vec.h"
+#include "model/module.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct elf_segment {
+	uint64_t offset, vaddr, file_size, memory_size;
+	bool executable;
+};
+
+#define ELF_SEGMENTS_MAX 256
+#define ELF_NOTES_MAX 65536
+
+struct elf_file {
+	bool is_64;
+	uint16_t machine;
+	VEC_OF(struct elf_segment) segments;       /* PT_LOAD */
+	uint8_t build_id[BUILD_ID_MAX];
+	uint32_t build_id_len;
+	uint64_t build_id_vaddr;                   /* where its bytes are mapped */
+	uint64_t dynamic_vaddr;                    /* PT_DYNAMIC, 0: none */
+};
+
+/* 0, -ENOEXEC (no ELF file), -ENOMEM.  Free with elf_file_fini. */
+int elf_file_read(int fd, struct elf_file *ret);
+void elf_file_fini(struct elf_file *file);
+/* The segment that a mapping of file offset `offset` belongs to, executable or not; NULL: none. */
+const struct elf_segment *elf_file_segment_at(const struct elf_file *file, uint64_t offset, bool executable);
+
+/* The value of a defined symbol of .dynsym; -ENOENT. */
+int elf_file_symbol(int fd, const char *name, uint64_t *ret_vaddr);
+/* The bytes at an address of an executable segment, as many as there are; -ENOENT. */
+int elf_file_text(int fd, uint64_t vaddr, uint8_t *buf, size_t space, size_t *ret_len);
+
+#endif

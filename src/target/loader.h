@@ -1,0 +1,12 @@
+/* The dynamic loader's hook: the empty function that it calls whenever its list of objects changes,
+ * which debuggers put a breakpoint on (r_brk of struct r_debug, <link.h>). */
+#ifndef ALLOCWATCH_TARGET_LOADER_H
+#define ALLOCWATCH_TARGET_LOADER_H
+
+#include "target/bp.h"
+
+/* Prepares the breakpoint on the hook.  Works right after exec too, when the loader has not run yet.
+ * 1 and *ret_bp; 0: the program has no loader (static); negative errno. */
+int loader_prepare_hook(struct target *target, struct breakpoint **ret_bp, const char **ret_reason);
+
+#endif

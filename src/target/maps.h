@@ -1,0 +1,27 @@
+/* Lines of /proc/PID/maps, see proc(5).  Pure: text in, values out. */
+#ifndef ALLOCWATCH_TARGET_MAPS_H
+#define ALLOCWATCH_TARGET_MAPS_H
+
+#include "base/reader.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* More text than this is refused: 65,530 mappings (the kernel's default limit) with long paths. */
+#define MAPS_TEXT_MAX (64u << 20)
+
+struct map_line {
+	raddr start, end;
+	bool readable, writable, executable, shared;
+	uint64_t offset;
+	uint64_t device;          /* makedev() */
+	uint64_t inode;           /* 0: no file */
+	char *path;               /* points into the text, "" when there is none */
+	bool deleted;             /* " (deleted)" was cut off */
+};
+
+/* Parses the line at *cursor (which it writes NULs into) and moves on; false at the end.  Lines that
+ * are no map lines are passed over. */
+bool maps_next(char **cursor, struct map_line *ret_line);
+
+#endif

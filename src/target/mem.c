@@ -1,0 +1,72 @@
+#define _GNU_SOURCE
+#include "target/bp.h"
+#include "target/ptrace.h"
+#include "target/target.h"
+
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static int read_mem_file(const struct target *target, raddr at, void *buf, size_t len)
+{
+	ssize_t n = pread(target->mem_fd, buf, len, (off_t)at);
+
+	if (n < 0)
+		return errno == EIO ? -EFAULT : -errno;
+	if (n == 0)
+		return -ESRCH;              /* /proc/PID/mem reads 0 once the memory is gone */
+	return (size_t)n == len ? 0 : -EFAULT;
+}
+
+static int read_vm(const struct target *target, raddr at, void *buf, size_t len)
+{
+	struct iovec local = { buf, len }, remote = { (void *)(uintptr_t)at, len };
+	ssize_t n = process_vm_readv(target->pid, &local, 1, &remote, 1, 0);
+
+	if (n < 0)
+		return -errno;
+	return (size_t)n == len ? 0 : -EFAULT;
+}
+
+int target_read(struct target *target, raddr at, void *buf, size_t len)
+{
+	int r = read_vm(target, at, buf, len);
+
+	/* A process that is not dumpable refuses process_vm_readv to a tracer without capabilities,
+	 * but not reads of the file opened before they were given up. */
+	if (r == -EPERM || r == -ESRCH)
+		r = read_mem_file(target, at, buf, len);
+	if (r == 0)
+		bp_hide(target, at, buf, len);     /* nobody sees our own int3 */
+	return r;
+}
+
+int target_write(struct target *target, raddr at, const void *data, size_t len)
+{
+	struct task *task;
+
+	if (target->mem_writable) {
+		ssize_t n = pwrite(target->mem_fd, data, len, (off_t)at);
+
+		if (n == (ssize_t)len)
+			return 0;
+		if (n == 0)
+			return -ESRCH;
+		if (n > 0)
+			return -EFAULT;
+		if (errno != EPERM && errno != EACCES && errno != EIO)
+			return -errno;
+	}
+	task = target_stopped_task(target);
+	return task ? ptrace_poke(task->tid, at, data, len) : -ESRCH;
+}
+
+static int read_for_reader(void *context, raddr at, void *buf, size_t len)
+{
+	return target_read(context, at, buf, len);
+}
+
+struct reader target_reader(struct target *target)
+{
+	return (struct reader){ .read = read_for_reader, .context = target };
+}

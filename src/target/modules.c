@@ -1,0 +1,298 @@
+#define _GNU_SOURCE
+#include "target/elf_file.h"
+#include "target/maps.h"
+#include "target/target.h"
+
+#include "base/fd.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define IN_PAGE 4095ULL
+#define VDSO_MAX (1u << 20)
+
+int target_module_fd(const struct target *target, uint32_t module)
+{
+	return module < target->module_fds.count ? target->module_fds.items[module] : -1;
+}
+
+/* The mapping says which file it is; a path may meanwhile name another one, or be seen from another
+ * root.  Where stat's device is not that of maps (overlayfs, btrfs) the build-id decides. */
+static bool is_mapped_file(int fd, const struct map_line *map)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == map->inode;
+}
+
+static int open_mapped_file(const struct target *target, const struct map_line *map)
+{
+	char path[4352];
+	const char *forms[] = { "/proc/%d/root%s", "%.0d%s" };
+	int fd;
+
+	/* O_NONBLOCK: a path that was replaced by a FIFO must not hold us. */
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", target->pid, map->start, map->end);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0)
+		return fd;
+	for (size_t i = 0; !map->deleted && i < sizeof(forms) / sizeof(forms[0]); i++) {
+		if (i == 0)
+			snprintf(path, sizeof(path), "/proc/%d/root%s", target->pid, map->path);
+		else
+			snprintf(path, sizeof(path), "%s", map->path);
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		if (fd >= 0 && is_mapped_file(fd, map))
+			return fd;
+		fd_close(&fd);
+	}
+	snprintf(path, sizeof(path), "/proc/%d/exe", target->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && !is_mapped_file(fd, map))
+		fd_close(&fd);
+	return fd;
+}
+
+/* The vdso is an ELF image without a file. */
+static int copy_vdso(struct target *target, const struct map_line *map)
+{
+	size_t size = map->end - map->start;
+	char *image;
+	int fd;
+
+	if (size > VDSO_MAX)
+		return -1;
+	image = malloc(size);
+	fd = memfd_create("vdso", MFD_CLOEXEC);
+	if (!image || fd < 0 || target_read(target, map->start, image, size) < 0 ||
+	    fd_write_all(fd, image, size) < 0)
+		fd_close(&fd);
+	free(image);
+	return fd;
+}
+
+static bool same_build_id(struct target *target, const struct elf_file *file, raddr bias)
+{
+	uint8_t mapped[BUILD_ID_MAX];
+
+	if (file->build_id_len == 0)
+		return true;
+	return target_read(target, bias + file->build_id_vaddr, mapped, file->build_id_len) == 0 &&
+	       memcmp(mapped, file->build_id, file->build_id_len) == 0;
+}
+
+static void note_slack(struct target *target, const struct elf_segment *segment, raddr bias, uint32_t module)
+{
+	raddr end = bias + segment->vaddr + segment->file_size;
+	struct module_slack *slack;
+
+	if (segment->file_size != segment->memory_size || (end & IN_PAGE) == 0)
+		return;
+	slack = vec_push(&target->slacks);
+	if (!slack)
+		return;
+	slack->start = (end + 15) & ~15ULL;
+	slack->end = (end + IN_PAGE) & ~IN_PAGE;
+	slack->module = module;
+}
+
+/* mprotect and several executable segments cut one object into several mappings. */
+static int find_other_piece(const struct target *target, const struct module *module)
+{
+	for (size_t i = target->modules.modules.count; i-- > 0;) {
+		const struct module *m = &target->modules.modules.items[i];
+
+		if (m->mapped && m->device == module->device && m->inode == module->inode &&
+		    m->bias == module->bias && module->inode != 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+/* Adds the object behind an executable mapping.  A file that cannot be opened or is another one still
+ * becomes a module: frames in it are told by object and offset. */
+static int add_module(struct target *target, const struct map_line *map, int fd)
+{
+	struct module module = { .path = map->path, .device = map->device, .inode = map->inode,
+				 .bias = map->start - map->offset };
+	const struct elf_segment *segment = NULL;
+	struct elf_file file = { 0 };
+	int64_t id;
+	int *slot;
+
+	if (fd >= 0 && elf_file_read(fd, &file) == 0) {
+		segment = elf_file_segment_at(&file, map->offset, true);
+		if (segment)
+			module.bias = map->start - (segment->vaddr + (map->offset - segment->offset));
+		if (!segment || !file.is_64 || file.machine != EM_X86_64 ||
+		    !same_build_id(target, &file, module.bias)) {
+			fd_close(&fd);
+			segment = NULL;
+		}
+		memcpy(module.build_id, file.build_id, file.build_id_len);
+		module.build_id_len = segment ? file.build_id_len : 0;
+	} else {
+		fd_close(&fd);
+	}
+	id = find_other_piece(target, &module);
+	if (id >= 0) {
+		fd_close(&fd);
+		elf_file_fini(&file);
+		return (int)id;
+	}
+	id = module_map_add(&target->modules, &module);
+	slot = id < 0 ? NULL : vec_push(&target->module_fds);
+	if (!slot) {
+		fd_close(&fd);
+		elf_file_fini(&file);
+		return id < 0 ? (int)id : -ENOMEM;
+	}
+	*slot = fd;
+	if (segment && map->inode != 0)
+		note_slack(target, segment, module.bias, (uint32_t)id);
+	elf_file_fini(&file);
+	return (int)id;
+}
+
+static bool is_object(const struct map_line *map)
+{
+	return map->executable && (map->inode != 0 || strcmp(map->path, "[vdso]") == 0);
+}
+
+struct seen {
+	raddr start, end;
+	uint64_t device, inode;
+};
+
+struct scan {
+	VEC_OF(struct seen) seen;
+};
+
+static bool still_mapped(const struct scan *scan, const struct target *target, const struct module_range *range)
+{
+	const struct module *module = &target->modules.modules.items[range->module];
+
+	for (size_t i = 0; i < scan->seen.count; i++) {
+		const struct seen *seen = &scan->seen.items[i];
+
+		if (range->start >= seen->start && range->end <= seen->end &&
+		    seen->device == module->device && seen->inode == module->inode)
+			return true;
+	}
+	return false;
+}
+
+static void forget_slacks(struct target *target, uint32_t module)
+{
+	for (size_t i = target->slacks.count; i-- > 0;) {
+		if (target->slacks.items[i].module == module)
+			vec_remove_unordered(&target->slacks, i);
+	}
+}
+
+static bool drop_unmapped(struct target *target, const struct scan *scan)
+{
+	bool changed = false;
+
+	for (size_t i = target->modules.ranges.count; i-- > 0;) {
+		struct module_range range = target->modules.ranges.items[i];
+
+		if (still_mapped(scan, target, &range))
+			continue;
+		module_map_remove(&target->modules, range.module);
+		forget_slacks(target, range.module);
+		fd_close(&target->module_fds.items[range.module]);
+		changed = true;
+		i = target->modules.ranges.count;     /* the ranges moved */
+	}
+	return changed;
+}
+
+static int add_new(struct target *target, const struct map_line *map)
+{
+	int fd = map->inode ? open_mapped_file(target, map) : copy_vdso(target, map);
+	int id = add_module(target, map, fd);
+
+	if (id < 0)
+		return id;
+	return module_map_add_range(&target->modules, map->start, map->end, (uint32_t)id);
+}
+
+static int scan_text(struct target *target, char *text, bool *ret_changed)
+{
+	struct scan scan = { 0 };
+	VEC_OF(struct map_line) fresh = { 0 };
+	struct map_line map;
+	bool changed;
+	int r = 0;
+
+	while (r == 0 && maps_next(&text, &map)) {
+		const struct module_range *range;
+		struct seen *seen;
+		struct map_line *line;
+
+		if (!is_object(&map))
+			continue;
+		seen = vec_push(&scan.seen);
+		line = vec_push(&fresh);
+		if (!seen || !line) {
+			r = -ENOMEM;
+			break;
+		}
+		*seen = (struct seen){ map.start, map.end, map.device, map.inode };
+		*line = map;
+		range = module_map_find(&target->modules, map.start);
+		if (range && range->start <= map.start && range->end >= map.end)
+			line->executable = target->modules.modules.items[range->module].device != map.device ||
+					   target->modules.modules.items[range->module].inode != map.inode;
+	}
+	changed = r == 0 && drop_unmapped(target, &scan);
+	for (size_t i = 0; r == 0 && i < fresh.count; i++) {
+		if (!fresh.items[i].executable)
+			continue;
+		changed = true;
+		r = add_new(target, &fresh.items[i]);
+		if (r == -EEXIST)      /* a mapping grew over a known piece: the known part stays */
+			r = 0;
+	}
+	vec_fini(&scan.seen);
+	vec_fini(&fresh);
+	*ret_changed = changed;
+	return r;
+}
+
+int target_scan_modules(struct target *target, bool *ret_changed)
+{
+	char *text;
+	int r;
+
+	if (lseek(target->maps_fd, 0, SEEK_SET) < 0)
+		return -errno;
+	r = fd_read_text(target->maps_fd, MAPS_TEXT_MAX, &text, NULL);
+	if (r < 0)
+		return r;
+	if (*text == '\0')
+		r = -ESRCH;            /* the memory is gone */
+	else
+		r = scan_text(target, text, ret_changed);
+	free(text);
+	return r;
+}
+
+void target_forget_modules(struct target *target)
+{
+	for (size_t i = 0; i < target->module_fds.count; i++) {
+		if (!target->modules.modules.items[i].mapped)
+			continue;
+		module_map_remove(&target->modules, (uint32_t)i);
+		fd_close(&target->module_fds.items[i]);
+	}
+	target->slacks.count = 0;
+}

@@ -1,0 +1,155 @@
+#include "target/process.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROC_TEXT_MAX (1u << 20)
+
+static int read_proc(pid_t pid, const char *file, char **ret_text, size_t *ret_len)
+{
+	char path[64];
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	r = file_read_text(path, PROC_TEXT_MAX, ret_text, ret_len);
+	return r == -ENOENT ? -ESRCH : r;
+}
+
+/* The command name, field 2, may hold anything, brackets too: fields count from the last ')'. */
+static int stat_field(const char *path_pid, pid_t pid, unsigned field, uint64_t *ret_value)
+{
+	char *text, *p;
+	int r = read_proc(pid, path_pid, &text, NULL);
+
+	if (r < 0)
+		return r;
+	p = strrchr(text, ')');
+	for (unsigned i = 2; p && i < field; i++)
+		p = strchr(p + 1, ' ');
+	if (p)
+		*ret_value = strtoull(p, NULL, 10);
+	free(text);
+	return p ? 0 : -EBADMSG;
+}
+
+int process_start_time(pid_t pid, uint64_t *ret_ticks)
+{
+	return stat_field("stat", pid, 22, ret_ticks);
+}
+
+int process_last_cpu(pid_t pid, pid_t tid, int *ret_cpu)
+{
+	char file[48];
+	uint64_t cpu;
+	int r;
+
+	snprintf(file, sizeof(file), "task/%d/stat", tid);
+	r = stat_field(file, pid, 39, &cpu);
+	if (r == 0)
+		*ret_cpu = (int)cpu;
+	return r;
+}
+
+static int status_numbers(pid_t pid, const char *key, unsigned long *ret, unsigned count)
+{
+	char *text, *p;
+	int r = read_proc(pid, "status", &text, NULL);
+
+	if (r < 0)
+		return r;
+	p = strstr(text, key);
+	if (p) {
+		p += strlen(key);
+		for (unsigned i = 0; i < count; i++)
+			ret[i] = strtoul(p, &p, 10);
+	}
+	free(text);
+	return p ? 0 : -EBADMSG;
+}
+
+pid_t process_tracer(pid_t pid)
+{
+	unsigned long tracer;
+
+	return status_numbers(pid, "\nTracerPid:", &tracer, 1) == 0 ? (pid_t)tracer : 0;
+}
+
+pid_t process_thread_group(pid_t tid)
+{
+	unsigned long group;
+
+	return status_numbers(tid, "\nTgid:", &group, 1) == 0 ? (pid_t)group : 0;
+}
+
+int process_ids(pid_t pid, uid_t *ret_uid, gid_t *ret_gid)
+{
+	unsigned long uids[2], gids[2];
+	int r = status_numbers(pid, "\nUid:", uids, 2);
+
+	if (r == 0)
+		r = status_numbers(pid, "\nGid:", gids, 2);
+	if (r < 0)
+		return r;
+	*ret_uid = (uid_t)uids[1];
+	*ret_gid = (gid_t)gids[1];
+	return 0;
+}
+
+int process_signal_masks(pid_t tid, uint64_t *ret_blocked, uint64_t *ret_ignored, uint64_t *ret_caught)
+{
+	static const char *const keys[] = { "\nSigBlk:", "\nSigIgn:", "\nSigCgt:" };
+	uint64_t *const results[] = { ret_blocked, ret_ignored, ret_caught };
+	char *text;
+	int r = read_proc(tid, "status", &text, NULL);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; r == 0 && i < 3; i++) {
+		const char *at = strstr(text, keys[i]);
+
+		if (at)
+			*results[i] = strtoull(at + strlen(keys[i]), NULL, 16);
+		else
+			r = -EBADMSG;
+	}
+	free(text);
+	return r;
+}
+
+void process_command(pid_t pid, char *buf, size_t space)
+{
+	size_t len = 0;
+	char *text;
+
+	buf[0] = '\0';
+	if (read_proc(pid, "cmdline", &text, &len) == 0) {
+		while (len > 0 && text[len - 1] == '\0')
+			len--;
+		if (len >= space)
+			len = space - 1;
+		for (size_t i = 0; i < len; i++)
+			buf[i] = (unsigned char)text[i] < ' ' ? ' ' : text[i];
+		buf[len] = '\0';
+		free(text);
+	}
+	if (len == 0 && read_proc(pid, "comm", &text, NULL) == 0) {
+		text[strcspn(text, "\n")] = '\0';
+		snprintf(buf, space, "[%s]", text);
+		free(text);
+	}
+}
+
+void process_exe(pid_t pid, char *buf, size_t space)
+{
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	n = readlink(path, buf, space - 1);
+	buf[n > 0 ? n : 0] = '\0';
+}

@@ -1,0 +1,26 @@
+/* What /proc says of a process, as values. */
+#ifndef ALLOCWATCH_TARGET_PROCESS_H
+#define ALLOCWATCH_TARGET_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Field 22 of /proc/PID/stat, in clock ticks since boot: with the PID, a process's identity. */
+int process_start_time(pid_t pid, uint64_t *ret_ticks);
+/* The CPU a thread last ran on (field 39). */
+int process_last_cpu(pid_t pid, pid_t tid, int *ret_cpu);
+/* Who traces it, 0: nobody. */
+pid_t process_tracer(pid_t pid);
+/* Thread group of a task. */
+pid_t process_thread_group(pid_t tid);
+/* Effective uid, gid of a process. */
+int process_ids(pid_t pid, uid_t *ret_uid, gid_t *ret_gid);
+/* SigBlk of a task; SigIgn and SigCgt of its process; bit n - 1 is signal n. */
+int process_signal_masks(pid_t tid, uint64_t *ret_blocked, uint64_t *ret_ignored, uint64_t *ret_caught);
+/* Command line with spaces for NULs, cut to fit; the name of the executable in brackets if empty. */
+void process_command(pid_t pid, char *buf, size_t space);
+void process_exe(pid_t pid, char *buf, size_t space);
+
+#endif

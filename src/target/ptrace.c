@@ -1,0 +1,123 @@
+#include "target/ptrace.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ptrace.h>
+
+#define OPTIONS (PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | \
+		 PTRACE_O_TRACESYSGOOD)
+
+static int request(int what, pid_t tid, uintptr_t address, uintptr_t data)
+{
+	return ptrace(what, tid, (void *)address, (void *)data) < 0 ? -errno : 0;
+}
+
+int ptrace_seize(pid_t tid)
+{
+	return request(PTRACE_SEIZE, tid, 0, OPTIONS);
+}
+
+int ptrace_interrupt(pid_t tid)
+{
+	return request(PTRACE_INTERRUPT, tid, 0, 0);
+}
+
+int ptrace_cont(pid_t tid, int sig)
+{
+	return request(PTRACE_CONT, tid, 0, (uintptr_t)sig);
+}
+
+int ptrace_listen(pid_t tid)
+{
+	return request(PTRACE_LISTEN, tid, 0, 0);
+}
+
+int ptrace_until_syscall(pid_t tid, int sig)
+{
+	return request(PTRACE_SYSCALL, tid, 0, (uintptr_t)sig);
+}
+
+int ptrace_detach(pid_t tid, int sig)
+{
+	return request(PTRACE_DETACH, tid, 0, (uintptr_t)sig);
+}
+
+int ptrace_getregs(pid_t tid, struct user_regs_struct *ret_regs)
+{
+	return request(PTRACE_GETREGS, tid, 0, (uintptr_t)ret_regs);
+}
+
+int ptrace_setregs(pid_t tid, const struct user_regs_struct *regs)
+{
+	return request(PTRACE_SETREGS, tid, 0, (uintptr_t)regs);
+}
+
+int ptrace_event_message(pid_t tid, unsigned long *ret_message)
+{
+	return request(PTRACE_GETEVENTMSG, tid, 0, (uintptr_t)ret_message);
+}
+
+int ptrace_signal_code(pid_t tid, int *ret_code)
+{
+	siginfo_t info;
+	int r = request(PTRACE_GETSIGINFO, tid, 0, (uintptr_t)&info);
+
+	if (r == 0)
+		*ret_code = info.si_code;
+	return r;
+}
+
+int ptrace_getsigmask(pid_t tid, uint64_t *ret_mask)
+{
+	return request(PTRACE_GETSIGMASK, tid, sizeof(*ret_mask), (uintptr_t)ret_mask);
+}
+
+int ptrace_setsigmask(pid_t tid, uint64_t mask)
+{
+	return request(PTRACE_SETSIGMASK, tid, sizeof(mask), (uintptr_t)&mask);
+}
+
+int ptrace_peek(pid_t tid, raddr at, void *buf, size_t len)
+{
+	unsigned char *out = buf;
+
+	while (len > 0) {
+		raddr word_at = at & ~7ULL;
+		size_t skip = at - word_at, part = 8 - skip < len ? 8 - skip : len;
+		long word;
+
+		errno = 0;
+		word = ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)word_at, NULL);
+		if (errno != 0)
+			return errno == EIO ? -EFAULT : -errno;
+		memcpy(out, (unsigned char *)&word + skip, part);
+		at += part;
+		out += part;
+		len -= part;
+	}
+	return 0;
+}
+
+int ptrace_poke(pid_t tid, raddr at, const void *data, size_t len)
+{
+	const unsigned char *in = data;
+
+	while (len > 0) {
+		raddr word_at = at & ~7ULL;
+		size_t skip = at - word_at, part = 8 - skip < len ? 8 - skip : len;
+		uint64_t word;
+		int r = ptrace_peek(tid, word_at, &word, sizeof(word));
+
+		if (r < 0)
+			return r;
+		memcpy((unsigned char *)&word + skip, in, part);
+		r = request(PTRACE_POKETEXT, tid, word_at, word);
+		if (r < 0)
+			return r == -EIO ? -EFAULT : r;
+		at += part;
+		in += part;
+		len -= part;
+	}
+	return 0;
+}

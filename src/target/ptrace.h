@@ -1,0 +1,32 @@
+/* ptrace(2) with this project's error convention: 0 or negative errno, -ESRCH being a value and not
+ * a fault (the thread is gone, or not stopped).  All calls come from the tracer's one ptrace thread. */
+#ifndef ALLOCWATCH_TARGET_PTRACE_H
+#define ALLOCWATCH_TARGET_PTRACE_H
+
+#include "base/reader.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+/* Followed: threads and children; exec.  Never PTRACE_O_EXITKILL. */
+int ptrace_seize(pid_t tid);
+int ptrace_interrupt(pid_t tid);
+int ptrace_cont(pid_t tid, int sig);
+int ptrace_listen(pid_t tid);
+/* Resumes until the next entry or exit of a system call. */
+int ptrace_until_syscall(pid_t tid, int sig);
+int ptrace_detach(pid_t tid, int sig);
+int ptrace_getregs(pid_t tid, struct user_regs_struct *ret_regs);
+int ptrace_setregs(pid_t tid, const struct user_regs_struct *regs);
+int ptrace_event_message(pid_t tid, unsigned long *ret_message);
+/* si_code of the signal that a thread is stopped by. */
+int ptrace_signal_code(pid_t tid, int *ret_code);
+/* The blocked signals, as the kernel's 64-bit set. */
+int ptrace_getsigmask(pid_t tid, uint64_t *ret_mask);
+int ptrace_setsigmask(pid_t tid, uint64_t mask);
+/* Writes memory word by word through a stopped thread: works where /proc/PID/mem cannot be opened. */
+int ptrace_poke(pid_t tid, raddr at, const void *data, size_t len);
+int ptrace_peek(pid_t tid, raddr at, void *buf, size_t len);
+
+#endif

@@ -1,0 +1,611 @@
+#define _GNU_SOURCE
+#include "target/resident.h"
+
+#include "target/attach.h"
+#include "target/inject.h"
+#include "target/process.h"
+
+#include "arch/resident.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#define PAGE 4096ULL
+#define STUB_SPACE (ARCH_STUB_MAX + 64)    /* a stub with its data */
+#define INJECTED_SIZE 65536u               /* of an area that had no slack: 1,300 slots */
+#define REACH (1ULL << 30)                 /* how far from its instructions an injected area may lie; rel32
+					    * reaches twice as far, the object itself has a size */
+
+struct resident_area {
+	struct resident_area *next;
+	raddr start;
+	bool injected;
+	uint32_t module;                   /* whose slack it is */
+	struct resident_header header;
+	struct resident_entry *entries;    /* what the target's table holds */
+	uint32_t *slots;                   /* index of each entry's slot */
+	uint8_t *slot_used;
+};
+
+static const uint64_t sigset_size = 8;     /* of the kernel's sigset_t */
+
+/* --- places --- */
+
+static bool is_zero(struct target *target, raddr start, raddr end)
+{
+	uint8_t bytes[PAGE];
+
+	if (end - start > sizeof(bytes) || target_read(target, start, bytes, end - start) < 0)
+		return false;
+	for (size_t i = 0; i < end - start; i++) {
+		if (bytes[i] != 0)
+			return false;
+	}
+	return true;
+}
+
+/* An object that dlclose never takes away: the program, the loader, libc. */
+static bool is_permanent(const struct target *target, uint32_t module)
+{
+	const char *path = target->modules.modules.items[module].path;
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	static const char *const prefixes[] = { "libc.so", "libc-2", "ld-linux", "ld-2", "ld-musl", "libc.musl" };
+	char exe[4096];
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	}
+	process_exe(target->pid, exe, sizeof(exe));
+	return strcmp(exe, path) == 0;
+}
+
+static struct module_slack *biggest_slack(struct target *target)
+{
+	struct module_slack *best = NULL;
+
+	for (size_t i = 0; i < target->slacks.count; i++) {
+		struct module_slack *slack = &target->slacks.items[i];
+
+		if (!slack->used && is_permanent(target, slack->module) &&
+		    (!best || slack->end - slack->start > best->end - best->start) &&
+		    is_zero(target, slack->start, slack->end))
+			best = slack;
+	}
+	return best;
+}
+
+static struct module_slack *slack_of(struct target *target, uint32_t module)
+{
+	for (size_t i = 0; i < target->slacks.count; i++) {
+		struct module_slack *slack = &target->slacks.items[i];
+
+		if (!slack->used && slack->module == module && is_zero(target, slack->start, slack->end))
+			return slack;
+	}
+	return NULL;
+}
+
+/* --- areas --- */
+
+static void area_free(struct resident_area *area)
+{
+	if (!area)
+		return;
+	free(area->entries);
+	free(area->slots);
+	free(area->slot_used);
+	free(area);
+}
+
+static int area_new(raddr start, uint32_t size, bool is_main, struct resident_area **ret_area)
+{
+	struct resident_area *area = calloc(1, sizeof(*area));
+	int r;
+
+	if (!area)
+		return -ENOMEM;
+	area->start = start;
+	r = resident_layout(size, is_main, &area->header);
+	if (r == 0) {
+		area->entries = calloc(area->header.entry_capacity, sizeof(*area->entries));
+		area->slots = calloc(area->header.entry_capacity, sizeof(*area->slots));
+		area->slot_used = calloc(area->header.entry_capacity, 1);
+		if (!area->entries || !area->slots || !area->slot_used)
+			r = -ENOMEM;
+	}
+	if (r < 0) {
+		area_free(area);
+		return r;
+	}
+	*ret_area = area;
+	return 0;
+}
+
+static int write_header(struct target *target, const struct resident_area *area)
+{
+	return target_write(target, area->start, &area->header, sizeof(area->header));
+}
+
+/* The area's own bytes first, then the link to it. */
+static int append_area(struct target *target, struct resident_area *area)
+{
+	struct resident_area *last = target->areas;
+	int r = write_header(target, area);
+
+	if (r < 0)
+		return r;
+	if (!last) {
+		target->areas = area;
+		return 0;
+	}
+	while (last->next)
+		last = last->next;
+	last->header.next_area = area->start;
+	r = target_write(target, last->start + offsetof(struct resident_header, next_area), &area->start,
+			 sizeof(area->start));
+	if (r == 0)
+		last->next = area;
+	return r;
+}
+
+int resident_prepare(struct target *target)
+{
+	struct module_slack *slack = biggest_slack(target);
+	struct resident_code code = resident_code();
+	struct resident_area *area;
+	int r;
+
+	if (!slack || slack->end - slack->start < STUB_SPACE)
+		return -ENOSPC;
+	target->stub = slack->end - STUB_SPACE;
+	slack->used = true;
+	r = area_new(slack->start, (uint32_t)(target->stub - slack->start), true, &area);
+	if (r < 0)
+		return r;
+	area->module = slack->module;
+	r = target_write(target, area->start + code.handler, code.bytes, code.length);
+	if (r == 0)
+		r = append_area(target, area);
+	if (r < 0)
+		area_free(area);
+	return r;
+}
+
+/* --- the handler --- */
+
+struct kernel_sigaction {                  /* arch/x86/include/uapi/asm/signal.h, as the system call has it */
+	uint64_t handler, flags, restorer, mask;
+};
+
+static int set_action(struct task *task, const struct kernel_sigaction *action)
+{
+	struct arch_stub_call call = {
+		.number = SYS_rt_sigaction,
+		.args = { SIGTRAP, 0, 0, sigset_size },
+		.data = action, .data_length = sizeof(*action), .data_arg = 1,
+	};
+	int64_t result;
+	int r = inject_syscall(task, task->target->stub, &call, &result);
+
+	return r < 0 ? r : (int)result;
+}
+
+/* The old action comes out on the stack, well below the red zone. */
+static int get_action(struct task *task, struct kernel_sigaction *ret_action)
+{
+	struct arch_stub_call call = { .number = SYS_rt_sigaction, .args = { SIGTRAP, 0, 0, sigset_size },
+				       .data_arg = -1 };
+	int64_t result;
+	raddr at;
+	int r = inject_stack_scratch(task, sizeof(*ret_action), &at);
+
+	if (r < 0)
+		return r;
+	call.args[2] = at;
+	r = inject_syscall(task, task->target->stub, &call, &result);
+	if (r < 0 || result < 0)
+		return r < 0 ? r : (int)result;
+	return target_read(task->target, at, ret_action, sizeof(*ret_action));
+}
+
+static void remember_old_action(struct target *target, const struct kernel_sigaction *old)
+{
+	struct resident_header *header = &target->areas->header;
+
+	memcpy(target->old_action, old, sizeof(*old));
+	header->old_handler = old->handler;
+	header->old_flags = old->flags;
+	header->old_restorer = old->restorer;
+	header->old_mask = old->mask;
+	header->chain_mask = old->mask & ~(1ULL << (SIGTRAP - 1));
+}
+
+int resident_install_handler(struct target *target)
+{
+	struct task *task = inject_find_task(target);
+	struct resident_code code = resident_code();
+	struct kernel_sigaction old, ours = {
+		.handler = target->areas->start + code.handler,
+		.restorer = target->areas->start + code.restorer,
+		.flags = SA_SIGINFO | 0x04000000 /* SA_RESTORER */ | SA_NODEFER | SA_ONSTACK | SA_RESTART,
+	};
+	int r;
+
+	if (!task)
+		return -ETIMEDOUT;
+	r = get_action(task, &old);
+	if (r < 0)
+		return r;
+	remember_old_action(target, &old);
+	r = write_header(target, target->areas);
+	if (r == 0)
+		r = set_action(task, &ours);
+	if (r == 0)
+		target->handler_installed = true;
+	return r;
+}
+
+/* --- slots --- */
+
+static raddr slot_address(const struct resident_area *area, uint32_t slot)
+{
+	return area->start + area->header.slots_offset + (uint64_t)slot * ARCH_SLOT_SIZE;
+}
+
+static int write_entry(struct target *target, struct resident_area *area, uint32_t index)
+{
+	raddr at = area->start + area->header.table_offset + (uint64_t)index * sizeof(struct resident_entry);
+
+	return target_write(target, at, &area->entries[index], sizeof(area->entries[index]));
+}
+
+static int write_count(struct target *target, struct resident_area *area)
+{
+	return target_write(target, area->start + offsetof(struct resident_header, entry_count),
+			    &area->header.entry_count, sizeof(area->header.entry_count));
+}
+
+/* Puts the copy into an area; -ENOTSUP: it cannot be moved there, -ENOSPC: the area is full. */
+static int put_in_area(struct target *target, struct resident_area *area, struct breakpoint *bp,
+		       const char **ret_reason)
+{
+	uint32_t slot = 0, length, jump, index = area->header.entry_count;
+	uint8_t code[ARCH_SLOT_SIZE];
+	int r;
+
+	if (index == area->header.entry_capacity)
+		return -ENOSPC;
+	while (area->slot_used[slot])
+		slot++;
+	r = arch_displace(bp->text, bp->text_len, bp->address, slot_address(area, slot), code, &length, &jump,
+			  ret_reason);
+	if (r < 0)
+		return r;
+	r = target_write(target, slot_address(area, slot), code, length);
+	if (r < 0)
+		return r;
+	bp->slot = slot_address(area, slot);
+	area->entries[index] = (struct resident_entry){ bp->address, bp->slot };
+	area->slots[index] = slot;
+	r = write_entry(target, area, index);
+	if (r < 0)
+		return r;
+	area->header.entry_count++;
+	r = write_count(target, area);
+	if (r < 0) {
+		area->header.entry_count--;
+		return r;
+	}
+	area->slot_used[slot] = 1;
+	return 0;
+}
+
+static int map_near(struct target *target, struct task *task, raddr near, raddr *ret_start)
+{
+	struct arch_stub_call call = {
+		.number = SYS_mmap,
+		.args = { 0, INJECTED_SIZE, PROT_READ | PROT_EXEC,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0 },
+		.data_arg = -1,
+	};
+	raddr base = near & ~(PAGE - 1);
+
+	for (raddr step = 1; step < 64; step++) {
+		raddr distance = step * (REACH / 64);
+		raddr tries[] = { base + distance, base > distance ? base - distance : 0 };
+
+		for (size_t i = 0; i < 2; i++) {
+			int64_t result;
+			int r;
+
+			if (tries[i] == 0)
+				continue;
+			call.args[0] = tries[i];
+			r = inject_syscall(task, target->stub, &call, &result);
+			if (r < 0)
+				return r;
+			if (result == (int64_t)tries[i]) {
+				*ret_start = tries[i];
+				return 0;
+			}
+			if (result != -EEXIST && result != -ENOMEM && result != -EINVAL)
+				return result < 0 ? (int)result : -ENOSPC;
+		}
+	}
+	return -ENOSPC;
+}
+
+static int injected_area(struct target *target, raddr near, struct resident_area **ret_area)
+{
+	struct task *task = inject_find_task(target);
+	struct resident_area *area;
+	raddr start = 0;
+	int r;
+
+	if (!task)
+		return -ENOSPC;
+	r = map_near(target, task, near, &start);
+	if (r == 0)
+		r = area_new(start, INJECTED_SIZE, false, &area);
+	if (r < 0)
+		return r;
+	area->injected = true;
+	area->module = MODULE_NONE;
+	r = append_area(target, area);
+	if (r < 0) {
+		area_free(area);
+		return r;
+	}
+	*ret_area = area;
+	return 0;
+}
+
+static int area_for(struct target *target, const struct breakpoint *bp, struct resident_area **ret_area)
+{
+	struct module_slack *slack = slack_of(target, bp->module);
+	struct resident_area *area;
+	int r;
+
+	if (!slack || area_new(slack->start, (uint32_t)(slack->end - slack->start), false, &area) < 0)
+		return injected_area(target, bp->address, ret_area);
+	area->module = bp->module;
+	slack->used = true;
+	r = append_area(target, area);
+	if (r < 0) {
+		area_free(area);
+		return r;
+	}
+	*ret_area = area;
+	return 0;
+}
+
+int resident_add_slot(struct target *target, struct breakpoint *bp, const char **ret_reason)
+{
+	struct resident_area *area;
+	int r;
+
+	/* Areas in another object's slack would go with it. */
+	for (area = target->areas; area; area = area->next) {
+		if (area != target->areas && !area->injected && area->module != bp->module)
+			continue;
+		r = put_in_area(target, area, bp, ret_reason);
+		if (r != -ENOSPC && r != -ENOTSUP)
+			return r;
+	}
+	for (unsigned tries = 0; tries < 2; tries++) {
+		r = area_for(target, bp, &area);
+		if (r < 0) {
+			*ret_reason = "no room for the displaced instruction within its reach";
+			return r;
+		}
+		r = put_in_area(target, area, bp, ret_reason);
+		if (r != -ENOSPC)
+			return r;
+	}
+	return r;
+}
+
+void resident_drop_slot(struct target *target, struct breakpoint *bp)
+{
+	for (struct resident_area *area = target->areas; area; area = area->next) {
+		uint32_t last = area->header.entry_count - 1;
+
+		for (uint32_t i = 0; i < area->header.entry_count; i++) {
+			struct resident_entry moved = area->entries[last];
+
+			if (area->entries[i].slot != bp->slot)
+				continue;
+			area->slot_used[area->slots[i]] = 0;
+			/* In the order that the handler can bear: no breakpoint, slot, breakpoint. */
+			area->entries[i].breakpoint = 0;
+			write_entry(target, area, i);
+			area->entries[i].slot = moved.slot;
+			write_entry(target, area, i);
+			area->entries[i].breakpoint = moved.breakpoint;
+			write_entry(target, area, i);
+			area->slots[i] = area->slots[last];
+			area->header.entry_count--;
+			write_count(target, area);
+			return;
+		}
+	}
+}
+
+void resident_drop_module(struct target *target, uint32_t module)
+{
+	struct resident_area **link = &target->areas;
+
+	while (*link) {
+		struct resident_area *area = *link, *before = target->areas;
+
+		if (area == target->areas || area->injected || area->module != module) {
+			link = &area->next;
+			continue;
+		}
+		while (before->next != area)
+			before = before->next;
+		before->header.next_area = area->next ? area->next->start : 0;
+		target_write(target, before->start + offsetof(struct resident_header, next_area),
+			     &before->header.next_area, sizeof(before->header.next_area));
+		*link = area->next;
+		area_free(area);
+	}
+}
+
+/* --- where a pc is --- */
+
+static const struct resident_area *area_at(const struct target *target, raddr pc)
+{
+	const struct resident_area *area = target->areas;
+
+	while (area && !(pc >= area->start && pc - area->start < area->header.area_size))
+		area = area->next;
+	return area;
+}
+
+bool resident_contains(const struct target *target, raddr pc)
+{
+	return area_at(target, pc) != NULL;
+}
+
+raddr resident_resume(const struct target *target, raddr pc)
+{
+	const struct resident_area *area = area_at(target, pc);
+
+	if (!area || pc < area->start + area->header.slots_offset)
+		return pc;
+	for (uint32_t i = 0; i < area->header.entry_count; i++) {
+		const struct resident_entry *entry = &area->entries[i];
+		const struct breakpoint *bp;
+		raddr original;
+
+		if (pc < entry->slot || pc - entry->slot >= ARCH_SLOT_SIZE)
+			continue;
+		bp = bp_find(target, entry->breakpoint);
+		if (!bp)
+			return pc;
+		original = arch_slot_resume(bp->text, bp->text_len, bp->address, bp->slot, pc);
+		return original == ARCH_NOWHERE ? pc : original;
+	}
+	return pc;
+}
+
+raddr resident_translate(void *context, raddr pc)
+{
+	return resident_resume(context, pc);
+}
+
+/* --- going away --- */
+
+static int clear_slack(struct target *target, const struct resident_area *area, bool with_stub)
+{
+	static const uint8_t zeros[PAGE];
+	uint64_t length = area->header.area_size + (with_stub ? STUB_SPACE : 0);
+
+	return target_write(target, area->start, zeros, length < sizeof(zeros) ? length : sizeof(zeros));
+}
+
+static int unmap(struct task *task, const struct resident_area *area)
+{
+	struct arch_stub_call call = { .number = SYS_munmap, .args = { area->start, INJECTED_SIZE }, .data_arg = -1 };
+	int64_t result;
+	int r = inject_syscall(task, task->target->stub, &call, &result);
+
+	return r < 0 ? r : (int)result;
+}
+
+static int remove_with(struct target *target, struct task *task)
+{
+	struct kernel_sigaction old;
+	int r = 0, failed = 0;
+
+	memcpy(&old, target->old_action, sizeof(old));
+	if (target->handler_installed)
+		failed = task ? set_action(task, &old) : -ESRCH;
+	/* With the handler still set its code must stay. */
+	if (failed < 0)
+		return failed;
+	for (struct resident_area *area = target->areas ? target->areas->next : NULL; area; area = area->next) {
+		r = area->injected ? (task ? unmap(task, area) : -ESRCH) : clear_slack(target, area, false);
+		if (r < 0)
+			failed = r;
+	}
+	if (target->areas) {
+		r = clear_slack(target, target->areas, true);
+		if (r < 0)
+			failed = r;
+	}
+	return failed;
+}
+
+int resident_remove(struct target *target)
+{
+	int r;
+
+	if (!target->areas)
+		return 0;
+	r = remove_with(target, inject_find_task(target));
+	if (r == 0) {
+		target->handler_installed = false;
+		resident_forget(target);
+	}
+	return r;
+}
+
+int resident_remove_copy(struct target *copy, struct task *task)
+{
+	return copy->areas ? remove_with(copy, task) : 0;
+}
+
+void bp_restore_copy(struct target *copy)
+{
+	for (size_t i = 0; i < copy->breakpoints.count; i++) {
+		const struct breakpoint *bp = copy->breakpoints.items[i];
+
+		if (bp->planted)
+			target_write(copy, bp->address, &bp->original, 1);
+	}
+}
+
+void resident_forget(struct target *target)
+{
+	while (target->areas) {
+		struct resident_area *area = target->areas;
+
+		target->areas = area->next;
+		area_free(area);
+	}
+	target->stub = 0;
+	target->handler_installed = false;
+}
+
+bool resident_is_safe(struct target *target, const char **ret_reason)
+{
+	const uint64_t bit = 1ULL << (SIGTRAP - 1);
+
+	*ret_reason = NULL;
+	if (!target->handler_installed) {
+		*ret_reason = "nothing is planted yet";
+		return true;
+	}
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		uint64_t blocked, ignored, caught;
+
+		if (process_signal_masks(target->tasks.items[i]->tid, &blocked, &ignored, &caught) < 0)
+			continue;
+		if (blocked & bit)
+			*ret_reason = "a thread blocks SIGTRAP";
+		else if (ignored & bit)
+			*ret_reason = "the program ignores SIGTRAP";
+		else if (!(caught & bit))
+			*ret_reason = "the program has reset SIGTRAP's disposition";
+	}
+	return *ret_reason == NULL;
+}

@@ -1,0 +1,43 @@
+/* Our code inside the target: the SIGTRAP handler that keeps it alive when nobody traces, the displaced
+ * instructions, and a place to make a system call from.
+ *
+ * It lies in areas: unused bytes behind the text of objects (slack), else injected R-X mappings, each within
+ * reach of the instructions whose copies it holds.  The first area is the main one, with the handler. */
+#ifndef ALLOCWATCH_TARGET_RESIDENT_H
+#define ALLOCWATCH_TARGET_RESIDENT_H
+
+#include "target/bp.h"
+#include "target/target.h"
+
+/* Lays out the main area in the biggest slack and writes the handler; not installed yet.  Needs a stopped
+ * task.  -ENOSPC: no room anywhere. */
+int resident_prepare(struct target *target);
+/* Makes the handler the process's disposition for SIGTRAP, by a system call of a held task. */
+int resident_install_handler(struct target *target);
+
+/* Writes the displaced copy of a breakpoint's instruction and its entry in the handler's table. */
+int resident_add_slot(struct target *target, struct breakpoint *bp, const char **ret_reason);
+void resident_drop_slot(struct target *target, struct breakpoint *bp);
+
+/* The place in the text that a pc in the resident code stands for; other pcs come back as they are. */
+raddr resident_resume(const struct target *target, raddr pc);
+bool resident_contains(const struct target *target, raddr pc);
+/* For the unwinder: as resident_resume, context is a struct target. */
+raddr resident_translate(void *context, raddr pc);
+
+/* Restores SIGTRAP's old disposition and takes all resident code out again.  All tasks are held and
+ * outside of it.  0, or negative errno when something had to stay. */
+int resident_remove(struct target *target);
+/* The same in a forked copy of the process, `task` being its only one.  bp_restore_copy puts the original
+ * bytes back there.  Neither changes what is known of the original. */
+int resident_remove_copy(struct target *copy, struct task *task);
+void bp_restore_copy(struct target *copy);
+/* An object was unloaded, and its slack with it. */
+void resident_drop_module(struct target *target, uint32_t module);
+/* The memory is gone. */
+void resident_forget(struct target *target);
+
+/* Whether the handler still is the disposition and `task` lets SIGTRAP through, else why not. */
+bool resident_is_safe(struct target *target, const char **ret_reason);
+
+#endif

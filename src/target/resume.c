@@ -1,0 +1,93 @@
+#include "target/attach.h"
+#include "target/bp.h"
+#include "target/ptrace.h"
+#include "target/resident.h"
+#include "target/signals.h"
+#include "target/syscall.h"
+
+#include <errno.h>
+#include <signal.h>
+
+/* At a stop that is ours alone, a system call that the interruption broke off goes on as if nothing had
+ * happened.  The kernel restarts the -ERESTART kind by itself.  With a signal due the EINTR is the
+ * signal's: a program may wait for it. */
+static int mend_interrupted_call(struct task *task)
+{
+	struct user_regs_struct regs;
+	int r = ptrace_getregs(task->tid, &regs);
+
+	if (r < 0 || !syscall_was_broken_off(&regs) || task_signal_is_due(task))
+		return r;
+	syscall_make_restart(&regs);
+	return ptrace_setregs(task->tid, &regs);
+}
+
+/* A signal that the program ignores is only seen, and only breaks off a call, because of us. */
+static void mend_for_ignored_signal(struct task *task, int sig)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace_getregs(task->tid, &regs) < 0 || !syscall_was_broken_off(&regs) ||
+	    !task_ignores_signal(task, sig) || task_signal_is_due(task))
+		return;
+	syscall_make_restart(&regs);
+	ptrace_setregs(task->tid, &regs);
+}
+
+int task_leave_resident(struct task *task)
+{
+	struct user_regs_struct regs;
+	raddr pc;
+	int r = ptrace_getregs(task->tid, &regs);
+
+	if (r < 0)
+		return r;
+	pc = resident_resume(task->target, regs.rip);
+	if (pc == regs.rip)
+		return 0;
+	regs.rip = pc;
+	return ptrace_setregs(task->tid, &regs);
+}
+
+static int cont(struct task *task, int sig)
+{
+	return task->guest ? ptrace_until_syscall(task->tid, sig) : ptrace_cont(task->tid, sig);
+}
+
+int task_resume(struct task *task)
+{
+	struct stop stop = task->stop;
+
+	task->stopped = false;
+	task->stop.kind = STOP_NONE;
+	switch (stop.kind) {
+	case STOP_SIGNAL:
+		/* The frame that the kernel builds must not remember a pc in code that will go away. */
+		task_leave_resident(task);
+		mend_for_ignored_signal(task, stop.sig);
+		return cont(task, stop.sig);
+	case STOP_GROUP:
+		task->group_stopped = true;
+		return ptrace_listen(task->tid);
+	case STOP_INTERRUPTED:
+		mend_interrupted_call(task);
+		return cont(task, 0);
+	default:
+		return cont(task, 0);
+	}
+}
+
+int task_detach(struct task *task)
+{
+	const uint64_t bit = 1ULL << (SIGTRAP - 1);
+	struct stop stop = task->stop;
+	uint64_t mask;
+
+	task_leave_resident(task);
+	if (task->sigtrap_was_blocked && ptrace_getsigmask(task->tid, &mask) == 0)
+		ptrace_setsigmask(task->tid, mask | bit);
+	if (stop.kind == STOP_INTERRUPTED)
+		mend_interrupted_call(task);
+	/* Job control's stop survives PTRACE_DETACH by itself. */
+	return ptrace_detach(task->tid, stop.kind == STOP_SIGNAL ? stop.sig : 0);
+}

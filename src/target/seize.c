@@ -1,0 +1,206 @@
+#include "target/attach.h"
+#include "target/ptrace.h"
+
+#include "base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* A pause between two looks, growing from 20 us to 1 ms. */
+static void pause_briefly(unsigned round)
+{
+	long us = 20L << (round < 6 ? round : 6);
+	struct timespec ts = { 0, (us < 1000 ? us : 1000) * 1000 };
+
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+}
+
+void task_take_stop(struct task *task, const struct stop *stop)
+{
+	task->stop = *stop;
+	task->stopped = true;
+	task->group_stopped = false;
+	if (stop->kind == STOP_INTERRUPTED || stop->kind == STOP_GROUP)
+		task->interrupt_due = false;
+	if (stop_is_reaped(stop->kind))
+		stop_reap(stop->tid);
+}
+
+int task_wait(struct task *task, uint64_t deadline_ns)
+{
+	for (unsigned round = 0;; round++) {
+		struct stop stop;
+		int r = stop_look(task->tid, &stop);
+
+		if (r == -ECHILD) {
+			task->stop = (struct stop){ STOP_EXITED, task->tid, 0 };
+			task->stopped = true;
+			return -ESRCH;
+		}
+		if (r == 0 && stop.kind != STOP_NONE) {
+			task_take_stop(task, &stop);
+			return stop_is_end(stop.kind) ? -ESRCH : 0;
+		}
+		if (clock_passed(deadline_ns))
+			return -ETIMEDOUT;
+		if (round > 3)
+			pause_briefly(round - 4);
+	}
+}
+
+static int seize_one(struct target *target, pid_t tid)
+{
+	struct task *task;
+	int r;
+
+	r = task_add(target, tid, &task);
+	if (r < 0)
+		return r;
+	r = ptrace_seize(tid);
+	if (r == 0)
+		r = ptrace_interrupt(tid);
+	if (r < 0) {
+		task_remove(task);
+		return r;
+	}
+	task->interrupt_due = true;
+	return 1;
+}
+
+/* One pass over the task list; returns how many new threads were seized. */
+static int seize_pass(struct target *target)
+{
+	char path[64];
+	struct dirent *entry;
+	int seized = 0, r = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", target->pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while (r >= 0 && (entry = readdir(dir))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (tid <= 0 || task_find(tid))
+			continue;
+		r = seize_one(target, tid);
+		if (r == 1)
+			seized++;
+		/* A thread that ended meanwhile; a dead main thread whose zombie stays listed (its
+		 * siblings keep the process alive) cannot be seized and says EPERM. */
+		else if (r == -ESRCH || r == -EPERM)
+			r = 0;
+	}
+	closedir(dir);
+	return r < 0 ? r : seized;
+}
+
+int target_seize(struct target *target)
+{
+	uint64_t deadline = clock_monotonic_ns() + SCAN_DEADLINE_MS * NSEC_PER_MSEC;
+	int quiet = 0;
+
+	/* A thread that is seized reports its clones; one that was not yet may have started another
+	 * behind the scan.  Two passes without a new one and all are held. */
+	while (quiet < 2) {
+		int r = seize_pass(target);
+
+		if (r < 0)
+			return r;
+		if (target->tasks.count == 0)
+			return -EPERM;
+		quiet = r == 0 ? quiet + 1 : 0;
+		if (clock_passed(deadline))
+			return -ETIMEDOUT;
+	}
+	return 0;
+}
+
+static void drop_ended(struct target *target)
+{
+	for (size_t i = target->tasks.count; i-- > 0;) {
+		struct task *task = target->tasks.items[i];
+
+		if (task->stopped && stop_is_end(task->stop.kind) && target->task_gone)
+			target->task_gone(target->context, task);
+	}
+}
+
+static void take_event(struct target *target, struct task *task)
+{
+	unsigned long child;
+
+	switch (task->stop.kind) {
+	case STOP_CLONE:
+	case STOP_FORK:
+	case STOP_VFORK:
+		if (ptrace_event_message(task->tid, &child) == 0)
+			target_adopt_child(target, task, (pid_t)child);
+		task->stop.kind = STOP_INTERRUPTED;
+		break;
+	default:
+		break;
+	}
+}
+
+int target_stop_all(struct target *target)
+{
+	uint64_t deadline = clock_monotonic_ns() + STOP_ALL_DEADLINE_MS * NSEC_PER_MSEC;
+	unsigned running;
+
+	for (unsigned round = 0;; round++) {
+		running = 0;
+		for (size_t i = 0; i < target->tasks.count; i++) {
+			struct task *task = target->tasks.items[i];
+			struct stop stop = { 0 };
+
+			if (task->stopped || (task->group_stopped && !task->interrupt_due &&
+					      ptrace_interrupt(task->tid) < 0))
+				continue;
+			if (!task->interrupt_due) {
+				ptrace_interrupt(task->tid);
+				task->interrupt_due = true;
+			}
+			if (stop_look(task->tid, &stop) == -ECHILD)
+				stop = (struct stop){ STOP_EXITED, task->tid, 0 };
+			if (stop.kind == STOP_NONE) {
+				running++;
+				continue;
+			}
+			task_take_stop(task, &stop);
+			take_event(target, task);       /* may add tasks */
+		}
+		drop_ended(target);
+		if (running == 0 || clock_passed(deadline))
+			break;
+		if (round > 3)
+			pause_briefly(round - 4);
+	}
+	return target->tasks.count == 0 ? -ESRCH : (int)running;
+}
+
+int task_unmask(struct task *task)
+{
+	const uint64_t bit = 1ULL << (SIGTRAP - 1);
+	uint64_t mask;
+	int r;
+
+	if (task->masked)
+		return 0;
+	r = ptrace_getsigmask(task->tid, &mask);
+	if (r < 0)
+		return r;
+	if (mask & bit) {
+		r = ptrace_setsigmask(task->tid, mask & ~bit);
+		if (r < 0)
+			return r;
+		task->sigtrap_was_blocked = true;
+	}
+	task->masked = true;
+	return 0;
+}

@@ -1,0 +1,88 @@
+#define _GNU_SOURCE
+#include "target/stop.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+
+#define SYSCALL_MARK 0x80   /* PTRACE_O_TRACESYSGOOD */
+
+static enum stop_kind event_kind(int event, int sig)
+{
+	switch (event) {
+	case PTRACE_EVENT_STOP:
+		return sig == SIGTRAP ? STOP_INTERRUPTED : STOP_GROUP;
+	case PTRACE_EVENT_CLONE:
+		return STOP_CLONE;
+	case PTRACE_EVENT_FORK:
+		return STOP_FORK;
+	case PTRACE_EVENT_VFORK:
+		return STOP_VFORK;
+	case PTRACE_EVENT_EXEC:
+		return STOP_EXEC;
+	default:
+		return STOP_OTHER_EVENT;
+	}
+}
+
+struct stop stop_classify(const siginfo_t *info)
+{
+	struct stop stop = { .tid = info->si_pid, .sig = info->si_status };
+	int event = info->si_status >> 8;
+
+	if (info->si_pid == 0)
+		return (struct stop){ .kind = STOP_NONE };
+	switch (info->si_code) {
+	case CLD_EXITED:
+		stop.kind = STOP_EXITED;
+		return stop;
+	case CLD_KILLED:
+	case CLD_DUMPED:
+		stop.kind = STOP_KILLED;
+		return stop;
+	case CLD_TRAPPED:
+	case CLD_STOPPED:
+		break;
+	default:
+		stop.kind = STOP_NONE;
+		return stop;
+	}
+	stop.sig = info->si_status & 0xff;
+	if (event)
+		stop.kind = event_kind(event, stop.sig);
+	else if (stop.sig == (SIGTRAP | SYSCALL_MARK))
+		stop.kind = STOP_SYSCALL;
+	else
+		stop.kind = STOP_SIGNAL;
+	return stop;
+}
+
+static int look(idtype_t type, pid_t id, int flags, struct stop *ret_stop)
+{
+	siginfo_t info;
+
+	info.si_pid = 0;
+	if (waitid(type, (id_t)id, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | flags) < 0)
+		return -errno;
+	*ret_stop = stop_classify(&info);
+	return 0;
+}
+
+int stop_wait(struct stop *ret_stop)
+{
+	return look(P_ALL, 0, 0, ret_stop);
+}
+
+int stop_look(pid_t tid, struct stop *ret_stop)
+{
+	return look(P_PID, tid, WNOHANG, ret_stop);
+}
+
+void stop_reap(pid_t tid)
+{
+	siginfo_t info;
+
+	while (waitid(P_PID, (id_t)tid, &info, WEXITED | WSTOPPED | WNOHANG | __WALL) < 0 && errno == EINTR)
+		;
+}

@@ -1,0 +1,50 @@
+/* Why a thread stopped: a value made by a pure function, and the only waiting there is.
+ *
+ * Signal and int3 stops are looked at and never reaped: a stop that was reaped is dropped by the
+ * kernel when the tracer dies, and its signal is lost with it; one that was not is delivered, and
+ * PTRACE_CONT consumes it just as well.  Events, system-call stops and exits are reaped. */
+#ifndef ALLOCWATCH_TARGET_STOP_H
+#define ALLOCWATCH_TARGET_STOP_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum stop_kind {
+	STOP_NONE,           /* nothing to see */
+	STOP_SIGNAL,         /* about to be delivered: sig; SIGTRAP may be an int3 */
+	STOP_INTERRUPTED,    /* PTRACE_INTERRUPT, or a new thread's first stop */
+	STOP_GROUP,          /* job control: sig */
+	STOP_SYSCALL,        /* entry or exit of a system call */
+	STOP_CLONE, STOP_FORK, STOP_VFORK,
+	STOP_EXEC,
+	STOP_OTHER_EVENT,
+	STOP_EXITED,         /* sig is the exit code */
+	STOP_KILLED,         /* sig is the signal */
+};
+
+struct stop {
+	enum stop_kind kind;
+	pid_t tid;
+	int sig;
+};
+
+/* Pure: what waitid() said. */
+struct stop stop_classify(const siginfo_t *info);
+
+/* Waits for any child or tracee, or (tid > 0) looks at one without waiting, and leaves it as it is.
+ * 0 (kind STOP_NONE: nothing), -ECHILD: no such child, -EINTR. */
+int stop_wait(struct stop *ret_stop);
+int stop_look(pid_t tid, struct stop *ret_stop);
+/* Takes the stop or exit away. */
+void stop_reap(pid_t tid);
+static inline bool stop_is_reaped(enum stop_kind kind)
+{
+	return kind != STOP_NONE && kind != STOP_SIGNAL;
+}
+static inline bool stop_is_end(enum stop_kind kind)
+{
+	return kind == STOP_EXITED || kind == STOP_KILLED;
+}
+
+#endif

@@ -1,0 +1,68 @@
+#include "target/syscall.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+
+/* Kernel-internal results, include/linux/errno.h. */
+#define ERESTARTSYS 512
+#define ERESTARTNOINTR 513
+#define ERESTARTNOHAND 514
+#define ERESTART_RESTARTBLOCK 516
+
+#define SYSCALL_INSN_LENGTH 2
+
+static bool fails_for_no_signal(long number)
+{
+	static const short calls[] = {
+		SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_semop, SYS_semtimedop,
+		SYS_rt_sigtimedwait, SYS_read, SYS_readv, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg,
+		SYS_write, SYS_writev, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_accept, SYS_accept4,
+		SYS_io_getevents,
+	};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		if (calls[i] == number)
+			return true;
+	}
+	return false;
+}
+
+bool syscall_was_broken_off(const struct user_regs_struct *regs)
+{
+	return (long)regs->orig_rax >= 0 && (long)regs->rax == -EINTR &&
+	       fails_for_no_signal((long)regs->orig_rax);
+}
+
+void syscall_make_restart(struct user_regs_struct *regs)
+{
+	regs->rax = regs->orig_rax;
+	regs->rip -= SYSCALL_INSN_LENGTH;
+	regs->orig_rax = (unsigned long long)-1;
+}
+
+void syscall_settle(struct user_regs_struct *regs)
+{
+	if ((long)regs->orig_rax < 0)
+		return;
+	switch (-(long)regs->rax) {
+	case ERESTARTSYS:
+	case ERESTARTNOINTR:
+	case ERESTARTNOHAND:
+		syscall_make_restart(regs);
+		return;
+	case ERESTART_RESTARTBLOCK:
+		regs->orig_rax = SYS_restart_syscall;
+		syscall_make_restart(regs);
+		return;
+	default:
+		if (syscall_was_broken_off(regs))
+			syscall_make_restart(regs);
+		regs->orig_rax = (unsigned long long)-1;
+	}
+}
+
+bool syscall_is_exec(const struct user_regs_struct *regs)
+{
+	return regs->orig_rax == SYS_execve || regs->orig_rax == SYS_execveat;
+}

@@ -1,0 +1,21 @@
+/* System calls that our stops broke off (x86-64).  Pure: registers in, registers out.
+ *
+ * PTRACE_INTERRUPT makes some calls fail with EINTR although no signal came, since the kernel takes
+ * the wake-up for one: epoll_wait, semop and semtimedop, sigtimedwait, recv and its kin with a timeout.
+ * Their timeouts start again in full. */
+#ifndef ALLOCWATCH_TARGET_SYSCALL_H
+#define ALLOCWATCH_TARGET_SYSCALL_H
+
+#include <stdbool.h>
+#include <sys/user.h>
+
+/* It returned EINTR, and is of those that do so for no signal. */
+bool syscall_was_broken_off(const struct user_regs_struct *regs);
+/* Makes the thread issue the call again. */
+void syscall_make_restart(struct user_regs_struct *regs);
+/* What the kernel will do when it resumes the thread without a signal: the registers as they will be at
+ * the first user instruction. */
+void syscall_settle(struct user_regs_struct *regs);
+bool syscall_is_exec(const struct user_regs_struct *regs);
+
+#endif

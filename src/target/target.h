@@ -1,0 +1,102 @@
+/* A traced process: its memory, its mapped objects, its threads, and what we changed in it.
+ *
+ * Knows nothing of allocators, stacks or clients.  A vanished process or thread is a value (-ESRCH).
+ * The fields are for target/ itself; others use the functions. */
+#ifndef ALLOCWATCH_TARGET_TARGET_H
+#define ALLOCWATCH_TARGET_TARGET_H
+
+#include "base/reader.h"
+#include "base/vec.h"
+#include "model/module.h"
+#include "target/stop.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+struct breakpoint;
+struct resident_area;
+struct target;
+
+/* A thread, or a task that only shares the memory (vfork, clone(CLONE_VM)). */
+struct task {
+	pid_t tid;
+	struct target *target;
+	struct task *hash_next;
+	struct stop stop;              /* why it is stopped; STOP_NONE with `stopped`: freely held */
+	bool stopped;
+	bool guest;                    /* shares the memory, belongs to another process; let go at exec */
+	bool guest_in_syscall;
+	bool interrupt_due;            /* PTRACE_INTERRUPT sent, its stop not seen yet */
+	bool masked;                   /* SIGTRAP was looked at in its mask (cleared if need be) */
+	bool sigtrap_was_blocked;
+	bool group_stopped;            /* in PTRACE_LISTEN */
+	uint64_t served;               /* of the sweep for fairness */
+	void *calls;                   /* the probe's pending calls */
+};
+
+/* Limits, each counted or said when reached. */
+#define TASKS_MAX 65536
+#define BREAKPOINTS_MAX 16384
+
+struct target {
+	pid_t pid;
+	uint64_t start_time;           /* field 22 of /proc/PID/stat: with pid, its identity */
+	int pid_fd;
+	int mem_fd;                    /* /proc/PID/mem; read-write where permitted */
+	bool mem_writable;
+	int maps_fd;
+	struct module_map modules;
+	VEC_OF(int) module_fds;        /* by module id; -1: could not be opened */
+	VEC_OF(struct module_slack) slacks;
+	VEC_OF(struct task *) tasks;
+	VEC_OF(struct breakpoint *) breakpoints;
+	struct breakpoint **bp_hash;
+	size_t bp_hash_size;
+	raddr bp_lowest, bp_highest;   /* of those ever planted */
+	struct resident_area *areas;   /* the main one first */
+	raddr stub;                    /* where injected system calls are made from */
+	bool handler_installed;
+	uint8_t old_action[32];        /* the kernel's struct sigaction of SIGTRAP before us */
+	uint64_t longest_stop_ns;
+	bool gone;                     /* its memory has ended */
+	/* Told of a task that ended; removes it.  Set by the owner. */
+	void (*task_gone)(void *context, struct task *task);
+	void *context;
+};
+
+/* Unused bytes behind the end of an executable segment, up to its page's end. */
+struct module_slack {
+	raddr start, end;
+	uint32_t module;
+	bool used;
+};
+
+/* Opens the process's files while we may; stops nothing.  -ESRCH, -EPERM, -EACCES, -ENOMEM. */
+int target_new(pid_t pid, struct target **ret_target);
+void target_free(struct target *target);          /* accepts NULL */
+
+/* --- memory (target/mem.c) --- */
+int target_read(struct target *target, raddr at, void *buf, size_t len);
+/* Needs a stopped task unless mem is writable. */
+int target_write(struct target *target, raddr at, const void *data, size_t len);
+struct reader target_reader(struct target *target);
+/* After exec: the old files are of the old memory. */
+int target_reopen_memory(struct target *target);
+
+/* --- objects (target/modules.c) --- */
+/* Reads /proc/PID/maps and brings modules, module_fds and slacks up to date.  *ret_changed: something
+ * came or went.  New modules are those with ids at or above the count before. */
+int target_scan_modules(struct target *target, bool *ret_changed);
+void target_forget_modules(struct target *target);      /* exec */
+int target_module_fd(const struct target *target, uint32_t module);
+
+/* --- threads (target/task.c) --- */
+struct task *task_find(pid_t tid);                /* of any target of this process */
+int task_add(struct target *target, pid_t tid, struct task **ret_task);
+void task_remove(struct task *task);
+/* Any task of the target that is held in a stop, or NULL. */
+struct task *target_stopped_task(const struct target *target);
+
+#endif

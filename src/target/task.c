@@ -1,0 +1,72 @@
+#include "target/target.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define TABLE_SIZE 4096   /* chains stay short up to TASKS_MAX */
+
+static struct task *table[TABLE_SIZE];
+
+static struct task **chain(pid_t tid)
+{
+	return &table[hash_u64((uint64_t)tid) & (TABLE_SIZE - 1)];
+}
+
+struct task *task_find(pid_t tid)
+{
+	struct task *task = *chain(tid);
+
+	while (task && task->tid != tid)
+		task = task->hash_next;
+	return task;
+}
+
+int task_add(struct target *target, pid_t tid, struct task **ret_task)
+{
+	struct task *task, **slot;
+
+	if (target->tasks.count >= TASKS_MAX)
+		return -ENOSPC;
+	if (vec_reserve(&target->tasks, 1) < 0)
+		return -ENOMEM;
+	task = calloc(1, sizeof(*task));
+	if (!task)
+		return -ENOMEM;
+	task->tid = tid;
+	task->target = target;
+	task->hash_next = *chain(tid);
+	*chain(tid) = task;
+	slot = vec_push(&target->tasks);
+	*slot = task;
+	if (ret_task)
+		*ret_task = task;
+	return 0;
+}
+
+void task_remove(struct task *task)
+{
+	struct task **link = chain(task->tid);
+	struct target *target = task->target;
+
+	while (*link != task)
+		link = &(*link)->hash_next;
+	*link = task->hash_next;
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i] == task) {
+			vec_remove_unordered(&target->tasks, i);
+			break;
+		}
+	}
+	free(task);
+}
+
+struct task *target_stopped_task(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i]->stopped)
+			return target->tasks.items[i];
+	}
+	return NULL;
+}
