@@ -1,0 +1,65 @@
+#include "probe/catalog.h"
+
+#include "model/event.h"
+
+#include <string.h>
+
+#define NONE ARG_NONE
+#define ALLOCATOR(name, size, count, old, out) { name, size, count, old, out, false, DOMAIN_MALLOC }
+#define WITH_MALLOC(name, size, old) { name, size, NONE, old, NONE, true, DOMAIN_MALLOC }
+
+/* malloc(3), posix_memalign(3); C23 for the sized frees; jemalloc(3) for the x family; the Itanium C++
+ * ABI's names of operator new and delete. */
+static const struct catalog_entry entries[] = {
+	ALLOCATOR("malloc", 0, NONE, NONE, NONE),
+	ALLOCATOR("calloc", 1, 0, NONE, NONE),
+	ALLOCATOR("realloc", 1, NONE, 0, NONE),
+	ALLOCATOR("reallocarray", 2, 1, 0, NONE),
+	ALLOCATOR("memalign", 1, NONE, NONE, NONE),
+	ALLOCATOR("aligned_alloc", 1, NONE, NONE, NONE),
+	ALLOCATOR("posix_memalign", 2, NONE, NONE, 0),
+	ALLOCATOR("valloc", 0, NONE, NONE, NONE),
+	ALLOCATOR("pvalloc", 0, NONE, NONE, NONE),
+	ALLOCATOR("free", NONE, NONE, 0, NONE),
+	ALLOCATOR("cfree", NONE, NONE, 0, NONE),
+	ALLOCATOR("free_sized", NONE, NONE, 0, NONE),
+	ALLOCATOR("free_aligned_sized", NONE, NONE, 0, NONE),
+
+	WITH_MALLOC("mallocx", 0, NONE),
+	WITH_MALLOC("rallocx", 1, 0),
+	WITH_MALLOC("dallocx", NONE, 0),
+	WITH_MALLOC("sdallocx", NONE, 0),
+
+	WITH_MALLOC("_Znwm", 0, NONE),
+	WITH_MALLOC("_Znam", 0, NONE),
+	WITH_MALLOC("_ZnwmRKSt9nothrow_t", 0, NONE),
+	WITH_MALLOC("_ZnamRKSt9nothrow_t", 0, NONE),
+	WITH_MALLOC("_ZnwmSt11align_val_t", 0, NONE),
+	WITH_MALLOC("_ZnamSt11align_val_t", 0, NONE),
+	WITH_MALLOC("_ZnwmSt11align_val_tRKSt9nothrow_t", 0, NONE),
+	WITH_MALLOC("_ZnamSt11align_val_tRKSt9nothrow_t", 0, NONE),
+	WITH_MALLOC("_ZdlPv", NONE, 0),
+	WITH_MALLOC("_ZdaPv", NONE, 0),
+	WITH_MALLOC("_ZdlPvm", NONE, 0),
+	WITH_MALLOC("_ZdaPvm", NONE, 0),
+	WITH_MALLOC("_ZdlPvRKSt9nothrow_t", NONE, 0),
+	WITH_MALLOC("_ZdaPvRKSt9nothrow_t", NONE, 0),
+	WITH_MALLOC("_ZdlPvSt11align_val_t", NONE, 0),
+	WITH_MALLOC("_ZdaPvSt11align_val_t", NONE, 0),
+	WITH_MALLOC("_ZdlPvSt11align_val_tRKSt9nothrow_t", NONE, 0),
+	WITH_MALLOC("_ZdaPvSt11align_val_tRKSt9nothrow_t", NONE, 0),
+	WITH_MALLOC("_ZdlPvmSt11align_val_t", NONE, 0),
+	WITH_MALLOC("_ZdaPvmSt11align_val_t", NONE, 0),
+};
+
+const struct catalog_entry *catalog_find(const char *symbol)
+{
+	/* Asked for every symbol of an object: most names are ruled out by their first letter. */
+	if (!strchr("mcravpfds_", symbol[0]))
+		return NULL;
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		if (strcmp(entries[i].name, symbol) == 0)
+			return &entries[i];
+	}
+	return NULL;
+}

@@ -1,0 +1,31 @@
+/* The allocator functions we know: which argument is what, and where the result is.
+ * To add one, add a line to catalog.c. */
+#ifndef ALLOCWATCH_PROBE_CATALOG_H
+#define ALLOCWATCH_PROBE_CATALOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARG_NONE (-1)
+
+struct catalog_entry {
+	const char *name;              /* the symbol */
+	int8_t size_arg;               /* requested bytes; ARG_NONE: it allocates nothing */
+	int8_t count_arg;              /* times this */
+	int8_t old_arg;                /* the block it frees or resizes */
+	int8_t out_arg;                /* the result is stored through this pointer, and 0 returned; else
+					* it is the return value */
+	bool beside_malloc;            /* only in objects that also define malloc: elsewhere (libstdc++'s
+					* operator new) it calls malloc, which is probed already */
+	uint32_t domain;               /* enum alloc_domain */
+};
+
+/* The entry of a symbol, or NULL. */
+const struct catalog_entry *catalog_find(const char *symbol);
+static inline bool catalog_allocates(const struct catalog_entry *entry)
+{
+	return entry->size_arg != ARG_NONE;
+}
+
+#endif

@@ -1,0 +1,215 @@
+#include "probe/elf_code.h"
+
+#include "unwind/cfi_find.h"
+#include "unwind/cfi_section.h"
+
+#include <errno.h>
+#include <gelf.h>
+#include <stdlib.h>
+
+struct elf_code {
+	Elf *elf;
+	const uint8_t *image;
+	size_t image_size;
+	int fd;
+	bool indexed;
+	struct cfi_index index;            /* made when it is first asked for */
+};
+
+int elf_code_open(int elf_fd, struct elf_code **ret)
+{
+	struct elf_code *code = calloc(1, sizeof(*code));
+
+	if (!code)
+		return -ENOMEM;
+	code->fd = elf_fd;
+	elf_version(EV_CURRENT);
+	code->elf = elf_begin(elf_fd, ELF_C_READ_MMAP, NULL);
+	if (code->elf && elf_kind(code->elf) == ELF_K_ELF)
+		code->image = (const uint8_t *)elf_rawfile(code->elf, &code->image_size);
+	if (!code->image) {
+		elf_code_close(code);
+		return -ENOEXEC;
+	}
+	*ret = code;
+	return 0;
+}
+
+void elf_code_close(struct elf_code *code)
+{
+	if (!code)
+		return;
+	cfi_index_fini(&code->index);
+	elf_end(code->elf);
+	free(code);
+}
+
+/* Visits the symbols of both tables until `visit` returns non-zero. */
+static int each_symbol(const struct elf_code *code,
+		       int (*visit)(void *context, const GElf_Sym *symbol, const char *name), void *context)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr shdr;
+	size_t seen = 0;
+
+	while ((section = elf_nextscn(code->elf, section))) {
+		Elf_Data *data;
+		size_t count;
+
+		if (!gelf_getshdr(section, &shdr) || (shdr.sh_type != SHT_DYNSYM && shdr.sh_type != SHT_SYMTAB) ||
+		    shdr.sh_entsize == 0)
+			continue;
+		data = elf_getdata(section, NULL);
+		if (!data)
+			continue;
+		count = data->d_size / shdr.sh_entsize;
+		for (size_t i = 0; i < count && seen < ELF_SYMBOLS_MAX; i++, seen++) {
+			GElf_Sym symbol;
+			const char *name;
+			int r;
+
+			if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF ||
+			    GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+				continue;
+			name = elf_strptr(code->elf, shdr.sh_link, symbol.st_name);
+			r = name ? visit(context, &symbol, name) : 0;
+			if (r != 0)
+				return r;
+		}
+	}
+	return 0;
+}
+
+struct function_visit {
+	int (*visit)(void *context, const char *symbol, uint64_t vaddr);
+	void *context;
+};
+
+static int visit_function(void *context, const GElf_Sym *symbol, const char *name)
+{
+	const struct function_visit *v = context;
+
+	/* A local symbol of that name is somebody's own static function. */
+	if (GELF_ST_BIND(symbol->st_info) == STB_LOCAL)
+		return 0;
+	return v->visit(v->context, name, symbol->st_value);
+}
+
+int elf_code_each_function(struct elf_code *code,
+			   int (*visit)(void *context, const char *symbol, uint64_t vaddr), void *context)
+{
+	struct function_visit v = { visit, context };
+
+	return each_symbol(code, visit_function, &v);
+}
+
+struct size_search {
+	uint64_t vaddr, size;
+};
+
+static int visit_size(void *context, const GElf_Sym *symbol, const char *name)
+{
+	struct size_search *search = context;
+
+	(void)name;
+	if (symbol->st_value == search->vaddr && symbol->st_size > search->size)
+		search->size = symbol->st_size;
+	return 0;
+}
+
+static void make_index(struct elf_code *code)
+{
+	struct cfi_place place = cfi_find_eh_frame(code->elf, code->fd);
+	struct cfi_section section = { .size = place.size, .address = place.address, .eh_frame = true };
+
+	code->indexed = true;
+	if (place.size == 0 || place.compressed || place.offset > code->image_size ||
+	    place.size > code->image_size - place.offset)
+		return;
+	section.bytes = code->image + place.offset;
+	if (cfi_section_index(&section, &code->index) < 0)
+		code->index = (struct cfi_index){ 0 };
+}
+
+static uint64_t size_by_unwind_tables(struct elf_code *code, uint64_t vaddr)
+{
+	size_t low = 0, high;
+
+	if (!code->indexed)
+		make_index(code);
+	high = code->index.fdes.count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct cfi_fde *fde = &code->index.fdes.items[middle];
+
+		if (vaddr < fde->start)
+			high = middle;
+		else if (vaddr >= fde->end)
+			low = middle + 1;
+		else
+			return fde->end - vaddr;
+	}
+	return 0;
+}
+
+uint64_t elf_code_function_size(struct elf_code *code, uint64_t vaddr)
+{
+	struct size_search search = { vaddr, size_by_unwind_tables(code, vaddr) };
+
+	if (search.size == 0)
+		each_symbol(code, visit_size, &search);
+	return search.size;
+}
+
+const char *elf_code_import_name(const struct elf_code *code, uint64_t vaddr)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr shdr, symbols;
+
+	while ((section = elf_nextscn(code->elf, section))) {
+		Elf_Data *data = NULL;
+		Elf_Scn *table;
+
+		if (gelf_getshdr(section, &shdr) && shdr.sh_type == SHT_RELA && shdr.sh_entsize != 0)
+			data = elf_getdata(section, NULL);
+		for (size_t i = 0; data && i < data->d_size / shdr.sh_entsize; i++) {
+			GElf_Rela rela;
+			GElf_Sym symbol;
+			Elf_Data *symbol_data;
+
+			if (!gelf_getrela(data, (int)i, &rela) || rela.r_offset != vaddr)
+				continue;
+			if (GELF_R_TYPE(rela.r_info) == R_X86_64_IRELATIVE)
+				return "";
+			table = elf_getscn(code->elf, shdr.sh_link);
+			symbol_data = table ? elf_getdata(table, NULL) : NULL;
+			if (!symbol_data || !gelf_getshdr(table, &symbols) ||
+			    !gelf_getsym(symbol_data, (int)GELF_R_SYM(rela.r_info), &symbol))
+				return NULL;
+			return elf_strptr(code->elf, symbols.sh_link, symbol.st_name);
+		}
+	}
+	return NULL;
+}
+
+const uint8_t *elf_code_at(const struct elf_code *code, uint64_t vaddr, size_t *ret_len)
+{
+	size_t count;
+
+	if (elf_getphdrnum(code->elf, &count) < 0)
+		return NULL;
+	for (size_t i = 0; i < count; i++) {
+		GElf_Phdr phdr;
+		uint64_t skip;
+
+		if (!gelf_getphdr(code->elf, (int)i, &phdr) || phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_X) ||
+		    vaddr < phdr.p_vaddr || vaddr - phdr.p_vaddr >= phdr.p_filesz)
+			continue;
+		skip = vaddr - phdr.p_vaddr;
+		if (phdr.p_offset > code->image_size || phdr.p_filesz > code->image_size - phdr.p_offset)
+			return NULL;
+		*ret_len = phdr.p_filesz - skip;
+		return code->image + phdr.p_offset + skip;
+	}
+	return NULL;
+}

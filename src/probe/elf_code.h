@@ -1,0 +1,30 @@
+/* The functions and the code bytes of an ELF file. */
+#ifndef ALLOCWATCH_PROBE_ELF_CODE_H
+#define ALLOCWATCH_PROBE_ELF_CODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_code;
+
+/* Symbols read from one object at most; later ones are not seen. */
+#define ELF_SYMBOLS_MAX (16u << 20)
+
+/* elf_fd is borrowed until elf_code_close. 0, -ENOEXEC, -ENOMEM. */
+int elf_code_open(int elf_fd, struct elf_code **ret);
+void elf_code_close(struct elf_code *code);                 /* accepts NULL */
+
+/* Visits every defined function symbol of .dynsym and .symtab that other objects could bind to; a non-zero
+ * return ends it and is returned. */
+int elf_code_each_function(struct elf_code *code,
+			   int (*visit)(void *context, const char *symbol, uint64_t vaddr), void *context);
+/* How far the function at vaddr reaches, by the unwind tables (which know static functions, too, and cut
+ * off cold parts that lie elsewhere), else by a symbol's size; 0: unknown. */
+uint64_t elf_code_function_size(struct elf_code *code, uint64_t vaddr);
+/* What the pointer at vaddr (of an import stub) is bound to: a symbol's name, "" for a function of this
+ * object that is chosen at run time (IFUNC) and has no name here; NULL: no relocation fills it. */
+const char *elf_code_import_name(const struct elf_code *code, uint64_t vaddr);
+/* The bytes from vaddr to the end of its executable segment; NULL when it is in none. */
+const uint8_t *elf_code_at(const struct elf_code *code, uint64_t vaddr, size_t *ret_len);
+
+#endif

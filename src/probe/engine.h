@@ -1,0 +1,63 @@
+/* A probe_engine turns allocator calls into alloc_events.
+ *
+ * It knows no snapshots and no clients: events go to a sink, in their true order.  What decides which
+ * engine serves a probe is engine_choose() alone. */
+#ifndef ALLOCWATCH_PROBE_ENGINE_H
+#define ALLOCWATCH_PROBE_ENGINE_H
+
+#include "model/event.h"
+#include "target/bp.h"
+#include "target/target.h"
+#include "unwind/unwind.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct engine;
+
+struct engine_sink {
+	void (*event)(void *context, const struct alloc_event *event);
+	/* A parked block whose resize never returned. */
+	void (*abandoned)(void *context, int32_t tid, raddr old_address);
+	void *context;
+};
+
+struct engine_counters {
+	uint64_t stops;                /* breakpoints served */
+	uint64_t allocations, frees;   /* events handed on */
+	uint64_t strays;               /* stops at a return of no pending call */
+	uint64_t failed_reads;         /* a result that could not be read: a lost event */
+};
+
+/* All that is given outlives the engine.  -ENOMEM. */
+int engine_new(struct target *target, struct unwinder *unwinder, const struct engine_sink *sink,
+	       uint32_t max_frames, struct engine **ret_engine);
+void engine_free(struct engine *engine);          /* accepts NULL */
+
+/* Parses an object's ELF file and notes what to probe in it.  Stops nothing; call it while nothing is
+ * stopped where that is possible.  0 or -ENOMEM; an unreadable object has nothing to probe. */
+int engine_plan_module(struct engine *engine, uint32_t module, int elf_fd);
+void engine_drop_module(struct engine *engine, uint32_t module);
+/* How many functions are planned to be probed; *ret_refused (not NULL) is set to a text about one that
+ * had to be refused, for people, or NULL. */
+unsigned engine_planned(const struct engine *engine, const char **ret_refused);
+
+/* Prepares breakpoints for all that is planned and not yet prepared, and plants them.  All threads that
+ * run must have SIGTRAP unblocked.  Returns how many functions are probed, or negative errno. */
+int engine_install(struct engine *engine);
+
+/* Serves a breakpoint: `regs` are the task's at the int3, pc at the int3's address + 1.  The task already
+ * stands at the displaced instruction. */
+void engine_hit(struct engine *engine, struct task *task, const struct breakpoint *bp,
+		const struct user_regs_struct *regs);
+/* A signal is about to be delivered to the task. */
+void engine_signal(struct engine *engine, struct task *task, raddr sp);
+void engine_task_gone(struct engine *engine, struct task *task);
+
+struct engine_counters engine_counters(const struct engine *engine);
+unsigned engine_probe_count(const struct engine *engine);
+/* A text about a function that had to be refused, NULL: none. */
+const char *engine_refusal(const struct engine *engine);
+size_t engine_memory(const struct engine *engine);
+
+#endif

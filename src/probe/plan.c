@@ -1,0 +1,255 @@
+#include "probe/plan.h"
+
+#include "arch/arch.h"
+#include "probe/elf_code.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct plan_site *add_site(struct plan *plan, const struct elf_code *code, uint64_t vaddr)
+{
+	struct plan_site *site;
+	const uint8_t *text;
+	size_t len;
+
+	for (size_t i = 0; i < plan->sites.count; i++) {
+		if (plan->sites.items[i].vaddr == vaddr)
+			return &plan->sites.items[i];
+	}
+	text = elf_code_at(code, vaddr, &len);
+	site = text ? vec_push(&plan->sites) : NULL;
+	if (!site)
+		return NULL;
+	site->vaddr = vaddr;
+	site->text_len = len < PLAN_TEXT_MAX ? (uint32_t)len : PLAN_TEXT_MAX;
+	memcpy(site->text, text, site->text_len);
+	return site;
+}
+
+static int decode(struct elf_code *code, uint64_t vaddr, struct arch_function *ret, const char **ret_reason)
+{
+	size_t len;
+	const uint8_t *text = elf_code_at(code, vaddr, &len);
+	uint64_t size = elf_code_function_size(code, vaddr);
+
+	if (!text) {
+		*ret_reason = "its code is not in the file";
+		return -ENOTSUP;
+	}
+	if (size > 0 && size < len)
+		len = size;
+	return arch_decode_function(text, len, vaddr, ret, ret_reason);
+}
+
+/* One function's way out, which may lead through others. */
+struct ways_out {
+	struct plan *plan;
+	struct plan_function *function;
+	struct elf_code *code;
+	VEC_OF(uint64_t) parts;                /* to follow: the function, then what it jumps to */
+	size_t exits;
+};
+
+static int mark(struct ways_out *out, uint64_t vaddr, enum site_kind kind, bool ambiguous)
+{
+	struct plan_site *site = add_site(out->plan, out->code, vaddr);
+
+	if (!site)
+		return -ENOMEM;
+	site->kinds |= kind;
+	site->ambiguous |= ambiguous;
+	out->exits++;
+	return 0;
+}
+
+static int refuse(struct ways_out *out, const char *reason)
+{
+	out->function->refused = reason;
+	return -ENOTSUP;
+}
+
+static int follow(struct ways_out *out, uint64_t target)
+{
+	uint64_t *part;
+
+	for (size_t i = 0; i < out->parts.count; i++) {
+		if (out->parts.items[i] == target)
+			return 0;
+	}
+	if (out->parts.count >= PLAN_FUNCTIONS_MAX)
+		return refuse(out, "it jumps to too many other functions");
+	part = vec_push(&out->parts);
+	if (!part)
+		return -ENOMEM;
+	*part = target;
+	return 0;
+}
+
+/* A jump to an imported function: another allocator function, whose own returns serve; or, in calloc,
+ * memset, whose returns are everybody's. */
+static int leave_by_import(struct ways_out *out, const struct arch_jump *jump, uint64_t pointer)
+{
+	const char *name = elf_code_import_name(out->code, pointer);
+	const struct catalog_entry *entry = name ? catalog_find(name) : NULL;
+
+	if (entry && catalog_allocates(entry)) {
+		out->function->tails_to_import = true;
+		out->exits++;
+		return 0;
+	}
+	if (name && (strcmp(name, "memset") == 0 || *name == '\0') && !jump->conditional &&
+	    out->function->entry->count_arg != ARG_NONE && out->function->entry->old_arg == ARG_NONE)
+		return mark(out, jump->address, SITE_TAIL, false);
+	return refuse(out, "it ends by a jump to another object");
+}
+
+static int leave_by_jump(struct ways_out *out, const struct arch_jump *jump)
+{
+	size_t len;
+	const uint8_t *text = elf_code_at(out->code, jump->target, &len);
+	uint64_t pointer;
+
+	if (text && arch_decode_import_stub(text, len, jump->target, &pointer))
+		return leave_by_import(out, jump, pointer);
+	return follow(out, jump->target);
+}
+
+static int add_part(struct ways_out *out, uint64_t vaddr)
+{
+	struct arch_function part;
+	int r = decode(out->code, vaddr, &part, &out->function->refused);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; r == 0 && i < part.exits.count; i++)
+		r = mark(out, part.exits.items[i].address, SITE_EXIT, part.exits.items[i].ambiguous);
+	for (size_t i = 0; r == 0 && i < part.jumps.count; i++)
+		r = leave_by_jump(out, &part.jumps.items[i]);
+	arch_function_fini(&part);
+	return r;
+}
+
+/* Follows direct tail jumps: the rets they lead to are exits of the function that jumped, matched by the
+ * stack pointer. */
+static int add_exits(struct plan *plan, struct plan_function *function, struct elf_code *code)
+{
+	struct ways_out out = { .plan = plan, .function = function, .code = code };
+	int r = follow(&out, function->vaddr);
+
+	for (size_t i = 0; r == 0 && i < out.parts.count; i++)
+		r = add_part(&out, out.parts.items[i]);
+	if (r == 0 && out.exits == 0)
+		r = refuse(&out, "it has no return instruction");
+	for (size_t i = 1; r == 0 && i < out.parts.count; i++) {
+		uint64_t *tail = vec_push(&function->tails);
+
+		if (tail)
+			*tail = out.parts.items[i];
+		else
+			r = -ENOMEM;
+	}
+	vec_fini(&out.parts);
+	return r;
+}
+
+static int add_function(struct plan *plan, struct elf_code *code, uint32_t index)
+{
+	struct plan_function *function = &plan->functions.items[index];
+	struct arch_function decoded;
+	struct plan_site *site;
+	int r;
+
+	r = decode(code, function->vaddr, &decoded, &function->refused);
+	/* Of a function that only frees, no more than its first instruction matters. */
+	if (r == -ENOTSUP && !catalog_allocates(function->entry)) {
+		function->refused = NULL;
+		decoded = (struct arch_function){ .first_is_ambiguous = true };
+	} else if (r < 0) {
+		return r == -ENOTSUP ? 0 : r;
+	}
+	if (catalog_allocates(function->entry))
+		r = add_exits(plan, function, code);
+	else
+		r = 0;
+	if (r == 0) {
+		site = add_site(plan, code, function->vaddr);
+		if (site) {
+			site->kinds |= SITE_ENTRY;
+			site->entry = function->entry;
+			site->entry_index = index;
+			site->ambiguous |= decoded.first_is_ambiguous;
+		} else {
+			r = -ENOMEM;
+		}
+	}
+	arch_function_fini(&decoded);
+	return r == -ENOTSUP ? 0 : r;
+}
+
+static int note_function(void *context, const char *symbol, uint64_t vaddr)
+{
+	struct plan *plan = context;
+	const struct catalog_entry *entry = catalog_find(symbol);
+	struct plan_function *function;
+
+	if (!entry)
+		return 0;
+	if (strcmp(symbol, "malloc") == 0)
+		plan->defines_malloc = true;
+	for (size_t i = 0; i < plan->functions.count; i++) {
+		function = &plan->functions.items[i];
+		if (function->vaddr != vaddr)
+			continue;
+		/* Several names, one function: the plain C name is the best one. */
+		if (function->entry->beside_malloc && !entry->beside_malloc)
+			function->entry = entry;
+		return 0;
+	}
+	if (plan->functions.count >= PLAN_FUNCTIONS_MAX)
+		return 0;
+	function = vec_push(&plan->functions);
+	if (!function)
+		return -ENOMEM;
+	function->entry = entry;
+	function->vaddr = vaddr;
+	return 0;
+}
+
+static void drop_functions_beside(struct plan *plan)
+{
+	for (size_t i = plan->functions.count; i-- > 0;) {
+		if (plan->functions.items[i].entry->beside_malloc)
+			vec_remove_unordered(&plan->functions, i);
+	}
+}
+
+int plan_make(int elf_fd, struct plan *ret_plan)
+{
+	struct plan plan = { 0 };
+	struct elf_code *code;
+	int r = elf_code_open(elf_fd, &code);
+
+	if (r < 0)
+		return r;
+	r = elf_code_each_function(code, note_function, &plan);
+	if (!plan.defines_malloc)
+		drop_functions_beside(&plan);
+	for (uint32_t i = 0; r == 0 && i < plan.functions.count; i++)
+		r = add_function(&plan, code, i);
+	elf_code_close(code);
+	if (r < 0) {
+		plan_fini(&plan);
+		return r;
+	}
+	*ret_plan = plan;
+	return 0;
+}
+
+void plan_fini(struct plan *plan)
+{
+	for (size_t i = 0; i < plan->functions.count; i++)
+		vec_fini(&plan->functions.items[i].tails);
+	vec_fini(&plan->functions);
+	vec_fini(&plan->sites);
+}

@@ -1,0 +1,50 @@
+/* What to probe in one object: made from its ELF file alone, while nothing is stopped. */
+#ifndef ALLOCWATCH_PROBE_PLAN_H
+#define ALLOCWATCH_PROBE_PLAN_H
+
+#include "base/vec.h"
+#include "probe/catalog.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PLAN_TEXT_MAX 15               /* the longest x86 instruction */
+#define PLAN_FUNCTIONS_MAX 256         /* of one object, tail calls included */
+
+enum site_kind {
+	SITE_ENTRY = 1,
+	SITE_EXIT = 2,             /* a return instruction */
+	SITE_TAIL = 4,             /* a jump to memset, as calloc's last act: it will return its first
+				    * argument */
+};
+
+struct plan_site {
+	uint64_t vaddr;
+	unsigned kinds;                    /* enum site_kind bits */
+	const struct catalog_entry *entry; /* of an entry */
+	uint32_t entry_index;              /* in `functions` */
+	bool ambiguous;                    /* see struct breakpoint */
+	uint8_t text[PLAN_TEXT_MAX];
+	uint32_t text_len;
+};
+
+struct plan_function {
+	const struct catalog_entry *entry;
+	uint64_t vaddr;
+	/* The addresses of other functions that it may jump to at its end. */
+	VEC_OF(uint64_t) tails;
+	bool tails_to_import;              /* it may jump to an allocator function of whichever object */
+	const char *refused;               /* why it cannot be probed (static text), NULL: it can */
+};
+
+struct plan {
+	VEC_OF(struct plan_function) functions;
+	VEC_OF(struct plan_site) sites;
+	bool defines_malloc;
+};
+
+/* 0 (an object without allocator functions has an empty plan), -ENOEXEC, -ENOMEM. */
+int plan_make(int elf_fd, struct plan *ret_plan);
+void plan_fini(struct plan *plan);
+
+#endif
