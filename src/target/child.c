@@ -21,7 +21,7 @@
 
 static bool shares_memory(const struct target *target, pid_t child)
 {
-	return syscall(SYS_kcmp, target->pid, child, KCMP_VM, 0, 0) == 0;
+	return syscall(SYS_kcmp, target->memory_tid, child, KCMP_VM, 0, 0) == 0;
 }
 
 /* A child with a copy of the memory has a copy of our changes.  For a moment it is a target of its own,
@@ -34,7 +34,7 @@ static void clean_copy(struct target *parent, struct task *parent_task, pid_t ch
 	struct task *task_pointer = &task;
 	char path[64];
 
-	copy.pid = child;
+	copy.pid = copy.memory_tid = child;
 	copy.tasks.items = &task_pointer;
 	copy.tasks.count = 1;
 	snprintf(path, sizeof(path), "/proc/%d/mem", child);

@@ -22,7 +22,7 @@ static int auxv_value(const struct target *target, uint64_t type, uint64_t *ret_
 	size_t len;
 	int r;
 
-	snprintf(path, sizeof(path), "/proc/%d/auxv", target->pid);
+	snprintf(path, sizeof(path), "/proc/%d/auxv", target->memory_tid);
 	r = file_read_text(path, AUXV_MAX, &text, &len);
 	if (r < 0)
 		return r;

@@ -21,7 +21,7 @@ static int read_mem_file(const struct target *target, raddr at, void *buf, size_
 static int read_vm(const struct target *target, raddr at, void *buf, size_t len)
 {
 	struct iovec local = { buf, len }, remote = { (void *)(uintptr_t)at, len };
-	ssize_t n = process_vm_readv(target->pid, &local, 1, &remote, 1, 0);
+	ssize_t n = process_vm_readv(target->memory_tid, &local, 1, &remote, 1, 0);
 
 	if (n < 0)
 		return -errno;
@@ -32,8 +32,11 @@ int target_read(struct target *target, raddr at, void *buf, size_t len)
 {
 	int r = read_vm(target, at, buf, len);
 
-	/* A process that is not dumpable refuses process_vm_readv to a tracer without capabilities,
-	 * but not reads of the file opened before they were given up. */
+	/* The thread that was asked may have ended while others live (pthread_exit of the main one); a
+	 * process that is not dumpable refuses process_vm_readv to a tracer without
+	 * capabilities.  The open file knows neither. */
+	if (r == -ESRCH && target->tasks.count > 0)
+		target->memory_tid = target->tasks.items[0]->tid;
 	if (r == -EPERM || r == -ESRCH)
 		r = read_mem_file(target, at, buf, len);
 	if (r == 0)

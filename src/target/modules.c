@@ -39,13 +39,13 @@ static int open_mapped_file(const struct target *target, const struct map_line *
 	int fd;
 
 	/* O_NONBLOCK: a path that was replaced by a FIFO must not hold us. */
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", target->pid, map->start, map->end);
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", target->memory_tid, map->start, map->end);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd >= 0)
 		return fd;
 	for (size_t i = 0; !map->deleted && i < sizeof(forms) / sizeof(forms[0]); i++) {
 		if (i == 0)
-			snprintf(path, sizeof(path), "/proc/%d/root%s", target->pid, map->path);
+			snprintf(path, sizeof(path), "/proc/%d/root%s", target->memory_tid, map->path);
 		else
 			snprintf(path, sizeof(path), "%s", map->path);
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -53,7 +53,7 @@ static int open_mapped_file(const struct target *target, const struct map_line *
 			return fd;
 		fd_close(&fd);
 	}
-	snprintf(path, sizeof(path), "/proc/%d/exe", target->pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", target->memory_tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0 && !is_mapped_file(fd, map))
 		fd_close(&fd);

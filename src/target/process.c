@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,6 +71,41 @@ static int status_numbers(pid_t pid, const char *key, unsigned long *ret, unsign
 	}
 	free(text);
 	return p ? 0 : -EBADMSG;
+}
+
+static bool is_zombie(pid_t tid)
+{
+	char *text, *p;
+	bool zombie;
+
+	if (read_proc(tid, "stat", &text, NULL) < 0)
+		return true;
+	p = strrchr(text, ')');
+	zombie = p && strlen(p) > 2 && (p[2] == 'Z' || p[2] == 'X');
+	free(text);
+	return zombie;
+}
+
+pid_t process_living_thread(pid_t pid)
+{
+	struct dirent *entry;
+	pid_t living = pid;
+	char path[64];
+	DIR *dir;
+
+	if (!is_zombie(pid))
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && living == pid && (entry = readdir(dir))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0 && !is_zombie(tid))
+			living = tid;
+	}
+	if (dir)
+		closedir(dir);
+	return living;
 }
 
 pid_t process_tracer(pid_t pid)

@@ -11,6 +11,8 @@
 int process_start_time(pid_t pid, uint64_t *ret_ticks);
 /* The CPU a thread last ran on (field 39). */
 int process_last_cpu(pid_t pid, pid_t tid, int *ret_cpu);
+/* A thread of it that still has memory: the main one, unless it is gone; pid when there is none. */
+pid_t process_living_thread(pid_t pid);
 /* Who traces it, 0: nobody. */
 pid_t process_tracer(pid_t pid);
 /* Thread group of a task. */

@@ -62,7 +62,7 @@ static bool is_permanent(const struct target *target, uint32_t module)
 		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
 			return true;
 	}
-	process_exe(target->pid, exe, sizeof(exe));
+	process_exe(target->memory_tid, exe, sizeof(exe));
 	return strcmp(exe, path) == 0;
 }
 

@@ -27,14 +27,14 @@ static int open_proc(pid_t pid, const char *file, int flags)
 
 int target_reopen_memory(struct target *target)
 {
-	int mem = open_proc(target->pid, "mem", O_RDWR), maps;
+	int mem = open_proc(target->memory_tid, "mem", O_RDWR), maps;
 	bool writable = mem >= 0;
 
 	if (mem == -EACCES || mem == -EPERM)
-		mem = open_proc(target->pid, "mem", O_RDONLY);
+		mem = open_proc(target->memory_tid, "mem", O_RDONLY);
 	if (mem < 0)
 		return mem;
-	maps = open_proc(target->pid, "maps", O_RDONLY);
+	maps = open_proc(target->memory_tid, "maps", O_RDONLY);
 	if (maps < 0) {
 		close(mem);
 		return maps;
@@ -55,6 +55,7 @@ int target_new(pid_t pid, struct target **ret_target)
 	if (!target)
 		return -ENOMEM;
 	target->pid = pid;
+	target->memory_tid = process_living_thread(pid);
 	target->pid_fd = target->mem_fd = target->maps_fd = -1;
 	module_map_init(&target->modules);
 	target->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);

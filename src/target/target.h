@@ -42,6 +42,7 @@ struct task {
 
 struct target {
 	pid_t pid;
+	pid_t memory_tid;              /* a thread that has the memory: pid, unless the main thread is gone */
 	uint64_t start_time;           /* field 22 of /proc/PID/stat: with pid, its identity */
 	int pid_fd;
 	int mem_fd;                    /* /proc/PID/mem; read-write where permitted */
