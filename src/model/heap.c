@@ -190,6 +190,13 @@ int heap_born(struct heap *heap, const struct alloc_event *event)
 	return 0;
 }
 
+bool heap_is_live(const struct heap *heap, raddr address, uint32_t domain)
+{
+	struct block_place place;
+
+	return block_table_find(&heap->blocks, address, domain, &place);
+}
+
 static int freed(struct heap *heap, const struct alloc_event *event)
 {
 	struct block_place place;

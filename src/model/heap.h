@@ -68,6 +68,9 @@ size_t heap_block_memory(const struct heap *heap);
  * first.  Returns how many were found, at most `space`.  Walks the table: not for the hot path. */
 size_t heap_find(const struct heap *heap, raddr address, struct heap_block *found, size_t space);
 
+/* Whether a block of this domain's family lives at exactly this address. */
+bool heap_is_live(const struct heap *heap, raddr address, uint32_t domain);
+
 /* Visits all; a non-zero return of the visitor ends it and is returned. */
 /* Traces come in an order that is the same until heap_clear(); the number of one in it is its
  * index, -ENOENT when there is none. */
