@@ -17,6 +17,8 @@ struct engine;
 
 struct engine_sink {
 	void (*event)(void *context, const struct alloc_event *event);
+	/* Whether a block is known at exactly this address. */
+	bool (*is_live)(void *context, raddr address, uint32_t domain);
 	/* A parked block whose resize never returned. */
 	void (*abandoned)(void *context, int32_t tid, raddr old_address);
 	void *context;
@@ -26,6 +28,7 @@ struct engine_counters {
 	uint64_t stops;                /* breakpoints served */
 	uint64_t allocations, frees;   /* events handed on */
 	uint64_t strays;               /* stops at a return of no pending call */
+	uint64_t internal_frees;       /* of the allocator's own, see struct plan */
 	uint64_t failed_reads;         /* a result that could not be read: a lost event */
 };
 

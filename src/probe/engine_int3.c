@@ -330,6 +330,40 @@ static void emit(struct engine *engine, const struct task *task, struct alloc_ev
 	engine->sink.event(engine->sink.context, &event);
 }
 
+/* Only asked about blocks that are not known: it costs a read. */
+static bool is_internal_free(struct engine *engine, const struct probe *probe, raddr sp)
+{
+	for (size_t i = 0; i < engine->plans.count; i++) {
+		const struct planned_module *planned = engine->plans.items[i];
+		uint64_t caller;
+
+		if (planned->module != probe->module || planned->plan.internal_end == 0)
+			continue;
+		if (reader_u64(&engine->reader, sp, &caller) < 0)
+			return false;
+		caller -= engine->target->modules.modules.items[planned->module].bias;
+		return caller >= planned->plan.internal_start && caller < planned->plan.internal_end;
+	}
+	return false;
+}
+
+static void free_block(struct hit *hit, struct calls *calls, const struct probe *probe,
+		       const struct user_regs_struct *regs)
+{
+	struct engine *engine = hit->engine;
+	raddr address = argument(regs, probe->entry->old_arg);
+
+	if (address == 0 || calls_absorb_free(calls, probe, regs->rsp, address))
+		return;
+	if (!engine->sink.is_live(engine->sink.context, address, probe->entry->domain) &&
+	    is_internal_free(engine, probe, regs->rsp)) {
+		engine->counters.internal_frees++;
+		return;
+	}
+	emit(engine, hit->task, (struct alloc_event){ .kind = ALLOC_FREED, .old_address = address,
+						      .domain = probe->entry->domain });
+}
+
 static void enter_call(struct hit *hit, const struct probe *probe, const struct user_regs_struct *regs)
 {
 	const struct catalog_entry *entry = probe->entry;
@@ -341,12 +375,7 @@ static void enter_call(struct hit *hit, const struct probe *probe, const struct 
 		return;
 	}
 	if (!catalog_allocates(entry)) {
-		raddr old = argument(regs, entry->old_arg);
-
-		if (old != 0 && !calls_absorb_free(calls, probe, regs->rsp, old))
-			emit(hit->engine, hit->task,
-			     (struct alloc_event){ .kind = ALLOC_FREED, .old_address = old,
-						   .domain = entry->domain });
+		free_block(hit, calls, probe, regs);
 		return;
 	}
 	call = calls_enter(calls, probe, regs->rsp, requested_size(entry, regs), continues, dropped, hit);

@@ -193,10 +193,10 @@ static int note_function(void *context, const char *symbol, uint64_t vaddr)
 	const struct catalog_entry *entry = catalog_find(symbol);
 	struct plan_function *function;
 
+	plan->is_glibc |= strcmp(symbol, "__libc_malloc") == 0;
 	if (!entry)
 		return 0;
-	if (strcmp(symbol, "malloc") == 0)
-		plan->defines_malloc = true;
+	plan->defines_malloc |= strcmp(symbol, "malloc") == 0;
 	for (size_t i = 0; i < plan->functions.count; i++) {
 		function = &plan->functions.items[i];
 		if (function->vaddr != vaddr)
@@ -224,6 +224,26 @@ static void drop_functions_beside(struct plan *plan)
 	}
 }
 
+/* malloc.o is one piece of libc's text; between the functions that it surely holds is nothing else. */
+static void find_internal_range(struct plan *plan, struct elf_code *code)
+{
+	static const char *const names[] = { "malloc", "free", "realloc", "calloc", "memalign", "posix_memalign" };
+
+	for (size_t i = 0; i < plan->functions.count; i++) {
+		const struct plan_function *function = &plan->functions.items[i];
+		uint64_t end = function->vaddr + elf_code_function_size(code, function->vaddr);
+
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+			if (strcmp(function->entry->name, names[k]) != 0)
+				continue;
+			if (plan->internal_start == 0 || function->vaddr < plan->internal_start)
+				plan->internal_start = function->vaddr;
+			if (end > plan->internal_end)
+				plan->internal_end = end;
+		}
+	}
+}
+
 int plan_make(int elf_fd, struct plan *ret_plan)
 {
 	struct plan plan = { 0 };
@@ -237,6 +257,8 @@ int plan_make(int elf_fd, struct plan *ret_plan)
 		drop_functions_beside(&plan);
 	for (uint32_t i = 0; r == 0 && i < plan.functions.count; i++)
 		r = add_function(&plan, code, i);
+	if (r == 0 && plan.is_glibc)
+		find_internal_range(&plan, code);
 	elf_code_close(code);
 	if (r < 0) {
 		plan_fini(&plan);

@@ -40,7 +40,11 @@ struct plan_function {
 struct plan {
 	VEC_OF(struct plan_function) functions;
 	VEC_OF(struct plan_site) sites;
-	bool defines_malloc;
+	bool defines_malloc, is_glibc;
+	/* glibc's own code around malloc frees what a thread had cached when it ends, by plain calls of free:
+	 * blocks that the program gave back long ago, and the cache itself.  A call from [start, end) is
+	 * such a one.  0: not glibc. */
+	uint64_t internal_start, internal_end;
 };
 
 /* 0 (an object without allocator functions has an empty plan), -ENOEXEC, -ENOMEM. */
