@@ -162,6 +162,12 @@ int debugfile_find(const struct elf_file *file, const char *debug_root, struct e
 	return r == 0 || r == -ENOMEM ? r : -ENOENT;
 }
 
+/* Nothing is there that libdw could open in our place. */
+static bool is_absent(int error)
+{
+	return error == -ENOENT || error == -ENOTDIR || error == -EACCES;
+}
+
 int debugfile_find_alternate(Dwarf *dwarf, const struct elf_file *file, const char *debug_root,
 			     struct elf_file **ret)
 {
@@ -170,6 +176,7 @@ int debugfile_find_alternate(Dwarf *dwarf, const struct elf_file *file, const ch
 	const void *build_id;
 	const char *name;
 	ssize_t len = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &build_id);
+	int r;
 
 	*ret = NULL;
 	if (len <= 0)
@@ -182,8 +189,9 @@ int debugfile_find_alternate(Dwarf *dwarf, const struct elf_file *file, const ch
 		snprintf(path, sizeof(path), "%s/%s", dir, name);
 	else
 		return 0;
-	if (elf_file_open_path(path, &found) < 0)
-		return 0;
+	r = elf_file_open_path(path, &found);
+	if (r < 0)
+		return is_absent(r) ? 0 : r == -ENOMEM ? r : -EXDEV;
 	if (!elf_file_same_build_id(found, build_id, (size_t)len)) {
 		elf_file_free(found);
 		return -EXDEV;

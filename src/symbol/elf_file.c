@@ -37,9 +37,9 @@ static int read_head(struct elf_file *file)
 	GElf_Ehdr ehdr;
 	ssize_t len;
 
-	if (elf_kind(file->elf) != ELF_K_ELF || !gelf_getehdr(file->elf, &ehdr) ||
-	    (ehdr.e_type != ET_EXEC && ehdr.e_type != ET_DYN))
+	if (elf_kind(file->elf) != ELF_K_ELF || !gelf_getehdr(file->elf, &ehdr))
 		return -ENOEXEC;
+	file->type = ehdr.e_type;
 	len = dwelf_elf_gnu_build_id(file->elf, &file->build_id);
 	if (len > 0)
 		file->build_id_len = (size_t)len;
@@ -129,6 +129,11 @@ bool elf_file_is_code(const struct elf_file *file, uint64_t address)
 			return true;
 	}
 	return false;
+}
+
+bool elf_file_is_linked(const struct elf_file *file)
+{
+	return file->type == ET_EXEC || file->type == ET_DYN;
 }
 
 bool elf_file_same_build_id(const struct elf_file *file, const void *build_id, size_t len)

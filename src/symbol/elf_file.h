@@ -18,12 +18,13 @@ struct elf_segment {
 struct elf_file {
 	int fd;
 	Elf *elf;
+	GElf_Half type;              /* ET_EXEC, ... */
 	const void *build_id;        /* inside the mapped file; NULL: it has none */
 	size_t build_id_len;
 	VEC_OF(struct elf_segment) code;     /* executable PT_LOADs */
 };
 
-/* Takes fd over in any case.  -ENOEXEC: no ELF program or library; -ENOMEM. */
+/* Takes fd over in any case.  -ENOEXEC: no ELF file; -ENOMEM. */
 int elf_file_open(int fd, struct elf_file **ret);
 /* As above from a path; -ENOENT and the like, -EINVAL when it is no regular file. */
 int elf_file_open_path(const char *path, struct elf_file **ret);
@@ -36,6 +37,8 @@ Elf_Data *elf_file_section_data(const struct elf_file *file, const char *name);
 /* Whether [address, address + 1) is code.  Debug information of functions that the linker threw
  * away speaks of addresses near 0, which are not. */
 bool elf_file_is_code(const struct elf_file *file, uint64_t address);
+/* A program or a shared library: no object file, no core file. */
+bool elf_file_is_linked(const struct elf_file *file);
 /* Both have a build-id and it is the same. */
 bool elf_file_same_build_id(const struct elf_file *file, const void *build_id, size_t len);
 

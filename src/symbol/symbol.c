@@ -37,8 +37,9 @@ static int attach_alternate(struct symbol_module *module, const struct elf_file 
 	if (r < 0 || !module->alternate)
 		return r;
 	module->alternate_dwarf = dwarf_begin_elf(module->alternate->elf, DWARF_C_READ, NULL);
-	if (module->alternate_dwarf)
-		dwarf_setalt(module->dwarf, module->alternate_dwarf);
+	if (!module->alternate_dwarf)
+		return -EXDEV;
+	dwarf_setalt(module->dwarf, module->alternate_dwarf);
 	return 0;
 }
 
@@ -110,10 +111,11 @@ int symbol_module_open(int fd, const char *debug_root, struct symbol_module **re
 
 	if (r < 0)
 		return r;
-	module = calloc(1, sizeof(*module));
+	module = elf_file_is_linked(file) ? calloc(1, sizeof(*module)) : NULL;
 	if (!module) {
+		r = elf_file_is_linked(file) ? -ENOMEM : -ENOEXEC;
 		elf_file_free(file);
-		return -ENOMEM;
+		return r;
 	}
 	module->file = file;
 	r = read_everything(module, debug_root);

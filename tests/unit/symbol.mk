@@ -1,0 +1,23 @@
+if HAVE_CHECK
+check_PROGRAMS += tests/unit/check_symbol tests/unit/check_symbol_parts
+TESTS += tests/unit/check_symbol tests/unit/check_symbol_parts
+tests_unit_check_symbol_SOURCES = tests/unit/check_symbol.c \
+	tests/unit/symbol_fixture.c tests/unit/symbol_fixture.h
+tests_unit_check_symbol_CPPFLAGS = $(AM_CPPFLAGS) -DSYMBOL_DATA='"$(abs_top_srcdir)/tests/unit/symbol_data"'
+tests_unit_check_symbol_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ELF_CFLAGS)
+tests_unit_check_symbol_LDADD = src/libsymbol.a src/libbase.a $(DW_LIBS) $(ELF_LIBS) $(IBERTY_LIBS) \
+	$(CHECK_LIBS)
+
+tests_unit_check_symbol_parts_SOURCES = tests/unit/check_symbol_parts.c
+tests_unit_check_symbol_parts_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_symbol_parts_LDADD = src/libsymbol.a src/libbase.a $(IBERTY_LIBS) $(CHECK_LIBS)
+endif
+
+EXTRA_DIST += \
+	tests/unit/symbol_data/labels.S \
+	tests/unit/symbol_data/levels.c \
+	tests/unit/symbol_data/neighbours.c \
+	tests/unit/symbol_data/neighbours.map \
+	tests/unit/symbol_data/shapes.cc \
+	tests/unit/symbol_data/sub/deepest.h \
+	tests/unit/symbol_data/sub/middle.h
