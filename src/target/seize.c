@@ -1,5 +1,7 @@
 #include "target/attach.h"
+#include "target/bp.h"
 #include "target/ptrace.h"
+#include "target/signals.h"
 
 #include "base/clock.h"
 
@@ -148,6 +150,22 @@ static void take_event(struct target *target, struct task *task)
 	}
 }
 
+/* A thread that ran into an int3 just when it was interrupted stops for the interruption first, and its
+ * SIGTRAP is still to come.  Going away now would let it come to a process without a handler: one step
+ * further, and it is at the signal's stop. */
+static void bring_to_trap(struct target *target, struct task *task, uint64_t deadline_ns)
+{
+	struct user_regs_struct regs;
+
+	if ((task->stop.kind != STOP_INTERRUPTED && task->stop.kind != STOP_GROUP) ||
+	    ptrace_getregs(task->tid, &regs) < 0 || !bp_find(target, regs.rip - 1) ||
+	    !task_signal_is_pending(task, SIGTRAP))
+		return;
+	task->stopped = false;
+	if (ptrace_cont(task->tid, 0) == 0)
+		task_wait(task, deadline_ns);
+}
+
 int target_stop_all(struct target *target)
 {
 	uint64_t deadline = clock_monotonic_ns() + STOP_ALL_DEADLINE_MS * NSEC_PER_MSEC;
@@ -181,6 +199,11 @@ int target_stop_all(struct target *target)
 		if (round > 3)
 			pause_briefly(round - 4);
 	}
+	for (size_t i = 0; target->breakpoints.count > 0 && i < target->tasks.count; i++) {
+		if (target->tasks.items[i]->stopped)
+			bring_to_trap(target, target->tasks.items[i], deadline + NSEC_PER_SEC);
+	}
+	drop_ended(target);
 	return target->tasks.count == 0 ? -ESRCH : (int)running;
 }
 

@@ -36,6 +36,11 @@ bool task_signal_is_due(const struct task *task)
 	       ((pending(task, "\nSigPnd:") | pending(task, "\nShdPnd:")) & ~blocked) != 0;
 }
 
+bool task_signal_is_pending(const struct task *task, int sig)
+{
+	return pending(task, "\nSigPnd:") & (1ULL << (sig - 1));
+}
+
 bool task_ignores_signal(const struct task *task, int sig)
 {
 	const uint64_t bit = 1ULL << (sig - 1);
