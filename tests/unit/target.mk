@@ -1,0 +1,8 @@
+if HAVE_CHECK
+check_PROGRAMS += tests/unit/check_target
+TESTS += tests/unit/check_target
+tests_unit_check_target_SOURCES = tests/unit/check_target.c
+tests_unit_check_target_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_target_LDADD = src/libtarget.a src/libarch.a src/libmodel.a src/libbase.a \
+	$(ELF_LIBS) $(ZYDIS_LIBS) $(CHECK_LIBS)
+endif

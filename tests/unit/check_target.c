@@ -1,0 +1,192 @@
+/* The pure parts of target/: what a stop is, what a line of maps says, what becomes of a broken-off call. */
+#include "target/maps.h"
+#include "target/stop.h"
+#include "target/syscall.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+static struct stop classify(int code, int status)
+{
+	siginfo_t info = { 0 };
+
+	info.si_pid = 42;
+	info.si_code = code;
+	info.si_status = status;
+	return stop_classify(&info);
+}
+
+START_TEST(a_stop_is_told_by_its_status)
+{
+	ck_assert_int_eq(classify(CLD_TRAPPED, SIGTRAP).kind, STOP_SIGNAL);
+	ck_assert_int_eq(classify(CLD_TRAPPED, SIGUSR1).sig, SIGUSR1);
+	ck_assert_int_eq(classify(CLD_TRAPPED, SIGTRAP | 0x80).kind, STOP_SYSCALL);
+	ck_assert_int_eq(classify(CLD_TRAPPED, SIGTRAP | PTRACE_EVENT_STOP << 8).kind, STOP_INTERRUPTED);
+	ck_assert_int_eq(classify(CLD_TRAPPED, SIGTRAP | PTRACE_EVENT_CLONE << 8).kind, STOP_CLONE);
+	ck_assert_int_eq(classify(CLD_TRAPPED, SIGTRAP | PTRACE_EVENT_FORK << 8).kind, STOP_FORK);
+	ck_assert_int_eq(classify(CLD_TRAPPED, SIGTRAP | PTRACE_EVENT_VFORK << 8).kind, STOP_VFORK);
+	ck_assert_int_eq(classify(CLD_TRAPPED, SIGTRAP | PTRACE_EVENT_EXEC << 8).kind, STOP_EXEC);
+	ck_assert_int_eq(classify(CLD_EXITED, 3).kind, STOP_EXITED);
+	ck_assert_int_eq(classify(CLD_EXITED, 3).sig, 3);
+	ck_assert_int_eq(classify(CLD_DUMPED, SIGSEGV).kind, STOP_KILLED);
+}
+END_TEST
+
+START_TEST(job_controls_stop_is_no_interruption)
+{
+	struct stop stop = classify(CLD_TRAPPED, SIGTSTP | PTRACE_EVENT_STOP << 8);
+
+	ck_assert_int_eq(stop.kind, STOP_GROUP);
+	ck_assert_int_eq(stop.sig, SIGTSTP);
+}
+END_TEST
+
+START_TEST(signal_stops_are_never_reaped_and_all_others_are)
+{
+	ck_assert(!stop_is_reaped(STOP_SIGNAL));
+	ck_assert(stop_is_reaped(STOP_INTERRUPTED));
+	ck_assert(stop_is_reaped(STOP_GROUP));
+	ck_assert(stop_is_reaped(STOP_EXITED));
+}
+END_TEST
+
+START_TEST(no_child_is_no_stop)
+{
+	siginfo_t info = { 0 };
+
+	ck_assert_int_eq(stop_classify(&info).kind, STOP_NONE);
+}
+END_TEST
+
+START_TEST(a_line_of_maps_is_read_whole)
+{
+	char text[] = "7f00deadb000-7f00deadc000 r-xp 00026000 fe:01 1234567    /usr/lib/a file (deleted)\n"
+		      "not a line\n"
+		      "7ffc0000-7ffd0000 rw-p 00000000 00:00 0 [stack]";
+	char *cursor = text;
+	struct map_line map;
+
+	ck_assert(maps_next(&cursor, &map));
+	ck_assert_uint_eq(map.start, 0x7f00deadb000);
+	ck_assert_uint_eq(map.end, 0x7f00deadc000);
+	ck_assert(map.executable && map.readable && !map.writable && !map.shared);
+	ck_assert_uint_eq(map.offset, 0x26000);
+	ck_assert_uint_eq(map.device, makedev(0xfe, 1));
+	ck_assert_uint_eq(map.inode, 1234567);
+	ck_assert_str_eq(map.path, "/usr/lib/a file");
+	ck_assert(map.deleted);
+	ck_assert(maps_next(&cursor, &map));
+	ck_assert_str_eq(map.path, "[stack]");
+	ck_assert(!map.executable && !map.deleted);
+	ck_assert(!maps_next(&cursor, &map));
+}
+END_TEST
+
+START_TEST(hostile_maps_end_without_harm)
+{
+	static const char alphabet[] = "0123456789abcdef- rwxp:/\n\t()";
+	unsigned seed = 1, lines = 0;
+
+	for (unsigned round = 0; round < 20000; round++) {
+		char text[200], *cursor = text;
+		struct map_line map;
+
+		for (size_t i = 0; i + 1 < sizeof(text); i++)
+			text[i] = alphabet[(unsigned)rand_r(&seed) % (sizeof(alphabet) - 1)];
+		text[sizeof(text) - 1] = '\0';
+		if (round % 2)
+			memcpy(text, "1000-2000 r-xp 0 0:0 ", 21);
+		while (maps_next(&cursor, &map)) {
+			ck_assert_uint_lt(map.start, map.end);
+			lines++;
+		}
+	}
+	ck_assert_uint_gt(lines, 0);
+}
+END_TEST
+
+static struct user_regs_struct in_call(long number, long result)
+{
+	return (struct user_regs_struct){ .orig_rax = (unsigned long long)number,
+					  .rax = (unsigned long long)result, .rip = 0x1000 };
+}
+
+START_TEST(a_call_that_fails_for_no_signal_is_made_again)
+{
+	struct user_regs_struct regs = in_call(SYS_epoll_wait, -EINTR);
+
+	ck_assert(syscall_was_broken_off(&regs));
+	syscall_make_restart(&regs);
+	ck_assert_uint_eq(regs.rip, 0x1000 - 2);
+	ck_assert_uint_eq(regs.rax, SYS_epoll_wait);
+	ck_assert((long)regs.orig_rax < 0);
+}
+END_TEST
+
+START_TEST(a_finished_call_is_left_alone)
+{
+	struct user_regs_struct done = in_call(SYS_epoll_wait, 3), outside = in_call(-1, -EINTR),
+				connecting = in_call(SYS_connect, -EINTR);
+
+	ck_assert(!syscall_was_broken_off(&done));
+	ck_assert(!syscall_was_broken_off(&outside));
+	/* A second connect would say EALREADY. */
+	ck_assert(!syscall_was_broken_off(&connecting));
+	syscall_settle(&done);
+	ck_assert_uint_eq(done.rip, 0x1000);
+	ck_assert_uint_eq(done.rax, 3);
+}
+END_TEST
+
+START_TEST(the_kernels_own_restarts_are_foreseen)
+{
+	struct user_regs_struct plain = in_call(SYS_read, -512), block = in_call(SYS_nanosleep, -516);
+
+	syscall_settle(&plain);
+	ck_assert_uint_eq(plain.rax, SYS_read);
+	ck_assert_uint_eq(plain.rip, 0x1000 - 2);
+	syscall_settle(&block);
+	ck_assert_uint_eq(block.rax, SYS_restart_syscall);
+	ck_assert_uint_eq(block.rip, 0x1000 - 2);
+}
+END_TEST
+
+START_TEST(both_forms_of_exec_are_known)
+{
+	struct user_regs_struct a = in_call(SYS_execve, 0), b = in_call(SYS_execveat, 0), c = in_call(SYS_read, 0);
+
+	ck_assert(syscall_is_exec(&a) && syscall_is_exec(&b) && !syscall_is_exec(&c));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("target");
+	TCase *stops = tcase_create("stops"), *maps = tcase_create("maps"), *calls = tcase_create("system calls");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_add_test(stops, a_stop_is_told_by_its_status);
+	tcase_add_test(stops, job_controls_stop_is_no_interruption);
+	tcase_add_test(stops, signal_stops_are_never_reaped_and_all_others_are);
+	tcase_add_test(stops, no_child_is_no_stop);
+	tcase_add_test(maps, a_line_of_maps_is_read_whole);
+	tcase_add_test(maps, hostile_maps_end_without_harm);
+	tcase_add_test(calls, a_call_that_fails_for_no_signal_is_made_again);
+	tcase_add_test(calls, a_finished_call_is_left_alone);
+	tcase_add_test(calls, the_kernels_own_restarts_are_foreseen);
+	tcase_add_test(calls, both_forms_of_exec_are_known);
+	suite_add_tcase(suite, stops);
+	suite_add_tcase(suite, maps);
+	suite_add_tcase(suite, calls);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
