@@ -8,6 +8,7 @@
 
 #define DEFAULT_MAX_BLOCKS (1ULL << 31)
 #define DEFAULT_MAX_SEEN_BYTES (1ULL << 30)
+#define DEFAULT_MAX_PARKED 65536    /* as many threads inside a resize at once */
 #define BORN_UNIT_NS 10000000ULL      /* a birth time fits 32 bits for 497 days */
 
 static uint64_t trace_hash(const void *item)
@@ -27,6 +28,8 @@ struct heap *heap_new(const struct heap_limits *limits, bool from_start, uint64_
 		heap->limits = *limits;
 	if (!heap->limits.max_blocks)
 		heap->limits.max_blocks = DEFAULT_MAX_BLOCKS;
+	if (!heap->limits.max_parked)
+		heap->limits.max_parked = DEFAULT_MAX_PARKED;
 	if (!heap->limits.max_seen_bytes)
 		heap->limits.max_seen_bytes = DEFAULT_MAX_SEEN_BYTES;
 	heap->from_start = from_start;

@@ -15,6 +15,7 @@
 /* Named limits; zero takes the default. */
 struct heap_limits {
 	uint64_t max_blocks;       /* default 2^31: further allocations count as lost_events */
+	uint32_t max_parked;       /* resizes begun and not ended; default 65536, then lost_events */
 	uint64_t max_seen_bytes;   /* memory of the record of addresses seen; default 1 GiB */
 };
 

@@ -6,9 +6,6 @@
 
 #include <errno.h>
 
-/* A thread inside a resize parks one block; a resize that was left by longjmp may stay behind. */
-#define PARKINGS_MAX 65536
-
 static struct parking *find_parking(const struct heap *heap, const struct alloc_event *event)
 {
 	for (size_t i = 0; i < heap->parkings.count; i++) {
@@ -114,7 +111,7 @@ static struct parking *take_parking(struct heap *heap, const struct alloc_event 
 	/* The same thread again: its earlier call was left without a return. */
 	if (parking)
 		settle_kept(heap, parking);
-	else if (heap->parkings.count < PARKINGS_MAX)
+	else if (heap->parkings.count < heap->limits.max_parked)
 		parking = vec_push(&heap->parkings);
 	return parking;
 }

@@ -8,5 +8,10 @@ src_libmodel_a_SOURCES = \
 	src/model/id_table.c src/model/id_table.h \
 	src/model/module.c src/model/module.h \
 	src/model/seen.c src/model/seen.h \
+	src/model/snapshot.c src/model/snapshot.h \
+	src/model/snapshot_check.c \
+	src/model/snapshot_image.h \
+	src/model/snapshot_read.c \
+	src/model/snapshot_write.c \
 	src/model/stack.c src/model/stack.h \
 	src/model/steps.c src/model/steps.h

@@ -1,0 +1,70 @@
+#include "model/snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int add_roots(struct snapshot *snapshot)
+{
+	struct snapshot_frame *none;
+
+	if (!vec_push(&snapshot->nodes))
+		return -1;
+	none = vec_push(&snapshot->frames);
+	if (!none)
+		return -1;
+	none->frame.module = MODULE_NONE;
+	return 0;
+}
+
+struct snapshot *snapshot_new(void)
+{
+	struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
+
+	if (!snapshot)
+		return NULL;
+	snapshot->references = 1;
+	snapshot->name = strdup("");
+	snapshot->command = strdup("");
+	snapshot->exe = strdup("");
+	snapshot->strings = strtab_new();
+	if (!snapshot->name || !snapshot->command || !snapshot->exe || !snapshot->strings ||
+	    add_roots(snapshot) < 0) {
+		snapshot_put(snapshot);
+		return NULL;
+	}
+	return snapshot;
+}
+
+struct snapshot *snapshot_ref(struct snapshot *snapshot)
+{
+	snapshot->references++;
+	return snapshot;
+}
+
+void snapshot_put(struct snapshot *snapshot)
+{
+	if (!snapshot || --snapshot->references > 0)
+		return;
+	free(snapshot->id);
+	free(snapshot->name);
+	free(snapshot->command);
+	free(snapshot->exe);
+	strtab_free(snapshot->strings);
+	vec_fini(&snapshot->modules);
+	vec_fini(&snapshot->frames);
+	vec_fini(&snapshot->locations);
+	vec_fini(&snapshot->nodes);
+	vec_fini(&snapshot->traces);
+	vec_fini(&snapshot->blocks);
+	free(snapshot);
+}
+
+#define VEC_MEMORY(v) ((v)->space * sizeof(*(v)->items))
+
+size_t snapshot_memory(const struct snapshot *snapshot)
+{
+	return sizeof(*snapshot) + strtab_memory(snapshot->strings) +
+	       VEC_MEMORY(&snapshot->modules) + VEC_MEMORY(&snapshot->frames) +
+	       VEC_MEMORY(&snapshot->locations) + VEC_MEMORY(&snapshot->nodes) +
+	       VEC_MEMORY(&snapshot->traces) + VEC_MEMORY(&snapshot->blocks);
+}
