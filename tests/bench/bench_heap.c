@@ -1,0 +1,181 @@
+/* What the table of live blocks costs: prints one JSON object a line and judges nothing.
+ *
+ *	bench_heap [BLOCKS...]        default 100000 1000000 10000000
+ *
+ * Addresses are handed out like an allocator's: the heap grows upwards, a freed place goes to a
+ * later allocation.  Every figure is of events applied, none is computed. */
+#include "base/clock.h"
+#include "model/heap.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define STACKS 10000
+#define CHURN_EVENTS 4000000u
+
+struct run {
+	struct heap *heap;
+	raddr *live;
+	size_t count;
+	raddr top;
+	uint64_t random;
+	uint64_t longest_ns;
+	bool timed;
+};
+
+static uint64_t next_random(struct run *run)
+{
+	run->random ^= run->random << 13;
+	run->random ^= run->random >> 7;
+	run->random ^= run->random << 17;
+	return run->random;
+}
+
+static size_t resident_bytes(void)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	unsigned long pages = 0;
+
+	if (!f || fscanf(f, "%*u %lu", &pages) != 1)
+		abort();
+	fclose(f);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void apply(struct run *run, const struct alloc_event *event)
+{
+	uint64_t begun_ns;
+
+	if (!run->timed) {
+		if (heap_apply(run->heap, event) < 0)
+			abort();
+		return;
+	}
+	/* The thread's own clock: another process on this core is not our doing. */
+	begun_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	if (heap_apply(run->heap, event) < 0)
+		abort();
+	begun_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns;
+	if (begun_ns > run->longest_ns)
+		run->longest_ns = begun_ns;
+}
+
+static void born(struct run *run, raddr address)
+{
+	uint64_t random = next_random(run);
+	struct alloc_event event = {
+		.kind = ALLOC_BORN, .tid = 1, .address = address,
+		.stack = (uint32_t)(random % STACKS), .size = random >> 20 & 63,
+	};
+
+	apply(run, &event);
+}
+
+static void freed(struct run *run, raddr address)
+{
+	struct alloc_event event = { .kind = ALLOC_FREED, .tid = 1, .old_address = address };
+
+	apply(run, &event);
+}
+
+static void grow(struct run *run)
+{
+	for (size_t i = 0; i < run->count; i++) {
+		run->live[i] = run->top;
+		run->top += 16 + (next_random(run) & 7) * 16;
+		born(run, run->live[i]);
+	}
+}
+
+/* Pairs of a free of any block and an allocation that gets its place. */
+static void churn(struct run *run)
+{
+	for (unsigned i = 0; i < CHURN_EVENTS / 2; i++) {
+		size_t at = next_random(run) % run->count;
+
+		freed(run, run->live[at]);
+		born(run, run->live[at]);
+	}
+}
+
+static void shrink(struct run *run)
+{
+	for (size_t i = run->count; i > 1; i--) {
+		size_t at = next_random(run) % i;
+		raddr address = run->live[at];
+
+		run->live[at] = run->live[i - 1];
+		freed(run, address);
+	}
+}
+
+static double phase(struct run *run, void (*work)(struct run *), double events)
+{
+	uint64_t begun_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	work(run);
+	return (double)(clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns) / events;
+}
+
+static void start(struct run *run, size_t count, bool timed)
+{
+	*run = (struct run){ .count = count, .top = 0x555500000000, .timed = timed,
+			     .random = 88172645463325252ULL };
+	run->live = calloc(count, sizeof(*run->live));
+	run->heap = heap_new(NULL, false, clock_monotonic_ns());
+	if (!run->live || !run->heap)
+		abort();
+	for (size_t i = 0; i < count; i++)
+		run->live[i] = 1;
+}
+
+static void end(struct run *run)
+{
+	heap_free(run->heap);
+	free(run->live);
+}
+
+static void measure(size_t count)
+{
+	double grow_ns, churn_ns, shrink_ns, per_block, all_per_block, resident;
+	size_t before, grown;
+	struct run run;
+
+	start(&run, count, false);
+	before = resident_bytes();
+	grow_ns = phase(&run, grow, (double)count);
+	grown = heap_block_memory(run.heap);
+	resident = (double)(resident_bytes() - before) / (double)count;
+	churn_ns = phase(&run, churn, CHURN_EVENTS);
+	per_block = (double)heap_block_memory(run.heap) / (double)count;
+	all_per_block = (double)heap_memory(run.heap) / (double)count;
+	printf("{\"bench\": \"heap\", \"blocks\": %zu, \"bytes_per_block\": %.2f, "
+	       "\"bytes_per_block_after_churn\": %.2f, \"all_bytes_per_block\": %.2f, "
+	       "\"resident_bytes_per_block\": %.2f, ",
+	       count, (double)grown / (double)count, per_block, all_per_block, resident);
+	shrink_ns = phase(&run, shrink, (double)(count - 1));
+	printf("\"grow_ns_per_event\": %.1f, \"churn_ns_per_event\": %.1f, "
+	       "\"shrink_ns_per_event\": %.1f, ", grow_ns, churn_ns, shrink_ns);
+	end(&run);
+
+	start(&run, count, true);
+	grow(&run);
+	churn(&run);
+	shrink(&run);
+	printf("\"longest_operation_us\": %.1f}\n", (double)run.longest_ns / 1e3);
+	fflush(stdout);
+	end(&run);
+}
+
+int main(int argc, char **argv)
+{
+	static const size_t usual[] = { 100000, 1000000, 10000000 };
+
+	for (int i = 1; i < argc; i++)
+		measure(strtoull(argv[i], NULL, 10));
+	for (size_t i = 0; argc < 2 && i < sizeof(usual) / sizeof(*usual); i++)
+		measure(usual[i]);
+	return 0;
+}

@@ -1,0 +1,292 @@
+#include "base/fd.h"
+#include "base/strtab.h"
+#include "base/vec.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+START_TEST(equal_strings_have_equal_ids)
+{
+	struct strtab *strtab = strtab_new();
+
+	ck_assert_int_eq(strtab_add(strtab, "one"), 1);
+	ck_assert_int_eq(strtab_add(strtab, "two"), 2);
+	ck_assert_int_eq(strtab_add(strtab, "one"), 1);
+	ck_assert_str_eq(strtab_get(strtab, 2), "two");
+	ck_assert_uint_eq(strtab_count(strtab), 3);
+	strtab_free(strtab);
+}
+END_TEST
+
+START_TEST(the_empty_string_and_null_are_id_0)
+{
+	struct strtab *strtab = strtab_new();
+
+	ck_assert_int_eq(strtab_add(strtab, ""), 0);
+	ck_assert_int_eq(strtab_add(strtab, NULL), 0);
+	ck_assert_str_eq(strtab_get(strtab, 0), "");
+	strtab_free(strtab);
+}
+END_TEST
+
+START_TEST(a_string_of_a_length_ends_at_a_nul)
+{
+	struct strtab *strtab = strtab_new();
+	int64_t id = strtab_add_len(strtab, "abc\0def", 7);
+
+	ck_assert_str_eq(strtab_get(strtab, (uint32_t)id), "abc");
+	ck_assert_int_eq(strtab_add_len(strtab, "abcdef", 3), id);
+	ck_assert_int_ne(strtab_add_len(strtab, "abcdef", 4), id);
+	strtab_free(strtab);
+}
+END_TEST
+
+START_TEST(strings_stay_where_they_are_while_the_table_grows)
+{
+	struct strtab *strtab = strtab_new();
+	const char *first;
+	char text[64];
+
+	first = strtab_get(strtab, (uint32_t)strtab_add(strtab, "first"));
+	for (int i = 0; i < 100000; i++) {
+		snprintf(text, sizeof(text), "string number %d", i);
+		ck_assert_int_eq(strtab_add(strtab, text), i + 2);
+	}
+	for (int i = 0; i < 100000; i += 997) {
+		snprintf(text, sizeof(text), "string number %d", i);
+		ck_assert_int_eq(strtab_add(strtab, text), i + 2);
+		ck_assert_str_eq(strtab_get(strtab, (uint32_t)i + 2), text);
+	}
+	ck_assert_ptr_eq(first, strtab_get(strtab, 1));
+	ck_assert_uint_gt(strtab_memory(strtab), 100000 * 15);
+	strtab_free(strtab);
+}
+END_TEST
+
+START_TEST(a_string_longer_than_a_chunk_is_kept_whole)
+{
+	struct strtab *strtab = strtab_new();
+	size_t len = 1000000;
+	char *text = malloc(len + 1);
+	int64_t id;
+
+	memset(text, 'x', len);
+	text[len] = '\0';
+	id = strtab_add(strtab, text);
+	ck_assert_uint_eq(strlen(strtab_get(strtab, (uint32_t)id)), len);
+	ck_assert_int_eq(strtab_add(strtab, "short"), id + 1);
+	free(text);
+	strtab_free(strtab);
+}
+END_TEST
+
+START_TEST(new_items_of_an_array_are_zero)
+{
+	VEC_OF(uint64_t) v = { 0 };
+
+	for (uint64_t i = 0; i < 1000; i++) {
+		uint64_t *item = vec_push(&v);
+
+		ck_assert_uint_eq(*item, 0);
+		*item = i + 1;
+	}
+	for (uint64_t i = 0; i < 1000; i++)
+		ck_assert_uint_eq(v.items[i], i + 1);
+	vec_remove_unordered(&v, 0);
+	ck_assert_uint_eq(v.count, 999);
+	ck_assert_uint_eq(v.items[0], 1000);
+	vec_fini(&v);
+	ck_assert_ptr_null(v.items);
+	ck_assert_uint_eq(v.count + v.space, 0);
+}
+END_TEST
+
+START_TEST(an_array_refuses_what_would_overflow)
+{
+	VEC_OF(uint64_t) v = { 0 };
+
+	ck_assert_int_eq(vec_reserve(&v, SIZE_MAX), -ENOMEM);
+	ck_assert_int_eq(vec_reserve(&v, SIZE_MAX / 8), -ENOMEM);
+	ck_assert_ptr_null(v.items);
+	ck_assert_int_eq(vec_reserve(&v, 3), 0);
+	ck_assert_uint_ge(v.space, 3);
+	ck_assert_uint_eq(v.count, 0);
+	vec_fini(&v);
+}
+END_TEST
+
+START_TEST(a_closed_descriptor_becomes_minus_one_and_errno_stays)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	errno = EPROTO;
+	fd_close(&fd);
+	ck_assert_int_eq(fd, -1);
+	ck_assert_int_eq(errno, EPROTO);
+	fd_close(&fd);
+	ck_assert_int_eq(errno, EPROTO);
+}
+END_TEST
+
+START_TEST(a_file_is_read_whole_or_refused)
+{
+	char name[] = "check_base.XXXXXX";
+	int fd = mkstemp(name);
+	char *text = NULL, data[10000];
+	size_t len = 0;
+
+	memset(data, 'y', sizeof(data));
+	ck_assert_int_eq(fd_write_all(fd, data, sizeof(data)), 0);
+	ck_assert_int_eq(file_read_text(name, sizeof(data), &text, &len), 0);
+	ck_assert_uint_eq(len, sizeof(data));
+	ck_assert_uint_eq(strlen(text), sizeof(data));
+	free(text);
+	text = NULL;
+	ck_assert_int_eq(file_read_text(name, sizeof(data) - 1, &text, &len), -EFBIG);
+	ck_assert_ptr_null(text);
+	unlink(name);
+	ck_assert_int_eq(file_read_text(name, 1, &text, &len), -ENOENT);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_write_goes_on_through_a_full_pipe)
+{
+	size_t len = 1 << 20, have;
+	char *data = malloc(len), *text = NULL;
+	int pipes[2], status;
+	pid_t child;
+
+	memset(data, 'z', len);
+	ck_assert_int_eq(pipe(pipes), 0);
+	child = fork();
+	if (child == 0)
+		_exit(fd_write_all(pipes[1], data, len) == 0 ? 0 : 1);
+	close(pipes[1]);
+	ck_assert_int_eq(fd_read_text(pipes[0], len, &text, &have), 0);
+	ck_assert_uint_eq(have, len);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	close(pipes[0]);
+	free(text);
+	free(data);
+}
+END_TEST
+
+static int open_descriptors(void)
+{
+	int count = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+START_TEST(a_descriptor_travels_with_its_message)
+{
+	int sockets[2], fd = open("/dev/null", O_RDONLY | O_CLOEXEC), got = -1, before;
+	char buf[16];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+	before = open_descriptors();
+	ck_assert_int_eq(fd_send_message(sockets[0], "hello", 5, fd), 0);
+	ck_assert_int_eq(fd_send_message(sockets[0], "plain", 5, -1), 0);
+	ck_assert_int_eq(fd_receive_message(sockets[1], buf, sizeof(buf), &got), 5);
+	ck_assert_int_ge(got, 0);
+	ck_assert_int_eq(fcntl(got, F_GETFD), FD_CLOEXEC);
+	fd_close(&got);
+	ck_assert_int_eq(fd_receive_message(sockets[1], buf, sizeof(buf), &got), 5);
+	ck_assert_int_eq(got, -1);
+	ck_assert_int_eq(open_descriptors(), before);
+	close(sockets[0]);
+	ck_assert_int_eq(fd_receive_message(sockets[1], buf, sizeof(buf), &got), 0);
+	close(sockets[1]);
+	close(fd);
+}
+END_TEST
+
+START_TEST(a_message_too_long_is_dropped_with_its_descriptor)
+{
+	int sockets[2], fd = open("/dev/null", O_RDONLY | O_CLOEXEC), got = -1, before;
+	char buf[4];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+	before = open_descriptors();
+	ck_assert_int_eq(fd_send_message(sockets[0], "too long", 8, fd), 0);
+	ck_assert_int_eq(fd_receive_message(sockets[1], buf, sizeof(buf), &got), -EMSGSIZE);
+	ck_assert_int_eq(open_descriptors(), before);
+	close(sockets[0]);
+	close(sockets[1]);
+	close(fd);
+}
+END_TEST
+
+START_TEST(further_descriptors_of_a_message_are_closed)
+{
+	int sockets[2], fds[3] = { 0, 1, 2 }, got = -1, before;
+	union {
+		char space[CMSG_SPACE(sizeof(fds))];
+		struct cmsghdr align;
+	} control = { 0 };
+	char byte = 'x', buf[4];
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+			      .msg_controllen = sizeof(control.space) };
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(cmsg), fds, sizeof(fds));
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+	before = open_descriptors();
+	ck_assert_int_eq(sendmsg(sockets[0], &msg, 0), 1);
+	ck_assert_int_eq(fd_receive_message(sockets[1], buf, sizeof(buf), &got), 1);
+	ck_assert_int_eq(open_descriptors(), before + 1);
+	fd_close(&got);
+	close(sockets[0]);
+	close(sockets[1]);
+}
+END_TEST
+
+static Suite *base_suite(void)
+{
+	Suite *suite = suite_create("base");
+	TCase *strings = tcase_create("strtab"), *vectors = tcase_create("vec"), *fds = tcase_create("fd");
+
+	tcase_add_test(strings, equal_strings_have_equal_ids);
+	tcase_add_test(strings, the_empty_string_and_null_are_id_0);
+	tcase_add_test(strings, a_string_of_a_length_ends_at_a_nul);
+	tcase_add_test(strings, strings_stay_where_they_are_while_the_table_grows);
+	tcase_add_test(strings, a_string_longer_than_a_chunk_is_kept_whole);
+	tcase_add_test(vectors, new_items_of_an_array_are_zero);
+	tcase_add_test(vectors, an_array_refuses_what_would_overflow);
+	tcase_add_test(fds, a_closed_descriptor_becomes_minus_one_and_errno_stays);
+	tcase_add_test(fds, a_file_is_read_whole_or_refused);
+	tcase_add_test(fds, a_write_goes_on_through_a_full_pipe);
+	tcase_add_test(fds, a_descriptor_travels_with_its_message);
+	tcase_add_test(fds, a_message_too_long_is_dropped_with_its_descriptor);
+	tcase_add_test(fds, further_descriptors_of_a_message_are_closed);
+	suite_add_tcase(suite, strings);
+	suite_add_tcase(suite, vectors);
+	suite_add_tcase(suite, fds);
+	return suite;
+}
+
+int main(void)
+{
+	SRunner *runner = srunner_create(base_suite());
+	int failed;
+
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
