@@ -206,6 +206,7 @@ static int install_module(struct engine *engine, struct planned_module *planned)
 {
 	raddr bias = engine->target->modules.modules.items[planned->module].bias;
 	const struct plan *plan = &planned->plan;
+	bool exits_failed = false;
 	int probes = 0;
 
 	for (size_t i = 0; i < plan->functions.count; i++) {
@@ -221,7 +222,8 @@ static int install_module(struct engine *engine, struct planned_module *planned)
 			struct breakpoint *bp;
 			int r;
 
-			if (entry != (pass == 1))
+			if (entry != (pass == 1) ||
+			    (entry && exits_failed && catalog_allocates(site->entry)))
 				continue;
 			if (entry) {
 				probe = add_probe(engine, &plan->functions.items[site->entry_index],
@@ -236,11 +238,11 @@ static int install_module(struct engine *engine, struct planned_module *planned)
 			}
 			if (r == -ESRCH || r == -ENOMEM)
 				return r;
-			if (r < 0)
+			if (r < 0 && !engine->refusal[0])
 				refuse(engine, planned->module, entry ? probe->entry->name : "a return",
-				       strerror(-r));
-			else if (entry)
-				probes++;
+				       r == -EBUSY ? "another tracer's breakpoint is there" : strerror(-r));
+			exits_failed |= r < 0 && !entry;
+			probes += r == 0 && entry;
 		}
 	}
 	planned->installed = true;

@@ -1,0 +1,410 @@
+#define _GNU_SOURCE
+/* The areas of resident code: where they may lie, what slots they hold, where a pc in them belongs. */
+#include "target/resident_area.h"
+
+#include "target/inject.h"
+#include "target/process.h"
+#include "target/resident.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#define PAGE 4096ULL
+#define REACH (1ULL << 30)                 /* how far from its instructions an injected area may lie; rel32
+					    * reaches twice as far, the object itself has a size */
+
+/* --- places --- */
+
+static bool is_zero(struct target *target, raddr start, raddr end)
+{
+	uint8_t bytes[PAGE];
+
+	if (end - start > sizeof(bytes) || target_read(target, start, bytes, end - start) < 0)
+		return false;
+	for (size_t i = 0; i < end - start; i++) {
+		if (bytes[i] != 0)
+			return false;
+	}
+	return true;
+}
+
+/* An object that dlclose never takes away: the program, the loader, libc. */
+static bool is_permanent(const struct target *target, uint32_t module)
+{
+	const char *path = target->modules.modules.items[module].path;
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	static const char *const prefixes[] = { "libc.so", "libc-2", "ld-linux", "ld-2", "ld-musl", "libc.musl" };
+	char exe[4096];
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	}
+	process_exe(target->memory_tid, exe, sizeof(exe));
+	return strcmp(exe, path) == 0;
+}
+
+static struct module_slack *biggest_slack(struct target *target)
+{
+	struct module_slack *best = NULL;
+
+	for (size_t i = 0; i < target->slacks.count; i++) {
+		struct module_slack *slack = &target->slacks.items[i];
+
+		if (!slack->used && is_permanent(target, slack->module) &&
+		    (!best || slack->end - slack->start > best->end - best->start) &&
+		    is_zero(target, slack->start, slack->end))
+			best = slack;
+	}
+	return best;
+}
+
+static struct module_slack *slack_of(struct target *target, uint32_t module)
+{
+	for (size_t i = 0; i < target->slacks.count; i++) {
+		struct module_slack *slack = &target->slacks.items[i];
+
+		if (!slack->used && slack->module == module && is_zero(target, slack->start, slack->end))
+			return slack;
+	}
+	return NULL;
+}
+
+/* --- areas --- */
+
+void resident_area_free(struct resident_area *area)
+{
+	if (!area)
+		return;
+	free(area->entries);
+	free(area->slots);
+	free(area->slot_used);
+	free(area);
+}
+
+static int area_new(raddr start, uint32_t size, bool is_main, struct resident_area **ret_area)
+{
+	struct resident_area *area = calloc(1, sizeof(*area));
+	int r;
+
+	if (!area)
+		return -ENOMEM;
+	area->start = start;
+	r = resident_layout(size, is_main, &area->header);
+	if (r == 0) {
+		area->entries = calloc(area->header.entry_capacity, sizeof(*area->entries));
+		area->slots = calloc(area->header.entry_capacity, sizeof(*area->slots));
+		area->slot_used = calloc(area->header.entry_capacity, 1);
+		if (!area->entries || !area->slots || !area->slot_used)
+			r = -ENOMEM;
+	}
+	if (r < 0) {
+		resident_area_free(area);
+		return r;
+	}
+	*ret_area = area;
+	return 0;
+}
+
+int resident_area_write_header(struct target *target, const struct resident_area *area)
+{
+	return target_write(target, area->start, &area->header, sizeof(area->header));
+}
+
+/* The area's own bytes first, then the link to it. */
+static int append_area(struct target *target, struct resident_area *area)
+{
+	struct resident_area *last = target->areas;
+	int r = resident_area_write_header(target, area);
+
+	if (r < 0)
+		return r;
+	if (!last) {
+		target->areas = area;
+		return 0;
+	}
+	while (last->next)
+		last = last->next;
+	last->header.next_area = area->start;
+	r = target_write(target, last->start + offsetof(struct resident_header, next_area), &area->start,
+			 sizeof(area->start));
+	if (r == 0)
+		last->next = area;
+	return r;
+}
+
+int resident_prepare(struct target *target)
+{
+	struct module_slack *slack = biggest_slack(target);
+	struct resident_code code = resident_code();
+	struct resident_area *area;
+	int r;
+
+	if (!slack || slack->end - slack->start < STUB_SPACE)
+		return -ENOSPC;
+	target->stub = slack->end - STUB_SPACE;
+	slack->used = true;
+	r = area_new(slack->start, (uint32_t)(target->stub - slack->start), true, &area);
+	if (r < 0)
+		return r;
+	area->module = slack->module;
+	r = target_write(target, area->start + code.handler, code.bytes, code.length);
+	if (r == 0)
+		r = append_area(target, area);
+	if (r < 0)
+		resident_area_free(area);
+	return r;
+}
+
+/* --- slots --- */
+
+static raddr slot_address(const struct resident_area *area, uint32_t slot)
+{
+	return area->start + area->header.slots_offset + (uint64_t)slot * ARCH_SLOT_SIZE;
+}
+
+static int write_entry(struct target *target, struct resident_area *area, uint32_t index)
+{
+	raddr at = area->start + area->header.table_offset + (uint64_t)index * sizeof(struct resident_entry);
+
+	return target_write(target, at, &area->entries[index], sizeof(area->entries[index]));
+}
+
+static int write_count(struct target *target, struct resident_area *area)
+{
+	return target_write(target, area->start + offsetof(struct resident_header, entry_count),
+			    &area->header.entry_count, sizeof(area->header.entry_count));
+}
+
+/* Puts the copy into an area; -ENOTSUP: it cannot be moved there, -ENOSPC: the area is full. */
+static int put_in_area(struct target *target, struct resident_area *area, struct breakpoint *bp,
+		       const char **ret_reason)
+{
+	uint32_t slot = 0, length, jump, index = area->header.entry_count;
+	uint8_t code[ARCH_SLOT_SIZE];
+	int r;
+
+	if (index == area->header.entry_capacity)
+		return -ENOSPC;
+	while (area->slot_used[slot])
+		slot++;
+	r = arch_displace(bp->text, bp->text_len, bp->address, slot_address(area, slot), code, &length, &jump,
+			  ret_reason);
+	if (r < 0)
+		return r;
+	r = target_write(target, slot_address(area, slot), code, length);
+	if (r < 0)
+		return r;
+	bp->slot = slot_address(area, slot);
+	area->entries[index] = (struct resident_entry){ bp->address, bp->slot };
+	area->slots[index] = slot;
+	r = write_entry(target, area, index);
+	if (r < 0)
+		return r;
+	area->header.entry_count++;
+	r = write_count(target, area);
+	if (r < 0) {
+		area->header.entry_count--;
+		return r;
+	}
+	area->slot_used[slot] = 1;
+	return 0;
+}
+
+static int map_near(struct target *target, struct task *task, raddr near, raddr *ret_start)
+{
+	struct arch_stub_call call = {
+		.number = SYS_mmap,
+		.args = { 0, INJECTED_SIZE, PROT_READ | PROT_EXEC,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0 },
+		.data_arg = -1,
+	};
+	raddr base = near & ~(PAGE - 1);
+
+	for (raddr step = 1; step < 64; step++) {
+		raddr distance = step * (REACH / 64);
+		raddr tries[] = { base + distance, base > distance ? base - distance : 0 };
+
+		for (size_t i = 0; i < 2; i++) {
+			int64_t result;
+			int r;
+
+			if (tries[i] == 0)
+				continue;
+			call.args[0] = tries[i];
+			r = inject_syscall(task, target->stub, &call, &result);
+			if (r < 0)
+				return r;
+			if (result == (int64_t)tries[i]) {
+				*ret_start = tries[i];
+				return 0;
+			}
+			if (result != -EEXIST && result != -ENOMEM && result != -EINVAL)
+				return result < 0 ? (int)result : -ENOSPC;
+		}
+	}
+	return -ENOSPC;
+}
+
+static int injected_area(struct target *target, raddr near, struct resident_area **ret_area)
+{
+	struct task *task = inject_find_task(target);
+	struct resident_area *area;
+	raddr start = 0;
+	int r;
+
+	if (!task)
+		return -ENOSPC;
+	r = map_near(target, task, near, &start);
+	if (r == 0)
+		r = area_new(start, INJECTED_SIZE, false, &area);
+	if (r < 0)
+		return r;
+	area->injected = true;
+	area->module = MODULE_NONE;
+	r = append_area(target, area);
+	if (r < 0) {
+		resident_area_free(area);
+		return r;
+	}
+	*ret_area = area;
+	return 0;
+}
+
+static int area_for(struct target *target, const struct breakpoint *bp, struct resident_area **ret_area)
+{
+	struct module_slack *slack = slack_of(target, bp->module);
+	struct resident_area *area;
+	int r;
+
+	if (!slack || area_new(slack->start, (uint32_t)(slack->end - slack->start), false, &area) < 0)
+		return injected_area(target, bp->address, ret_area);
+	area->module = bp->module;
+	slack->used = true;
+	r = append_area(target, area);
+	if (r < 0) {
+		resident_area_free(area);
+		return r;
+	}
+	*ret_area = area;
+	return 0;
+}
+
+int resident_add_slot(struct target *target, struct breakpoint *bp, const char **ret_reason)
+{
+	struct resident_area *area;
+	int r;
+
+	/* Areas in another object's slack would go with it. */
+	for (area = target->areas; area; area = area->next) {
+		if (area != target->areas && !area->injected && area->module != bp->module)
+			continue;
+		r = put_in_area(target, area, bp, ret_reason);
+		if (r != -ENOSPC && r != -ENOTSUP)
+			return r;
+	}
+	for (unsigned tries = 0; tries < 2; tries++) {
+		r = area_for(target, bp, &area);
+		if (r < 0) {
+			*ret_reason = "no room for the displaced instruction within its reach";
+			return r;
+		}
+		r = put_in_area(target, area, bp, ret_reason);
+		if (r != -ENOSPC)
+			return r;
+	}
+	return r;
+}
+
+void resident_drop_slot(struct target *target, struct breakpoint *bp)
+{
+	for (struct resident_area *area = target->areas; area; area = area->next) {
+		uint32_t last = area->header.entry_count - 1;
+
+		for (uint32_t i = 0; i < area->header.entry_count; i++) {
+			struct resident_entry moved = area->entries[last];
+
+			if (area->entries[i].slot != bp->slot)
+				continue;
+			area->slot_used[area->slots[i]] = 0;
+			/* In the order that the handler can bear: no breakpoint, slot, breakpoint. */
+			area->entries[i].breakpoint = 0;
+			write_entry(target, area, i);
+			area->entries[i].slot = moved.slot;
+			write_entry(target, area, i);
+			area->entries[i].breakpoint = moved.breakpoint;
+			write_entry(target, area, i);
+			area->slots[i] = area->slots[last];
+			area->header.entry_count--;
+			write_count(target, area);
+			return;
+		}
+	}
+}
+
+void resident_drop_module(struct target *target, uint32_t module)
+{
+	struct resident_area **link = &target->areas;
+
+	while (*link) {
+		struct resident_area *area = *link, *before = target->areas;
+
+		if (area == target->areas || area->injected || area->module != module) {
+			link = &area->next;
+			continue;
+		}
+		while (before->next != area)
+			before = before->next;
+		before->header.next_area = area->next ? area->next->start : 0;
+		target_write(target, before->start + offsetof(struct resident_header, next_area),
+			     &before->header.next_area, sizeof(before->header.next_area));
+		*link = area->next;
+		resident_area_free(area);
+	}
+}
+
+/* --- where a pc is --- */
+
+static const struct resident_area *area_at(const struct target *target, raddr pc)
+{
+	const struct resident_area *area = target->areas;
+
+	while (area && !(pc >= area->start && pc - area->start < area->header.area_size))
+		area = area->next;
+	return area;
+}
+
+bool resident_contains(const struct target *target, raddr pc)
+{
+	return area_at(target, pc) != NULL;
+}
+
+raddr resident_resume(const struct target *target, raddr pc)
+{
+	const struct resident_area *area = area_at(target, pc);
+
+	if (!area || pc < area->start + area->header.slots_offset)
+		return pc;
+	for (uint32_t i = 0; i < area->header.entry_count; i++) {
+		const struct resident_entry *entry = &area->entries[i];
+		const struct breakpoint *bp;
+		raddr original;
+
+		if (pc < entry->slot || pc - entry->slot >= ARCH_SLOT_SIZE)
+			continue;
+		bp = bp_find(target, entry->breakpoint);
+		if (!bp)
+			return pc;
+		original = arch_slot_resume(bp->text, bp->text_len, bp->address, bp->slot, pc);
+		return original == ARCH_NOWHERE ? pc : original;
+	}
+	return pc;
+}
+
+raddr resident_translate(void *context, raddr pc)
+{
+	return resident_resume(context, pc);
+}

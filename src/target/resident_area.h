@@ -1,0 +1,25 @@
+/* Shared by the parts of resident code: where the areas are and what stands in them. */
+#ifndef ALLOCWATCH_TARGET_RESIDENT_AREA_H
+#define ALLOCWATCH_TARGET_RESIDENT_AREA_H
+
+#include "arch/resident.h"
+#include "target/target.h"
+
+#define STUB_SPACE (ARCH_STUB_MAX + 64)    /* a stub with its data */
+#define INJECTED_SIZE 65536u               /* of an area that had no slack: 1,300 slots */
+
+struct resident_area {
+	struct resident_area *next;
+	raddr start;
+	bool injected;
+	uint32_t module;                   /* whose slack it is */
+	struct resident_header header;
+	struct resident_entry *entries;    /* what the target's table holds */
+	uint32_t *slots;                   /* index of each entry's slot */
+	uint8_t *slot_used;
+};
+
+void resident_area_free(struct resident_area *area);     /* accepts NULL */
+int resident_area_write_header(struct target *target, const struct resident_area *area);
+
+#endif
