@@ -1,1 +1,16 @@
-# tracer: see doc/ARCHITECTURE.md
+# The tracer process.  No symbols, no clients: what it links shows it.
+pkglibexec_PROGRAMS += src/allocwatch-tracer
+src_allocwatch_tracer_CFLAGS = $(AM_CFLAGS) -pthread
+src_allocwatch_tracer_SOURCES = \
+	src/tracer/attach.c \
+	src/tracer/explain.c src/tracer/explain.h \
+	src/tracer/link.c src/tracer/link.h \
+	src/tracer/loop.c src/tracer/loop.h \
+	src/tracer/main.c \
+	src/tracer/placement.c src/tracer/placement.h \
+	src/tracer/privileges.c src/tracer/privileges.h \
+	src/tracer/session.c src/tracer/session.h \
+	src/tracer/snapshot.c src/tracer/snapshot.h
+src_allocwatch_tracer_LDADD = \
+	src/libprobe.a src/libtarget.a src/libaw_unwind.a src/libarch.a src/libwire.a src/libmodel.a src/libbase.a \
+	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS) $(ZYDIS_LIBS)

@@ -1,0 +1,291 @@
+/* Coming and going of a session. */
+#define _GNU_SOURCE
+#include "tracer/session.h"
+
+#include "tracer/explain.h"
+#include "tracer/privileges.h"
+#include "tracer/snapshot.h"
+
+#include "target/elf_file.h"
+#include "target/process.h"
+#include "target/ptrace.h"
+#include "target/resident.h"
+
+#include "base/clock.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LEAVE_TRIES 200            /* to get a thread out of the resident handler */
+
+void session_name(struct session *session)
+{
+	process_exe(session->target->memory_tid, session->exe, sizeof(session->exe));
+	process_command(session->target->memory_tid, session->command, sizeof(session->command));
+}
+
+static bool is_foreign(const struct target *target)
+{
+	struct elf_file file;
+	bool foreign = false;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", target->memory_tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && elf_file_read(fd, &file) == 0) {
+		foreign = !file.is_64 || file.machine != EM_X86_64;
+		elf_file_fini(&file);
+	}
+	if (fd >= 0)
+		close(fd);
+	return foreign;
+}
+
+static void fail_attach(struct link *link, const struct wire_attach *request, int error)
+{
+	char text[WIRE_TEXT_MAX];
+	pid_t tracer;
+	enum wire_failure failure = explain_attach(request->head.pid, error, text, sizeof(text), &tracer);
+
+	session_fail(link, request->head.serial, request->head.pid, failure, tracer, "%s", text);
+}
+
+/* Refusals that are known before anything is touched. */
+static int check_target(struct link *link, const struct wire_attach *request, const struct target *target)
+{
+	pid_t pid = request->head.pid;
+
+	if (request->start_time != 0 && request->start_time != target->start_time) {
+		session_fail(link, request->head.serial, pid, FAILURE_NO_SUCH_PROCESS, 0,
+			     "process %d has ended, and its number now belongs to another one", pid);
+		return -ESRCH;
+	}
+	if (is_foreign(target)) {
+		session_fail(link, request->head.serial, pid, FAILURE_UNSUPPORTED, 0,
+			     "process %d is no 64-bit x86-64 program: allocwatch traces only those", pid);
+		return -ENOTSUP;
+	}
+	if (request->follow_forks) {
+		session_fail(link, request->head.serial, pid, FAILURE_UNSUPPORTED, 0,
+			     "this version does not follow forks: attach to the children by their own PIDs");
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+static int check_allocators(struct session *session, const struct wire_attach *request)
+{
+	const char *refused;
+
+	if (request->from_exec || engine_planned(session->engine, &refused) > 0)
+		return 0;
+	session_fail(session->link, request->head.serial, session->target->pid, FAILURE_NO_ALLOCATOR, 0,
+		     "no allocator found in process %d%s%s: none of its objects defines malloc under a name that "
+		     "allocwatch knows (a stripped static program?)", session->target->pid,
+		     refused ? "; a function that was found cannot be probed, since " : "", refused ? refused : "");
+	return -ENOENT;
+}
+
+static int seize_and_plant(struct session *session)
+{
+	struct target *target = session->target;
+	uint64_t started_ns, held_ns;
+	bool changed;
+	int r;
+
+	started_ns = clock_monotonic_ns();
+	r = target_seize(target);
+	if (r < 0 || session->waits_for_exec)
+		return r;
+	r = target_stop_all(target);
+	if (r < 0)
+		return r;
+	/* What was loaded between the look and the stop is rare, and little. */
+	r = target_scan_modules(target, &changed);
+	if (r == 0)
+		r = session_add_modules(session);
+	if (r == 0)
+		r = session_plant(session);
+	held_ns = clock_monotonic_ns() - started_ns;
+	if (held_ns > target->longest_stop_ns)
+		target->longest_stop_ns = held_ns;
+	return r;
+}
+
+static void on_task_gone(void *context, struct task *task)
+{
+	struct session *session = context;
+
+	if (task->tid == session->target->pid)
+		session->exit_status = task->stop.kind == STOP_EXITED ? (task->stop.sig & 0xff) << 8 : task->stop.sig;
+	engine_task_gone(session->engine, task);
+	heap_thread_gone(session->heap, task->tid);
+	task_remove(task);
+}
+
+static void answer_attached(struct session *session, uint32_t serial)
+{
+	struct wire_attached answer = {
+		.head = { WIRE_ATTACHED, serial, session->target->pid, sizeof(answer) },
+		.start_time = session->target->start_time,
+		.attached_realtime_ns = session->attached_realtime_ns,
+		.tasks = (uint32_t)session->target->tasks.count,
+		.probes = engine_probe_count(session->engine),
+	};
+
+	memcpy(answer.exe, session->exe, sizeof(answer.exe));
+	memcpy(answer.command, session->command, sizeof(answer.command));
+	link_send(session->link, &answer, sizeof(answer), -1);
+}
+
+static void drop_privileges(struct session *session, uid_t uid, gid_t gid)
+{
+	int r = privileges_drop_to(uid, gid);
+
+	if (r < 0)
+		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
+			     "the tracer could not become uid %u: %s; it goes on with its own rights", uid,
+			     strerror(-r));
+}
+
+int session_attach(struct link *link, const struct wire_attach *request, struct session **ret_session)
+{
+	struct session *session = NULL;
+	struct target *target;
+	uid_t uid = 0;
+	gid_t gid = 0;
+	bool changed;
+	int r;
+
+	r = target_new(request->head.pid, &target);
+	if (r < 0) {
+		fail_attach(link, request, r);
+		return r;
+	}
+	r = check_target(link, request, target);
+	if (r < 0) {
+		target_free(target);
+		return r;
+	}
+	process_ids(target->pid, &uid, &gid);
+	r = session_new(link, request, target, &session);
+	if (r < 0) {
+		target_free(target);
+		fail_attach(link, request, r);
+		return r;
+	}
+	target->task_gone = on_task_gone;
+	target->context = session;
+	session_name(session);
+	/* All parsing comes before the first stop. */
+	r = target_scan_modules(target, &changed);
+	if (r == 0)
+		r = session_add_modules(session);
+	if (r < 0) {
+		fail_attach(link, request, r);
+		session_free(session);
+		return r;
+	}
+	r = check_allocators(session, request);
+	if (r == 0) {
+		r = seize_and_plant(session);
+		if (r < 0)
+			fail_attach(link, request, r);
+	}
+	if (r < 0) {
+		const char *text;
+
+		session_detach(session, &text);
+		session_free(session);
+		return r;
+	}
+	drop_privileges(session, uid, gid);
+	answer_attached(session, request->head.serial);
+	*ret_session = session;
+	return 0;
+}
+
+/* A thread that has just hit one of our int3s, which nobody served: it shall execute what is under it. */
+static void undo_trap(struct target *target, struct task *task)
+{
+	struct user_regs_struct regs;
+	int code;
+
+	if (task->stop.kind != STOP_SIGNAL || task->stop.sig != SIGTRAP ||
+	    ptrace_getregs(task->tid, &regs) < 0 || !bp_find(target, regs.rip - 1) ||
+	    ptrace_signal_code(task->tid, &code) < 0 || code != SI_KERNEL)
+		return;
+	regs.rip--;
+	if (ptrace_setregs(task->tid, &regs) == 0)
+		task->stop.kind = STOP_NONE;
+}
+
+/* Lets threads run out of the resident handler, which is some fifty instructions long. */
+static bool leave_resident(struct session *session)
+{
+	struct target *target = session->target;
+
+	for (unsigned try = 0; try < LEAVE_TRIES; try++) {
+		bool inside = false;
+
+		for (size_t i = 0; i < target->tasks.count; i++) {
+			struct task *task = target->tasks.items[i];
+			struct user_regs_struct regs;
+
+			if (!task->stopped)
+				continue;
+			task_leave_resident(task);
+			if (ptrace_getregs(task->tid, &regs) < 0 || !resident_contains(target, regs.rip))
+				continue;
+			inside = true;
+			task_resume(task);
+		}
+		if (!inside)
+			return true;
+		target_stop_all(target);
+	}
+	return false;
+}
+
+bool session_detach(struct session *session, const char **ret_text)
+{
+	struct target *target = session->target;
+	unsigned left;
+	bool clean = true;
+
+	*ret_text = NULL;
+	if (target->tasks.count == 0)
+		return true;
+	target_stop_all(target);
+	for (size_t i = 0; i < target->tasks.count; i++)
+		undo_trap(target, target->tasks.items[i]);
+	left = bp_restore_all(target);
+	if (left > 0) {
+		*ret_text = "a breakpoint could not be taken out: the resident handler stays to serve it";
+		clean = false;
+	} else if (!leave_resident(session)) {
+		*ret_text = "a thread would not leave the resident code: it stays, and does no harm";
+		clean = false;
+	} else if (target->tasks.count > 0 && resident_remove(target) < 0) {
+		*ret_text = "the SIGTRAP handler could not be taken out: it stays, and does no harm";
+		clean = false;
+	}
+	for (size_t i = target->tasks.count; i-- > 0;) {
+		struct task *task = target->tasks.items[i];
+
+		if (!task->stopped)
+			continue;
+		if (!stop_is_end(task->stop.kind))
+			task_detach(task);
+		engine_task_gone(session->engine, task);
+		task_remove(task);
+	}
+	session->leaving = true;
+	return clean;
+}

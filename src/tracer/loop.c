@@ -1,0 +1,443 @@
+#include "tracer/loop.h"
+
+#include "tracer/placement.h"
+#include "tracer/session.h"
+#include "tracer/snapshot.h"
+
+#include "target/ptrace.h"
+#include "target/syscall.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define TICKS_PER_SECOND (1000 / LINK_TICK_MS)
+#define LEAVING_DEADLINE_MS 10000      /* for tasks that do not stop to be let go (vfork, D state) */
+
+struct loop {
+	struct link *link;
+	struct session *session;
+	struct placement placement;
+	unsigned ticks;
+	unsigned since_sweep;          /* stops served since all tasks were looked at */
+	uint64_t leaving_deadline_ns;
+	bool done;
+};
+
+/* --- one stop --- */
+
+static int resume_running(struct task *task)
+{
+	task->stopped = false;
+	return task->guest ? ptrace_until_syscall(task->tid, 0) : ptrace_cont(task->tid, 0);
+}
+
+/* The loader says that its list of objects changes.  The task is brought from the signal's stop to one from
+ * which it could make a system call for us, at the displaced instruction. */
+static void serve_loader(struct loop *loop, struct task *task)
+{
+	uint64_t started_ns = clock_monotonic_ns(), took_ns;
+
+	ptrace_interrupt(task->tid);
+	if (resume_running(task) < 0 || task_wait(task, started_ns + NSEC_PER_SEC) < 0)
+		return;
+	session_objects_changed(loop->session);
+	took_ns = clock_monotonic_ns() - started_ns;
+	if (took_ns > loop->session->target->longest_stop_ns)
+		loop->session->target->longest_stop_ns = took_ns;
+	task_resume(task);
+}
+
+/* An int3 of ours: true when it was one. */
+static bool serve_breakpoint(struct loop *loop, struct task *task)
+{
+	struct session *session = loop->session;
+	struct user_regs_struct regs;
+	struct breakpoint *bp;
+	int code;
+
+	if (ptrace_getregs(task->tid, &regs) < 0)
+		return true;               /* killed meanwhile: its end comes next */
+	bp = bp_find(session->target, regs.rip - 1);
+	if (!bp || (bp->ambiguous && (ptrace_signal_code(task->tid, &code) < 0 || code != SI_KERNEL)))
+		return false;
+	/* First of all a safe state: should we die now, the signal is delivered, and the resident handler
+	 * lets the thread go on at the displaced instruction. */
+	regs.rip = bp->slot;
+	if (ptrace_setregs(task->tid, &regs) < 0)
+		return true;
+	session->stops++;
+	if (bp == session->loader_hook) {
+		serve_loader(loop, task);
+		return true;
+	}
+	engine_hit(session->engine, task, bp, &regs);
+	resume_running(task);
+	placement_note(&loop->placement, session->target, task);
+	return true;
+}
+
+static void serve_signal(struct loop *loop, struct task *task, const struct stop *stop)
+{
+	struct user_regs_struct regs;
+
+	if (stop->sig == SIGTRAP && !loop->session->leaving && serve_breakpoint(loop, task))
+		return;
+	task_take_stop(task, stop);
+	if (task->calls && ptrace_getregs(task->tid, &regs) == 0)
+		engine_signal(loop->session->engine, task, regs.rsp);
+	task_resume(task);
+}
+
+static void adopt(struct loop *loop, struct task *task)
+{
+	struct session *session = loop->session;
+	unsigned long child;
+	struct task *added;
+
+	if (ptrace_event_message(task->tid, &child) == 0) {
+		int r = target_adopt_child(session->target, task, (pid_t)child);
+
+		if (r < 0 && r != -ESRCH)
+			session->lost_tasks++;
+		added = r == 1 ? task_find((pid_t)child) : NULL;
+		if (added && added->stopped)
+			task_resume(added);
+	}
+	task->stop.kind = STOP_NONE;
+	task_resume(task);
+}
+
+static void release_guest(struct loop *loop, struct task *task)
+{
+	engine_task_gone(loop->session->engine, task);
+	heap_thread_gone(loop->session->heap, task->tid);
+	target_release_guest(task);
+	task_remove(task);
+}
+
+static void serve_syscall(struct loop *loop, struct task *task)
+{
+	struct user_regs_struct regs;
+
+	if (task->guest && ptrace_getregs(task->tid, &regs) == 0 && syscall_is_exec(&regs)) {
+		release_guest(loop, task);
+		return;
+	}
+	task->stop.kind = STOP_NONE;
+	task_resume(task);
+}
+
+static void serve_exec(struct loop *loop, struct task *task)
+{
+	if (task->guest) {
+		release_guest(loop, task);
+		return;
+	}
+	session_exec(loop->session, task);
+	task_resume(task);
+}
+
+/* The process has ended: what is left to do is to say so. */
+static void finish(struct loop *loop)
+{
+	struct session *session = loop->session;
+	struct wire_gone gone = { .head = { WIRE_TARGET_GONE, 0, session->target->pid, sizeof(gone) },
+				  .wait_status = session->exit_status };
+
+	snapshot_write_now(session, SNAPSHOT_EXIT);
+	link_send(session->link, &gone, sizeof(gone), -1);
+	loop->done = true;
+}
+
+static bool only_guests(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (!target->tasks.items[i]->guest)
+			return false;
+	}
+	return true;
+}
+
+static void serve_end(struct loop *loop, struct task *task)
+{
+	struct session *session = loop->session;
+	struct target *target = session->target;
+	const char *text;
+
+	target->task_gone(target->context, task);
+	if (!only_guests(target) || session->leaving)
+		return;
+	/* Processes that still share its memory keep our int3s: they are taken out through those. */
+	if (target->tasks.count > 0)
+		session_detach(session, &text);
+	finish(loop);
+}
+
+static void let_go(struct loop *loop, struct task *task)
+{
+	if (!stop_is_end(task->stop.kind))
+		task_detach(task);
+	engine_task_gone(loop->session->engine, task);
+	task_remove(task);
+}
+
+static void serve(struct loop *loop, struct task *task, const struct stop *stop)
+{
+	if (stop->kind == STOP_SIGNAL && !loop->session->leaving) {
+		serve_signal(loop, task, stop);
+		return;
+	}
+	task_take_stop(task, stop);
+	if (loop->session->leaving) {
+		let_go(loop, task);
+		return;
+	}
+	switch (stop->kind) {
+	case STOP_CLONE:
+	case STOP_FORK:
+	case STOP_VFORK:
+		adopt(loop, task);
+		break;
+	case STOP_EXEC:
+		serve_exec(loop, task);
+		break;
+	case STOP_SYSCALL:
+		serve_syscall(loop, task);
+		break;
+	case STOP_EXITED:
+	case STOP_KILLED:
+		serve_end(loop, task);
+		break;
+	default:
+		if (loop->session->target->handler_installed)
+			task_unmask(task);
+		task_resume(task);
+	}
+}
+
+/* --- who is next --- */
+
+/* Looks at every task once.  The kernel shows the youngest stopped child first: without this, busy young
+ * threads would keep an older one waiting for ever. */
+static unsigned sweep(struct loop *loop)
+{
+	unsigned served = 0;
+
+	loop->since_sweep = 0;
+	for (size_t i = 0; loop->session && i < loop->session->target->tasks.count && !loop->done; i++) {
+		struct task *task = loop->session->target->tasks.items[i];
+		struct stop stop;
+
+		if (stop_look(task->tid, &stop) < 0 || stop.kind == STOP_NONE)
+			continue;
+		serve(loop, task, &stop);
+		served++;
+	}
+	return served;
+}
+
+/* A child that is no task yet: its parent's event tells what it is; the parent is in the middle of saying so.
+ * When the parent was killed instead, the child is looked at for itself. */
+static void serve_stranger(struct loop *loop, const struct stop *stop)
+{
+	struct session *session = loop->session;
+	struct task *task;
+
+	if (stop_is_end(stop->kind)) {
+		stop_reap(stop->tid);
+		snapshot_child_ended(stop->tid, stop->kind == STOP_EXITED && stop->sig == 0);
+		return;
+	}
+	if (!session) {
+		ptrace_detach(stop->tid, 0);
+		return;
+	}
+	for (unsigned try = 0; try < 3; try++) {
+		if (sweep(loop) > 0 || task_find(stop->tid) || loop->done)
+			return;
+	}
+	if (target_adopt_child(session->target, NULL, stop->tid) == 1) {
+		task = task_find(stop->tid);
+		if (task->stopped)
+			task_resume(task);
+	}
+}
+
+static void serve_next_stop(struct loop *loop)
+{
+	struct target *target = loop->session ? loop->session->target : NULL;
+	struct stop stop;
+	struct task *task;
+	int r;
+
+	if (target && target->tasks.count > 1 && loop->since_sweep >= target->tasks.count && sweep(loop) > 0)
+		return;
+	r = stop_wait(&stop);
+	if (r < 0 || stop.kind == STOP_NONE)
+		return;
+	task = task_find(stop.tid);
+	loop->since_sweep++;
+	if (task)
+		serve(loop, task, &stop);
+	else
+		serve_stranger(loop, &stop);
+}
+
+/* --- messages --- */
+
+static void resume_held(struct loop *loop)
+{
+	struct target *target = loop->session->target;
+
+	for (size_t i = target->tasks.count; i-- > 0;) {
+		struct task *task = target->tasks.items[i];
+
+		if (task->stopped && !stop_is_end(task->stop.kind))
+			task_resume(task);
+	}
+}
+
+static void attach(struct loop *loop, const struct wire_attach *request)
+{
+	if (loop->session) {
+		session_fail(loop->link, request->head.serial, request->head.pid, FAILURE_LIMIT, 0,
+			     "this tracer has a process already");
+		return;
+	}
+	if (session_attach(loop->link, request, &loop->session) < 0) {
+		loop->done = true;
+		return;
+	}
+	resume_held(loop);
+}
+
+static void leave(struct loop *loop, uint32_t serial)
+{
+	struct wire_detached answer = { .head = { WIRE_DETACHED, serial, 0, sizeof(answer) }, .clean = 1 };
+	struct session *session = loop->session;
+	const char *text;
+
+	if (!session || session->leaving)
+		return;
+	answer.head.pid = session->target->pid;
+	snapshot_write_now(session, SNAPSHOT_DETACH);
+	answer.clean = session_detach(session, &text);
+	if (text)
+		strncpy(answer.text, text, sizeof(answer.text) - 1);
+	link_send(loop->link, &answer, sizeof(answer), -1);
+	loop->leaving_deadline_ns = clock_monotonic_ns() + LEAVING_DEADLINE_MS * NSEC_PER_MSEC;
+}
+
+static void tick(struct loop *loop)
+{
+	struct wire_head heartbeat = { WIRE_HEARTBEAT, 0, 0, sizeof(heartbeat) };
+
+	if (++loop->ticks % TICKS_PER_SECOND != 0)
+		return;
+	if (loop->session && !loop->session->leaving) {
+		heartbeat.pid = loop->session->target->pid;
+		session_verify(loop->session);
+	}
+	link_send(loop->link, &heartbeat, sizeof(heartbeat), -1);
+}
+
+static void answer_done(struct loop *loop, const struct wire_head *request)
+{
+	struct wire_head done = { WIRE_DONE, request->serial, request->pid, sizeof(done) };
+
+	link_send(loop->link, &done, sizeof(done), -1);
+}
+
+/* Requests that need a session. */
+static void serve_request(struct loop *loop, const struct link_message *message)
+{
+	const struct wire_head *head = &message->body.head;
+	struct session *session = loop->session;
+
+	if (!session || session->leaving) {
+		session_fail(loop->link, head->serial, head->pid, FAILURE_NOT_TRACED, 0, "process %d is not traced",
+			     head->pid);
+		return;
+	}
+	switch (message->type) {
+	case WIRE_SNAPSHOT:
+		snapshot_start(session, head->serial,
+			       ((const struct wire_snapshot_request *)head)->with_blocks);
+		break;
+	case WIRE_STATUS:
+		session_send_status(session, head->serial);
+		break;
+	case WIRE_BLOCK:
+		session_send_blocks(session, head->serial, ((const struct wire_block_request *)head)->address);
+		break;
+	case WIRE_CLEAR:
+		heap_clear(session->heap);
+		answer_done(loop, head);
+		break;
+	case WIRE_RESET_PEAK:
+		heap_reset_peak(session->heap);
+		answer_done(loop, head);
+		break;
+	case WIRE_DETACH:
+		leave(loop, head->serial);
+		break;
+	default:
+		break;
+	}
+}
+
+static void serve_message(struct loop *loop, struct link_message *message)
+{
+	switch (message->type) {
+	case LINK_TICK:
+		tick(loop);
+		break;
+	case LINK_CLOSED:
+	case LINK_TERMINATE:
+		leave(loop, 0);
+		if (!loop->session)
+			loop->done = true;
+		break;
+	case WIRE_ATTACH:
+		attach(loop, (const struct wire_attach *)&message->body);
+		break;
+	default:
+		serve_request(loop, message);
+	}
+	fd_close(&message->fd);
+	free(message);
+}
+
+static bool is_finished(const struct loop *loop)
+{
+	const struct session *session = loop->session;
+
+	if (loop->done)
+		return snapshot_running() == 0 || !session || session->leaving;
+	return session && session->leaving && snapshot_running() == 0 &&
+	       (session->target->tasks.count == 0 || clock_passed(loop->leaving_deadline_ns));
+}
+
+void loop_run(struct link *link)
+{
+	struct loop loop = { .link = link };
+
+	while (!is_finished(&loop)) {
+		bool traces = (loop.session && loop.session->target->tasks.count > 0) || snapshot_running() > 0;
+		struct link_message *message = NULL;
+
+		if (!traces || link_has_message(link))
+			message = link_take(link, !traces);
+		if (message)
+			serve_message(&loop, message);
+		else
+			serve_next_stop(&loop);
+	}
+	session_free(loop.session);
+}

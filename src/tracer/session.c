@@ -1,0 +1,362 @@
+#include "tracer/session.h"
+
+#include "tracer/snapshot.h"
+
+#include "model/snapshot.h"
+#include "target/loader.h"
+#include "target/ptrace.h"
+#include "target/resident.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void session_fail(struct link *link, uint32_t serial, pid_t pid, enum wire_failure failure, pid_t other,
+		  const char *format, ...)
+{
+	struct wire_failed failed = { .head = { WIRE_FAILED, serial, pid, sizeof(failed) }, .failure = failure,
+				      .other_tracer = other };
+	va_list args;
+
+	if (serial == 0)
+		failed.head.type = WIRE_LOG;
+	va_start(args, format);
+	vsnprintf(failed.text, sizeof(failed.text), format, args);
+	va_end(args);
+	link_send(link, &failed, sizeof(failed), -1);
+}
+
+static void send_module(struct session *session, const struct module *module)
+{
+	struct wire_module message = { .head = { WIRE_MODULE, 0, session->target->pid, sizeof(message) },
+				       .module = module->id, .build_id_len = module->build_id_len };
+	int fd = target_module_fd(session->target, module->id);
+
+	memcpy(message.build_id, module->build_id, module->build_id_len);
+	snprintf(message.path, sizeof(message.path), "%s", module->path);
+	link_send(session->link, &message, sizeof(message), fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3));
+}
+
+int session_add_modules(struct session *session)
+{
+	struct target *target = session->target;
+
+	for (; session->modules_known < target->modules.modules.count; session->modules_known++) {
+		const struct module *module = &target->modules.modules.items[session->modules_known];
+		int fd = target_module_fd(target, module->id), r = 0;
+
+		send_module(session, module);
+		if (fd < 0)
+			continue;
+		unwinder_add_module(session->unwinder, module->id, fd);
+		if (module->inode != 0)            /* the vdso allocates nothing */
+			r = engine_plan_module(session->engine, module->id, fd);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void drop_unmapped(struct session *session)
+{
+	struct target *target = session->target;
+
+	for (uint32_t id = 0; id < session->modules_known; id++) {
+		if (target->modules.modules.items[id].mapped)
+			continue;
+		/* Idempotent: one that was dropped before has nothing left. */
+		engine_drop_module(session->engine, id);
+		unwinder_remove_module(session->unwinder, id);
+		resident_drop_module(target, id);
+	}
+}
+
+void session_objects_changed(struct session *session)
+{
+	bool changed = false;
+	int r = target_scan_modules(session->target, &changed);
+
+	if (r == 0 && changed) {
+		drop_unmapped(session);
+		r = session_add_modules(session);
+	}
+	if (r == 0)
+		r = engine_install(session->engine);
+	if (r < 0 && r != -ESRCH)
+		session->modules_failed = true;
+}
+
+/* --- the tables of one heap: a process's life from attach or exec to exec or exit --- */
+
+static void on_event(void *context, const struct alloc_event *event)
+{
+	struct session *session = context;
+
+	heap_apply(session->heap, event);          /* what it cannot record it counts itself */
+}
+
+static void on_abandoned(void *context, int32_t tid, raddr old_address)
+{
+	struct session *session = context;
+	/* The old block of a resize that was left by a jump stays as it was. */
+	struct alloc_event event = { .kind = ALLOC_RESIZE_END, .tid = tid, .old_address = old_address,
+				     .size = UINT64_MAX, .time_ns = clock_monotonic_ns() };
+
+	heap_apply(session->heap, &event);
+}
+
+static bool on_is_live(void *context, raddr address, uint32_t domain)
+{
+	const struct session *session = context;
+
+	return heap_is_live(session->heap, address, domain);
+}
+
+static void free_tables(struct session *session)
+{
+	engine_free(session->engine);
+	unwinder_free(session->unwinder);
+	heap_free(session->heap);
+	stack_table_free(session->stacks);
+	session->engine = NULL;
+	session->unwinder = NULL;
+	session->heap = NULL;
+	session->stacks = NULL;
+}
+
+static int new_tables(struct session *session, bool from_start)
+{
+	struct engine_sink sink = { on_event, on_is_live, on_abandoned, session };
+	struct target *target = session->target;
+	int r = -ENOMEM;
+
+	session->stacks = stack_table_new(session->stack_nodes_max);
+	session->heap = heap_new(&session->limits, from_start, clock_monotonic_ns());
+	if (session->stacks)
+		session->unwinder = unwinder_new(&target->modules, session->stacks, target->pid);
+	if (session->heap && session->unwinder)
+		r = engine_new(target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
+			       &session->engine);
+	if (r < 0)
+		free_tables(session);
+	else
+		unwinder_set_translation(session->unwinder, resident_translate, target);
+	return r;
+}
+
+int session_new(struct link *link, const struct wire_attach *request, struct target *target,
+		struct session **ret_session)
+{
+	struct session *session = calloc(1, sizeof(*session));
+	int r;
+
+	if (!session)
+		return -ENOMEM;
+	session->link = link;
+	session->target = target;
+	session->frames_limit = request->frames_limit;
+	session->limits.max_blocks = request->max_blocks;
+	session->stack_nodes_max = request->max_stack_nodes && request->max_stack_nodes < UINT32_MAX ?
+				   (uint32_t)request->max_stack_nodes : SESSION_STACK_NODES_DEFAULT;
+	session->waits_for_exec = request->from_exec;
+	session->exit_status = -1;
+	session->attached_realtime_ns = clock_realtime_ns();
+	r = new_tables(session, false);
+	if (r < 0) {
+		free(session);
+		return r;
+	}
+	*ret_session = session;
+	return 0;
+}
+
+void session_free(struct session *session)
+{
+	if (!session)
+		return;
+	free_tables(session);
+	target_free(session->target);
+	free(session);
+}
+
+/* Everything that changes the target, with its threads held.  Whatever fails half-way is undone by
+ * session_detach. */
+int session_plant(struct session *session)
+{
+	struct target *target = session->target;
+	const char *reason;
+	int r;
+
+	r = resident_prepare(target);
+	if (r == 0)
+		r = resident_install_handler(target);
+	for (size_t i = 0; r == 0 && i < target->tasks.count; i++) {
+		struct task *task = target->tasks.items[i];
+
+		if (task->stopped && !stop_is_end(task->stop.kind)) {
+			r = task_unmask(task);
+			if (r == -ESRCH)
+				r = 0;
+		}
+	}
+	if (r == 0)
+		r = engine_install(session->engine);
+	if (r >= 0)
+		r = loader_prepare_hook(target, &session->loader_hook, &reason);
+	if (r > 0)
+		r = bp_plant(target, session->loader_hook);
+	return r;
+}
+
+void session_exec(struct session *session, struct task *task)
+{
+	struct target *target = session->target;
+	bool changed;
+	int r;
+
+	if (!session->waits_for_exec)
+		snapshot_write_now(session, SNAPSHOT_EXEC);
+	while (target->tasks.count > 1) {
+		struct task *other = target->tasks.items[target->tasks.items[0] == task];
+
+		engine_task_gone(session->engine, other);
+		task_remove(other);
+	}
+	engine_task_gone(session->engine, task);
+	free_tables(session);
+	bp_drop_all(target);
+	resident_forget(target);
+	target_forget_modules(target);
+	session->loader_hook = NULL;
+	session->waits_for_exec = false;
+	session->probe_gaps = 0;
+	task->masked = false;
+	r = target_reopen_memory(target);
+	if (r == 0)
+		r = new_tables(session, true);
+	if (r == 0)
+		r = target_scan_modules(target, &changed);
+	if (r == 0)
+		r = session_add_modules(session);
+	if (r == 0) {
+		session_name(session);
+		r = session_plant(session);
+	}
+	if (r < 0)
+		session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0,
+			     "the program that process %d executes cannot be traced: %s", target->pid, strerror(-r));
+}
+
+/* --- what it knows --- */
+
+uint64_t session_truncated(const struct session *session)
+{
+	struct unwind_counters counters = unwinder_counters(session->unwinder);
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < TRUNCATED_COUNT; i++)
+		sum += i == TRUNCATED_LIMIT ? 0 : counters.truncated[i];
+	return sum;
+}
+
+bool session_is_exact(const struct session *session)
+{
+	struct heap_counters heap = heap_counters(session->heap);
+
+	return heap.unknown_frees == 0 && heap.lost_events == 0 && session->probe_gaps == 0 &&
+	       session->lost_tasks == 0 && !session->modules_failed && !engine_refusal(session->engine) &&
+	       engine_counters(session->engine).failed_reads == 0;
+}
+
+size_t session_memory(const struct session *session)
+{
+	return heap_memory(session->heap) + stack_table_memory(session->stacks) +
+	       unwinder_memory(session->unwinder) + engine_memory(session->engine);
+}
+
+void session_verify(struct session *session)
+{
+	session->probe_gaps += bp_verify(session->target, true);
+}
+
+/* By job control: whichever of its threads is in that stop, the process is. */
+static bool is_stopped(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i]->group_stopped)
+			return true;
+	}
+	return false;
+}
+
+void session_send_status(struct session *session, uint32_t serial)
+{
+	struct target *target = session->target;
+	const char *reason;
+	struct wire_status status = {
+		.head = { WIRE_STATUS_REPLY, serial, target->pid, sizeof(status) },
+		.counters = heap_counters(session->heap),
+		.truncated_stacks = session_truncated(session),
+		.probe_gaps = session->probe_gaps,
+		.tracer_memory = session_memory(session),
+		.block_memory = heap_block_memory(session->heap),
+		.longest_stop_us = target->longest_stop_ns / NSEC_PER_USEC,
+		.events = session->stops,
+		.tasks = (uint32_t)target->tasks.count,
+		.probes = engine_probe_count(session->engine),
+		.frames_limit = session->frames_limit,
+		.exact = session_is_exact(session),
+		.crash_safe = resident_is_safe(target, &reason),
+		.stopped = is_stopped(target),
+	};
+
+	status.counters.lost_events += engine_counters(session->engine).failed_reads + session->lost_tasks;
+	if (reason)
+		snprintf(status.crash_unsafe_reason, sizeof(status.crash_unsafe_reason), "%s", reason);
+	link_send(session->link, &status, sizeof(status), -1);
+}
+
+/* The stacks of the found blocks travel as an image of a heap that holds nothing else. */
+static int blocks_image(struct session *session, const struct heap_block *found, size_t count,
+			struct wire_blocks *answer, int *ret_fd)
+{
+	struct heap *heap = heap_new(NULL, true, clock_monotonic_ns());
+	int r = heap ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		struct alloc_event event = { .kind = ALLOC_BORN, .domain = found[i].domain, .stack = found[i].stack,
+					     .time_ns = found[i].born_ns, .address = found[i].address,
+					     .size = found[i].size };
+
+		r = heap_apply(heap, &event);
+		answer->block[i].address = found[i].address;
+		answer->block[i].size = found[i].size;
+		answer->block[i].domain = found[i].domain;
+		answer->block[i].age_ns = clock_monotonic_ns() - found[i].born_ns;
+	}
+	if (r == 0)
+		r = snapshot_image(session, heap, true, ret_fd);
+	heap_free(heap);
+	return r;
+}
+
+void session_send_blocks(struct session *session, uint32_t serial, uint64_t address)
+{
+	struct heap_block found[WIRE_BLOCKS_MAX];
+	size_t count = heap_find(session->heap, address, found, WIRE_BLOCKS_MAX);
+	struct wire_blocks answer = { .head = { WIRE_BLOCKS, serial, session->target->pid, sizeof(answer) },
+				      .count = (uint32_t)count };
+	int fd, r = blocks_image(session, found, count, &answer, &fd);
+
+	if (r < 0)
+		session_fail(session->link, serial, session->target->pid, FAILURE_INTERNAL, 0,
+			     "cannot look up the block: %s", strerror(-r));
+	else
+		link_send(session->link, &answer, sizeof(answer), fd);
+}

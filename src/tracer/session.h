@@ -1,0 +1,81 @@
+/* One traced process in the tracer: the target with its probes, stacks and heap. */
+#ifndef ALLOCWATCH_TRACER_SESSION_H
+#define ALLOCWATCH_TRACER_SESSION_H
+
+#include "model/heap.h"
+#include "model/stack.h"
+#include "probe/engine.h"
+#include "target/attach.h"
+#include "target/bp.h"
+#include "target/target.h"
+#include "tracer/link.h"
+#include "unwind/unwind.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Frames kept beyond the limit, for those that are hidden later. */
+#define SESSION_SPARE_FRAMES 16
+#define SESSION_FRAMES_MAX 1024
+#define SESSION_STACK_NODES_DEFAULT (64u << 20)
+
+struct session {
+	struct link *link;
+	struct target *target;
+	struct engine *engine;
+	struct unwinder *unwinder;
+	struct stack_table *stacks;
+	struct heap *heap;
+	struct breakpoint *loader_hook;
+	uint32_t frames_limit;
+	bool waits_for_exec;           /* `run`: nothing is probed before the exec */
+	bool leaving;                  /* detached; some tasks could not be let go yet */
+	uint64_t attached_realtime_ns;
+	uint64_t probe_gaps;
+	uint64_t lost_tasks;           /* threads past a limit, untraced */
+	uint32_t modules_known;        /* told to the daemon and to the unwinder */
+	bool modules_failed;           /* an object could not be read: its allocator is unseen */
+	uint64_t stops;
+	int exit_status;               /* of the thread group's leader, as from waitpid; -1 */
+	uint32_t stack_nodes_max;
+	struct heap_limits limits;
+	char exe[WIRE_PATH_MAX];
+	char command[WIRE_TEXT_MAX];
+};
+
+/* The target is the session's from now on, also when this fails. */
+int session_new(struct link *link, const struct wire_attach *request, struct target *target,
+		struct session **ret_session);
+void session_free(struct session *session);               /* accepts NULL */
+/* Reads command and exe of the target anew. */
+void session_name(struct session *session);
+
+/* attach.c: attaches as asked and answers.  0, or negative errno after the failure was told; all tasks are
+ * then let go.  On success all tasks are held. */
+int session_attach(struct link *link, const struct wire_attach *request, struct session **ret_session);
+/* Undoes everything and lets all tasks go that could be stopped; the others are let go at their next
+ * stop.  *ret_text (static, or NULL) says what had to stay. */
+bool session_detach(struct session *session, const char **ret_text);
+
+/* Tells the daemon, the unwinder and the engine of objects not known yet. */
+int session_add_modules(struct session *session);
+/* Makes the changes to the target, whose threads are held. */
+int session_plant(struct session *session);
+/* After exec: the old heap has ended, the new program is probed from its first instruction. */
+void session_exec(struct session *session, struct task *task);
+/* The loader's list of objects changed; a task is held. */
+void session_objects_changed(struct session *session);
+/* Once a second: are our int3s still there? */
+void session_verify(struct session *session);
+
+bool session_is_exact(const struct session *session);
+uint64_t session_truncated(const struct session *session);
+size_t session_memory(const struct session *session);
+void session_send_status(struct session *session, uint32_t serial);
+void session_send_blocks(struct session *session, uint32_t serial, uint64_t address);
+
+/* A message of one line to the daemon. */
+void session_fail(struct link *link, uint32_t serial, pid_t pid, enum wire_failure failure, pid_t other,
+		  const char *format, ...) __attribute__((format(printf, 6, 7)));
+
+#endif

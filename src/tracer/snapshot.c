@@ -1,0 +1,192 @@
+#define _GNU_SOURCE
+#include "tracer/snapshot.h"
+
+#include "model/snapshot.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
+#define BUFFER_SIZE (256u << 10)
+
+struct running {
+	pid_t child;
+	int image;
+	uint32_t serial;
+	pid_t target;
+	struct link *link;
+};
+
+static struct running running[SNAPSHOTS_RUNNING_MAX];
+
+struct sink {
+	int fd;
+	size_t used;
+	char *buffer;
+};
+
+static int sink_flush(struct sink *sink)
+{
+	int r = fd_write_all(sink->fd, sink->buffer, sink->used);
+
+	sink->used = 0;
+	return r;
+}
+
+static int sink_write(void *context, const void *data, size_t len)
+{
+	struct sink *sink = context;
+	int r = 0;
+
+	if (sink->used + len > BUFFER_SIZE)
+		r = sink_flush(sink);
+	if (r == 0 && len > BUFFER_SIZE)
+		return fd_write_all(sink->fd, data, len);
+	if (r == 0) {
+		memcpy(sink->buffer + sink->used, data, len);
+		sink->used += len;
+	}
+	return r;
+}
+
+static int write_image(const struct session *session, const struct heap *heap, bool with_blocks, int fd)
+{
+	struct snapshot_source source = {
+		.heap = heap,
+		.stacks = session->stacks,
+		.modules = &session->target->modules,
+		.command = session->command,
+		.exe = session->exe,
+		.pid = session->target->pid,
+		.start_time = session->target->start_time,
+		.taken_ns = clock_realtime_ns(),
+		.attached_ns = session->attached_realtime_ns,
+		.now_ns = clock_monotonic_ns(),
+		.frames_limit = session->frames_limit,
+		.exact = session_is_exact(session),
+		.with_blocks = with_blocks,
+		.truncated_stacks = session_truncated(session),
+		.probe_gaps = session->probe_gaps,
+	};
+	struct sink sink = { .fd = fd, .buffer = malloc(BUFFER_SIZE) };
+	int r = -ENOMEM;
+
+	if (sink.buffer)
+		r = snapshot_image_write(&source, sink_write, &sink);
+	if (r == 0)
+		r = sink_flush(&sink);
+	free(sink.buffer);
+	return r;
+}
+
+int snapshot_image(struct session *session, const struct heap *heap, bool with_blocks, int *ret_fd)
+{
+	int fd = memfd_create("snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = write_image(session, heap, with_blocks, fd);
+	if (r == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		r = -errno;
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static void send_ready(struct link *link, uint32_t serial, pid_t pid, enum wire_snapshot_reason reason, int fd)
+{
+	struct wire_snapshot_ready ready = {
+		.head = { WIRE_SNAPSHOT_READY, serial, pid, sizeof(ready) },
+		.reason = reason,
+	};
+
+	link_send(link, &ready, sizeof(ready), fd);
+}
+
+void snapshot_write_now(struct session *session, enum wire_snapshot_reason reason)
+{
+	int fd, r = snapshot_image(session, session->heap, false, &fd);
+
+	if (r < 0)
+		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
+			     "the last snapshot of process %d could not be written: %s", session->target->pid,
+			     strerror(-r));
+	else
+		send_ready(session->link, 0, session->target->pid, reason, fd);
+}
+
+static struct running *free_place(void)
+{
+	for (size_t i = 0; i < SNAPSHOTS_RUNNING_MAX; i++) {
+		if (running[i].child == 0)
+			return &running[i];
+	}
+	return NULL;
+}
+
+void snapshot_start(struct session *session, uint32_t serial, bool with_blocks)
+{
+	struct running *place = free_place();
+	uint64_t started_ns = clock_monotonic_ns(), took_ns;
+	pid_t pid = session->target->pid, child = -1;
+	int fd = -1, error = EAGAIN;
+
+	if (place) {
+		fd = memfd_create("snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		child = fd < 0 ? -1 : fork();
+		error = errno;
+	}
+	if (child == 0)
+		_exit(write_image(session, session->heap, with_blocks, fd) < 0);
+	if (child < 0) {
+		fd_close(&fd);
+		session_fail(session->link, serial, pid, place ? FAILURE_INTERNAL : FAILURE_LIMIT, 0,
+			     "cannot take a snapshot of process %d: %s", pid,
+			     place ? strerror(error) : "too many are being written; try again");
+		return;
+	}
+	took_ns = clock_monotonic_ns() - started_ns;
+	if (took_ns > session->target->longest_stop_ns)
+		session->target->longest_stop_ns = took_ns;
+	*place = (struct running){ child, fd, serial, pid, session->link };
+}
+
+bool snapshot_child_ended(pid_t child, bool well)
+{
+	for (size_t i = 0; i < SNAPSHOTS_RUNNING_MAX; i++) {
+		struct running *r = &running[i];
+
+		if (r->child != child)
+			continue;
+		if (well && fcntl(r->image, F_ADD_SEALS, SEALS) == 0) {
+			send_ready(r->link, r->serial, r->target, SNAPSHOT_ASKED, r->image);
+		} else {
+			fd_close(&r->image);
+			session_fail(r->link, r->serial, r->target, FAILURE_INTERNAL, 0,
+				     "the snapshot of process %d could not be written: no memory for it?", r->target);
+		}
+		r->child = 0;
+		return true;
+	}
+	return false;
+}
+
+unsigned snapshot_running(void)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < SNAPSHOTS_RUNNING_MAX; i++)
+		count += running[i].child != 0;
+	return count;
+}

@@ -1,0 +1,21 @@
+/* Snapshots of a session: a forked child writes them from its copy-on-write image of the tables, so no
+ * thread of the target waits for more than the fork. */
+#ifndef ALLOCWATCH_TRACER_SNAPSHOT_H
+#define ALLOCWATCH_TRACER_SNAPSHOT_H
+
+#include "tracer/session.h"
+
+#define SNAPSHOTS_RUNNING_MAX 16
+
+/* Starts one; its end is told by snapshot_child_ended. */
+void snapshot_start(struct session *session, uint32_t serial, bool with_blocks);
+/* For a target that has ended, or is about to be let go: written here and now. */
+void snapshot_write_now(struct session *session, enum wire_snapshot_reason reason);
+/* A child of ours ended: true when it was one of these. */
+bool snapshot_child_ended(pid_t child, bool well);
+/* Waits for those that still run (their session goes). */
+unsigned snapshot_running(void);
+/* A sealed memfd with the image of `heap`. */
+int snapshot_image(struct session *session, const struct heap *heap, bool with_blocks, int *ret_fd);
+
+#endif
