@@ -18,10 +18,51 @@ CLEANFILES += tests/live/counter.so
 tests/live/counter.so: tests/live/counter.c tests/live/counter.h
 	$(AM_V_CCLD)$(MKDIR_P) tests/live && $(victim_link_shared) $(srcdir)/tests/live/counter.c
 
-live_tests = tests/live/check_harness
+live_tests = \
+	tests/live/check_harness \
+	tests/live/check_attach \
+	tests/live/check_exact \
+	tests/live/check_detach \
+	tests/live/check_children \
+	tests/live/check_signals \
+	tests/live/check_allocators \
+	tests/live/check_errors \
+	tests/live/check_programs
 check_PROGRAMS += $(live_tests)
-TESTS += $(live_tests)
+TESTS += tests/live/check_harness
 
 tests_live_check_harness_SOURCES = tests/live/check_harness.c
 tests_live_check_harness_CFLAGS = $(live_cflags)
 tests_live_check_harness_LDADD = $(live_libs)
+
+tests_live_check_attach_SOURCES = tests/live/check_attach.c
+tests_live_check_attach_CFLAGS = $(live_cflags)
+tests_live_check_attach_LDADD = $(live_libs)
+
+tests_live_check_exact_SOURCES = tests/live/check_exact.c
+tests_live_check_exact_CFLAGS = $(live_cflags)
+tests_live_check_exact_LDADD = $(live_libs)
+
+tests_live_check_detach_SOURCES = tests/live/check_detach.c
+tests_live_check_detach_CFLAGS = $(live_cflags)
+tests_live_check_detach_LDADD = $(live_libs)
+
+tests_live_check_children_SOURCES = tests/live/check_children.c
+tests_live_check_children_CFLAGS = $(live_cflags)
+tests_live_check_children_LDADD = $(live_libs)
+
+tests_live_check_signals_SOURCES = tests/live/check_signals.c
+tests_live_check_signals_CFLAGS = $(live_cflags)
+tests_live_check_signals_LDADD = $(live_libs)
+
+tests_live_check_allocators_SOURCES = tests/live/check_allocators.c
+tests_live_check_allocators_CFLAGS = $(live_cflags)
+tests_live_check_allocators_LDADD = $(live_libs)
+
+tests_live_check_errors_SOURCES = tests/live/check_errors.c
+tests_live_check_errors_CFLAGS = $(live_cflags)
+tests_live_check_errors_LDADD = $(live_libs)
+
+tests_live_check_programs_SOURCES = tests/live/check_programs.c
+tests_live_check_programs_CFLAGS = $(live_cflags)
+tests_live_check_programs_LDADD = $(live_libs)

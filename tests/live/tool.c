@@ -32,7 +32,7 @@ static const char *const programs[] = {
 struct tool {
 	uid_t uid;
 	struct subject daemon;
-	const char *client, *socket, *home, *log;
+	const char *client, *program, *socket, *home;
 };
 
 static bool is_answering(void *context)
@@ -74,26 +74,26 @@ static pid_t fork_as(const struct tool *tool)
 	return pid;
 }
 
-static void start_daemon(struct tool *tool, const char *program)
+static void start_daemon(struct tool *tool)
 {
 	tool->daemon.pid = fork_as(tool);
 	if (tool->daemon.pid == 0) {
-		execl(program, "allocwatchd", "--private", "--socket", tool->socket, (char *)NULL);
-		fprintf(stderr, "%s: %s\n", program, strerror(errno));
+		execl(tool->program, "allocwatchd", "--private", "--socket", tool->socket, (char *)NULL);
+		fprintf(stderr, "%s: %s\n", tool->program, strerror(errno));
 		_exit(127);
 	}
 	if (!live_wait(is_answering, tool, ANSWER_MS))
 		live_fail("the daemon does not answer on %s", tool->socket);
 }
 
-static struct tool *tool_new(uid_t uid)
+static struct tool *tool_new(const char *name, uid_t uid)
 {
 	struct tool *tool = calloc(1, sizeof(*tool));
 
 	if (!tool)
 		live_fail("out of memory");
 	tool->uid = uid;
-	tool->home = live_text("%s/home-%u", live_folder(), uid);
+	tool->home = live_text("%s/%s", live_folder(), name);
 	tool->socket = live_text("%s/socket", tool->home);
 	if (mkdir(tool->home, 0700) || chown(tool->home, uid, uid == geteuid() ? (gid_t)-1 : uid))
 		live_fail("%s: %s", tool->home, strerror(errno));
@@ -102,21 +102,28 @@ static struct tool *tool_new(uid_t uid)
 
 struct tool *tool_start(void)
 {
-	struct tool *tool = tool_new(geteuid());
+	return tool_start_named("home");
+}
+
+struct tool *tool_start_named(const char *name)
+{
+	struct tool *tool = tool_new(name, geteuid());
 
 	tool->client = live_text("%s/%s", live_build(), programs[0]);
-	start_daemon(tool, live_text("%s/%s", live_build(), programs[1]));
+	tool->program = live_text("%s/%s", live_build(), programs[1]);
+	start_daemon(tool);
 	return tool;
 }
 
 struct tool *tool_start_ordinary(void)
 {
-	struct tool *tool = tool_new(ORDINARY_UID);
+	struct tool *tool = tool_new("ordinary", ORDINARY_UID);
 
 	for (size_t i = 2; i < sizeof(programs) / sizeof(programs[0]); i++)
 		public_copy(programs[i]);
 	tool->client = public_copy(programs[0]);
-	start_daemon(tool, public_copy(programs[1]));
+	tool->program = public_copy(programs[1]);
+	start_daemon(tool);
 	return tool;
 }
 
@@ -125,14 +132,19 @@ pid_t tool_daemon(const struct tool *tool)
 	return tool->daemon.pid;
 }
 
-void tool_stop(struct tool *tool)
+void tool_end_daemon(struct tool *tool, int sig)
 {
 	int status;
 
-	kill(tool->daemon.pid, SIGTERM);
+	kill(tool->daemon.pid, sig);
 	status = subject_wait(&tool->daemon);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		live_fail("after SIGTERM the daemon ended with wait status 0x%x", (unsigned)status);
+		live_fail("after signal %d the daemon ended with wait status 0x%x", sig, (unsigned)status);
+}
+
+void tool_start_again(struct tool *tool)
+{
+	start_daemon(tool);
 }
 
 pid_t tool_tracer(pid_t pid)
@@ -159,6 +171,9 @@ static pid_t begin(struct tool *tool, const char **argv, int out, int err)
 	pid_t pid = fork_as(tool);
 
 	if (pid == 0) {
+		int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+		dup2(null, STDIN_FILENO);
 		if (out >= 0)
 			dup2(out, STDOUT_FILENO);
 		if (err >= 0)
@@ -275,19 +290,14 @@ json_t *tool_json(struct tool *tool, ...)
 
 void tool_attach(struct tool *tool, pid_t pid)
 {
-	tool_out(tool, "attach", live_text("%d", pid), NULL);
+	tool_out(tool, "attach", pid_text(pid), NULL);
 	if (status_number(pid, "TracerPid", 10) <= 0)
 		live_fail("after 'attach %d' nobody traces it", pid);
 }
 
 void tool_detach(struct tool *tool, pid_t pid)
 {
-	tool_out(tool, "detach", live_text("%d", pid), NULL);
-}
-
-json_t *tool_status(struct tool *tool, pid_t pid)
-{
-	return tool_json(tool, "status", live_text("%d", pid), NULL);
+	tool_out(tool, "detach", pid_text(pid), NULL);
 }
 
 static json_t *find(json_t *document, const char *path)
@@ -301,6 +311,46 @@ static json_t *find(json_t *document, const char *path)
 	if (!at)
 		live_fail("there is no '%s' in: %s", path, json_dumps(document, 0));
 	return at;
+}
+
+bool tool_lists(struct tool *tool, pid_t pid)
+{
+	json_t *list = tool_json(tool, "list", NULL), *target;
+	size_t i;
+
+	json_array_foreach(find(list, "targets"), i, target) {
+		if (json_number(target, "pid") == pid)
+			return true;
+	}
+	return false;
+}
+
+void tool_end(struct tool *tool, struct subject *subject, const struct state *before)
+{
+	tool_detach(tool, subject->pid);
+	require_unharmed(subject->pid, before);
+	require(!tool_lists(tool, subject->pid));
+	subject_quit(subject);
+}
+
+const char *pid_text(pid_t pid)
+{
+	return live_text("%d", pid);
+}
+
+json_t *tool_status(struct tool *tool, pid_t pid)
+{
+	return tool_json(tool, "status", pid_text(pid), NULL);
+}
+
+json_t *tool_stats(struct tool *tool, const char *snap)
+{
+	return tool_json(tool, "stats", snap, NULL);
+}
+
+json_t *tool_diff(struct tool *tool, const char *old, const char *new)
+{
+	return tool_json(tool, "diff", old, new, NULL);
 }
 
 long long json_number(json_t *document, const char *path)
@@ -373,6 +423,19 @@ int line_of(const char *source, const char *text)
 		line += *p == '\n';
 	free(all);
 	return line;
+}
+
+void require_row(json_t *document, const char *source, const char *text, long long size, long long count)
+{
+	int line = line_of(source, text);
+	const char *name = strrchr(source, '/') + 1;
+	json_t *row = row_at(document, name, line);
+
+	if (!row)
+		live_fail("no row names %s:%d (%s) in: %s", name, line, text, json_dumps(document, 0));
+	if (json_number(row, "size") != size || json_number(row, "count") != count)
+		live_fail("%s:%d should hold %lld bytes in %lld blocks: %s", name, line, size, count,
+			  json_dumps(row, 0));
 }
 
 void require_nothing_unknown(json_t *status, long long before_attach_frees)

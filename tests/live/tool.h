@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+struct state;
+struct subject;
 struct tool;
 
 struct tool_run {
@@ -16,9 +18,13 @@ struct tool_run {
 /* Starts a daemon of this process's user, or of the ordinary one, and waits until it answers. */
 struct tool *tool_start(void);
 struct tool *tool_start_ordinary(void);
+/* A second one beside the first. */
+struct tool *tool_start_named(const char *name);
 pid_t tool_daemon(const struct tool *tool);
-/* SIGTERM to the daemon, and its end, which must be exit status 0. */
-void tool_stop(struct tool *tool);
+/* A signal to the daemon, and its end, which must be exit status 0. */
+void tool_end_daemon(struct tool *tool, int sig);
+/* Another daemon in the place of one that ended. */
+void tool_start_again(struct tool *tool);
 /* The tracer of a process, from its TracerPid; fails when there is none. */
 pid_t tool_tracer(pid_t pid);
 
@@ -33,7 +39,15 @@ pid_t tool_begin(struct tool *tool, ...) __attribute__((sentinel));
 
 void tool_attach(struct tool *tool, pid_t pid);
 void tool_detach(struct tool *tool, pid_t pid);
+/* What every live test ends with: detaches, and the victim is unharmed (state.h), no longer listed, and
+ * quits as it does untraced. */
+void tool_end(struct tool *tool, struct subject *subject, const struct state *before);
+bool tool_lists(struct tool *tool, pid_t pid);
 json_t *tool_status(struct tool *tool, pid_t pid);
+/* "stats PID --json" and its like: a SNAP, or two. */
+json_t *tool_stats(struct tool *tool, const char *snap);
+json_t *tool_diff(struct tool *tool, const char *old, const char *new);
+const char *pid_text(pid_t pid);
 
 /* A number by its path in a document: json_number(status, "unknown.lost_events"). */
 long long json_number(json_t *document, const char *path);
@@ -43,6 +57,8 @@ json_t *row_at(json_t *document, const char *file, int line);
 /* The number of the line of a source file that holds this text; exactly one must. */
 int line_of(const char *source, const char *text);
 
+/* size and count of the row for this line, which must be there and be just that. */
+void require_row(json_t *document, const char *source, const char *text, long long size, long long count);
 /* exact, and nothing unknown: no unknown frees, no frees from before, nothing lost or missed. */
 void require_nothing_unknown(json_t *status, long long before_attach_frees);
 

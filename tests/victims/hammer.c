@@ -1,10 +1,10 @@
 /* N threads that use every form of malloc and know to the block what is live.
  *
- *   hammer [--threads N] [--ops N] [--before N] [--block-signals]
+ *   hammer [--threads N] [--ops N] [--before N] [--block-signals] [--undumpable]
  *
  * --ops: operations per thread and round.  --before: so many blocks allocated before the "R"; the
  * first round gives them all back, half by free(), half by realloc().  --block-signals: the workers
- * block every signal.
+ * block every signal.  --undumpable: by PR_SET_DUMPABLE.
  * Commands besides g and q: 't' the tally alone; 'r' work on until 's', which answers with the tally.
  * Tally: blocks, bytes (as requested), allocations, frees (a realloc counts as one of each) and
  * before (how many of the --before blocks were given back). */
@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define MAX_THREADS 1024
@@ -340,6 +341,8 @@ int main(int argc, char **argv)
 	before_count = option_number(argc, argv, "--before", 0);
 	if (thread_count < 1 || thread_count > MAX_THREADS)
 		die("--threads takes 1 to %d", MAX_THREADS);
+	if (option_given(argc, argv, "--undumpable") && prctl(PR_SET_DUMPABLE, 0))
+		die("PR_SET_DUMPABLE failed");
 	allocate_before();
 	start_workers(option_given(argc, argv, "--block-signals"));
 	say("R");

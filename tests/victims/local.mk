@@ -100,10 +100,10 @@ tests_victims_waiters_LDADD = $(victim_libs)
 # Two without any library; one of them is a 32-bit program, which needs no 32-bit library either.
 tests_victims_nomalloc_SOURCES = tests/victims/nomalloc.S
 tests_victims_nomalloc_CCASFLAGS = -g
-tests_victims_nomalloc_LDFLAGS = -nostdlib -static -no-pie
+tests_victims_nomalloc_LDFLAGS = -nostdlib -static
 tests_victims_tiny32_SOURCES = tests/victims/tiny32.S
 tests_victims_tiny32_CCASFLAGS = -g -m32
-tests_victims_tiny32_LDFLAGS = -m32 -nostdlib -static -no-pie
+tests_victims_tiny32_LDFLAGS = -m32 -nostdlib -static
 
 if HAVE_CXX
 check_PROGRAMS += tests/victims/escapes tests/victims/newonly

@@ -1,0 +1,170 @@
+/* A clean end at any moment: by detach, and by signals to the tracer and to the daemon. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HAMMER "tests/victims/hammer"
+#define LOAD_ROUNDS 12
+#define SIGNAL_ROUNDS 10
+#define SOME_MS 40
+
+/* The moments at which something happens must not be always the same; this is no waiting for
+ * something to be done. */
+static void let_some_time_pass(void)
+{
+	uint64_t until = clock_monotonic_ns() + live_random(SOME_MS * NSEC_PER_MSEC);
+
+	while (!clock_passed(until))
+		poll(NULL, 0, 1);
+}
+
+static bool is_untraced(void *context)
+{
+	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
+}
+
+static void require_released(struct subject *subject)
+{
+	if (!live_wait(is_untraced, &subject->pid, 30000))
+		live_fail("process %d is not let go", subject->pid);
+}
+
+static void detaches_cleanly_under_load(const char *threads, int rounds)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", threads, "--ops", "100", NULL);
+	struct state *quiet = state_take(hammer->pid);
+
+	for (int i = 0; i < rounds; i++) {
+		subject_send(hammer, 'r');
+		tool_attach(tool, hammer->pid);
+		let_some_time_pass();
+		tool_detach(tool, hammer->pid);
+		require_unharmed(hammer->pid, NULL);
+		subject_command(hammer, 's');
+		state_require_same(hammer->pid, quiet, false);
+	}
+	live_note("%d detaches under %s busy threads", rounds, threads);
+	subject_quit(hammer);
+}
+
+static void detaches_cleanly_from_one_busy_thread(void)
+{
+	detaches_cleanly_under_load("1", LOAD_ROUNDS);
+}
+
+static void detaches_cleanly_from_sixteen_busy_threads(void)
+{
+	detaches_cleanly_under_load("16", LOAD_ROUNDS);
+}
+
+/* After the tracer alone ended, its target is as it was, and the daemon can attach to it again. */
+static void tracer_ends_by(int sig)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "100", NULL);
+	struct state *quiet = state_take(hammer->pid);
+
+	for (int i = 0; i < SIGNAL_ROUNDS; i++) {
+		subject_send(hammer, 'r');
+		tool_attach(tool, hammer->pid);
+		let_some_time_pass();
+		kill(tool_tracer(hammer->pid), sig);
+		require_released(hammer);
+		require_unharmed(hammer->pid, NULL);
+		subject_command(hammer, 's');
+		state_require_same(hammer->pid, quiet, false);
+	}
+	live_note("the tracer ended %d times by signal %d", SIGNAL_ROUNDS, sig);
+	subject_quit(hammer);
+}
+
+static void sigint_to_the_tracer_leaves_the_target_unharmed(void)
+{
+	tracer_ends_by(SIGINT);
+}
+
+static void sigterm_to_the_tracer_leaves_the_target_unharmed(void)
+{
+	tracer_ends_by(SIGTERM);
+}
+
+static void daemon_ends_by(int sig)
+{
+	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "100", NULL);
+	struct state *quiet = state_take(hammer->pid);
+	struct tool *tool = tool_start();
+
+	for (int i = 0; i < SIGNAL_ROUNDS; i++) {
+		subject_send(hammer, 'r');
+		tool_attach(tool, hammer->pid);
+		let_some_time_pass();
+		tool_end_daemon(tool, sig);
+		require_released(hammer);
+		require_unharmed(hammer->pid, NULL);
+		subject_command(hammer, 's');
+		state_require_same(hammer->pid, quiet, false);
+		tool_start_again(tool);
+	}
+	live_note("the daemon ended %d times by signal %d", SIGNAL_ROUNDS, sig);
+	subject_quit(hammer);
+}
+
+static void sigint_to_the_daemon_leaves_the_target_unharmed(void)
+{
+	daemon_ends_by(SIGINT);
+}
+
+static void sigterm_to_the_daemon_leaves_the_target_unharmed(void)
+{
+	daemon_ends_by(SIGTERM);
+}
+
+/* The attach itself is cut short: the client may fail, the target must not notice. */
+static void a_signal_in_the_middle_of_the_attach_does_no_harm(void)
+{
+	struct subject *hammer = victim_start(HAMMER, "--threads", "8", "--ops", "100", NULL);
+	struct state *quiet = state_take(hammer->pid);
+	struct tool *tool = tool_start();
+
+	for (int i = 0; i < SIGNAL_ROUNDS; i++) {
+		int status;
+		pid_t client;
+
+		subject_send(hammer, 'r');
+		client = tool_begin(tool, "attach", pid_text(hammer->pid), NULL);
+		let_some_time_pass();
+		tool_end_daemon(tool, i % 2 ? SIGINT : SIGTERM);
+		require(waitpid(client, &status, 0) == client);
+		require_released(hammer);
+		require_unharmed(hammer->pid, NULL);
+		subject_command(hammer, 's');
+		state_require_same(hammer->pid, quiet, false);
+		tool_start_again(tool);
+	}
+	subject_quit(hammer);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(detaches_cleanly_from_one_busy_thread),
+	LIVE_CASE(detaches_cleanly_from_sixteen_busy_threads),
+	LIVE_CASE(sigint_to_the_tracer_leaves_the_target_unharmed),
+	LIVE_CASE(sigterm_to_the_tracer_leaves_the_target_unharmed),
+	LIVE_CASE(sigint_to_the_daemon_leaves_the_target_unharmed),
+	LIVE_CASE(sigterm_to_the_daemon_leaves_the_target_unharmed),
+	LIVE_CASE(a_signal_in_the_middle_of_the_attach_does_no_harm),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}

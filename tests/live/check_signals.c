@@ -1,0 +1,171 @@
+/* Signals, waits and registers: what a target must not notice. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void a_handler_may_allocate(const char *option)
+{
+	struct tool *tool = tool_start();
+	struct subject *ticker = victim_start("tests/victims/ticker", option, NULL);
+	struct state *before = state_take(ticker->pid);
+	long already;
+
+	subject_command(ticker, 'g');
+	already = subject_tally(ticker, "blocks");
+	tool_attach(tool, ticker->pid);
+	for (int i = 0; i < 5; i++) {
+		subject_command(ticker, 'g');
+		require_equal(subject_tally(ticker, "stray"), 0);
+	}
+	require_row(tool_stats(tool, pid_text(ticker->pid)), "tests/victims/ticker.c",
+		    "/* kept by the handler */", subject_tally(ticker, "bytes") - already * 56,
+		    subject_tally(ticker, "blocks") - already);
+	require_equal(json_number(tool_status(tool, ticker->pid), "unknown.unknown_frees"), 0);
+	require_equal(json_number(tool_status(tool, ticker->pid), "unknown.lost_events"), 0);
+	tool_end(tool, ticker, before);
+}
+
+static void a_handler_at_1_khz_allocates(void)
+{
+	a_handler_may_allocate("--no-altstack");
+}
+
+static void a_handler_on_a_sigaltstack_allocates(void)
+{
+	a_handler_may_allocate(NULL);
+}
+
+struct sender {
+	pid_t to;
+	int next;
+};
+
+/* As many as the queue takes now. */
+static void queue_signals(struct sender *sender, int count)
+{
+	for (int i = 0; i < count; i++) {
+		union sigval value = { .sival_int = sender->next };
+
+		if (sigqueue(sender->to, SIGRTMIN + 1, value)) {
+			if (errno == EAGAIN)
+				return;
+			live_fail("sigqueue: %s", strerror(errno));
+		}
+		sender->next++;
+	}
+}
+
+static void no_queued_signal_is_lost_doubled_or_reordered(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *receiver = victim_start("tests/victims/rtsignals", NULL);
+	struct sender sender = { receiver->pid, 0 };
+	struct state *before = state_take(receiver->pid);
+
+	for (int i = 0; i < 10; i++) {
+		queue_signals(&sender, 300);
+		tool_attach(tool, receiver->pid);
+		queue_signals(&sender, 300);
+		tool_detach(tool, receiver->pid);
+		queue_signals(&sender, 300);
+	}
+	do
+		subject_command(receiver, 'g');
+	while (subject_tally(receiver, "received") < sender.next && subject_tally(receiver, "bad") == 0);
+	require_equal(subject_tally(receiver, "bad"), 0);
+	require_equal(subject_tally(receiver, "received"), sender.next);
+	require_at_least(sender.next, 1000);
+	live_note("%d signals in sequence over 10 attaches", sender.next);
+	require_unharmed(receiver->pid, before);
+	subject_quit(receiver);
+}
+
+/* At the attach, while traced, at a snapshot and at the detach; and each wait still ends rightly. */
+static void no_wait_is_broken_off(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *waiters = victim_start("tests/victims/waiters", NULL);
+	struct state *before = state_take(waiters->pid);
+	long woken;
+
+	for (int i = 0; i < 5; i++) {
+		tool_attach(tool, waiters->pid);
+		tool_out(tool, "snapshot", pid_text(waiters->pid), NULL);
+		subject_command(waiters, 'w');
+		tool_detach(tool, waiters->pid);
+	}
+	woken = subject_tally(waiters, "woken");
+	require_at_least(woken, 5 * 11);
+	subject_command(waiters, 'w');
+	require_equal(subject_tally(waiters, "woken") - woken, 11);
+	if (subject_tally(waiters, "broken"))
+		live_fail("waits were broken off: %s", waiters->line);
+	live_note("%s", waiters->line);
+	require_unharmed(waiters->pid, before);
+	state_require_same(waiters->pid, before, true);
+	subject_quit(waiters);
+}
+
+static void every_register_is_kept(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *v = victim_start("tests/victims/registers", live_text("%s/tests/victims", live_build()),
+					 NULL);
+	struct state *before = state_take(v->pid);
+	json_t *status;
+
+	subject_send(v, 'r');
+	for (int i = 0; i < 5; i++) {
+		tool_attach(tool, v->pid);
+		tool_out(tool, "snapshot", pid_text(v->pid), NULL);
+		tool_detach(tool, v->pid);
+	}
+	tool_attach(tool, v->pid);
+	subject_command(v, 'g');
+	subject_line(v);
+	status = tool_status(tool, v->pid);
+	require_at_least(json_number(status, "allocations"), 1000);
+	if (subject_tally(v, "wrong"))
+		live_fail("a register was changed: %s", v->line);
+	live_note("%s", v->line);
+	tool_end(tool, v, before);
+}
+
+static void the_red_zone_is_kept(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *v = victim_start("tests/victims/redzone", NULL);
+	struct state *before = state_take(v->pid);
+
+	for (int i = 0; i < 15; i++) {
+		tool_attach(tool, v->pid);
+		tool_out(tool, "snapshot", pid_text(v->pid), NULL);
+		tool_detach(tool, v->pid);
+		subject_command(v, 'g');
+		require_equal(subject_tally(v, "wrong"), 0);
+	}
+	live_note("%s", v->line);
+	require_unharmed(v->pid, before);
+	subject_quit(v);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(a_handler_at_1_khz_allocates),
+	LIVE_CASE(a_handler_on_a_sigaltstack_allocates),
+	LIVE_CASE(no_queued_signal_is_lost_doubled_or_reordered),
+	LIVE_CASE(no_wait_is_broken_off),
+	LIVE_CASE(every_register_is_kept),
+	LIVE_CASE(the_red_zone_is_kept),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
