@@ -145,8 +145,13 @@ int inject_syscall(struct task *task, raddr stub, const struct arch_stub_call *c
 	struct injection in = { .task = task, .stub_at = stub,
 				.deadline_ns = clock_monotonic_ns() + INJECT_DEADLINE_MS * NSEC_PER_MSEC };
 	bool in_group_stop = task->stop.kind == STOP_GROUP;
-	int r = stub_call(&in, call, ret_result);
+	bool filtered = task->target->filtered;
+	int r = filtered ? ptrace_suspend_seccomp(task->tid, true) : 0;
 
+	if (r == 0)
+		r = stub_call(&in, call, ret_result);
+	if (filtered)
+		ptrace_suspend_seccomp(task->tid, false);
 	if (r < 0)
 		return r;
 	task->stop = (struct stop){ .kind = STOP_NONE, .tid = task->tid };

@@ -122,6 +122,13 @@ pid_t process_thread_group(pid_t tid)
 	return status_numbers(tid, "\nTgid:", &group, 1) == 0 ? (pid_t)group : 0;
 }
 
+bool process_is_filtered(pid_t pid)
+{
+	unsigned long mode;
+
+	return status_numbers(pid, "\nSeccomp:", &mode, 1) == 0 && mode != 0;
+}
+
 int process_ids(pid_t pid, uid_t *ret_uid, gid_t *ret_gid)
 {
 	unsigned long uids[2], gids[2];

@@ -18,6 +18,11 @@ int ptrace_seize(pid_t tid)
 	return request(PTRACE_SEIZE, tid, 0, OPTIONS);
 }
 
+int ptrace_suspend_seccomp(pid_t tid, bool suspend)
+{
+	return request(PTRACE_SETOPTIONS, tid, 0, OPTIONS | (suspend ? PTRACE_O_SUSPEND_SECCOMP : 0));
+}
+
 int ptrace_interrupt(pid_t tid)
 {
 	return request(PTRACE_INTERRUPT, tid, 0, 0);

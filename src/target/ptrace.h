@@ -5,12 +5,15 @@
 
 #include "base/reader.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
 /* Followed: threads and children; exec.  Never PTRACE_O_EXITKILL. */
 int ptrace_seize(pid_t tid);
+/* Lifts a stopped task's seccomp filter, and puts it back.  Needs CAP_SYS_ADMIN: -EPERM. */
+int ptrace_suspend_seccomp(pid_t tid, bool suspend);
 int ptrace_interrupt(pid_t tid);
 int ptrace_cont(pid_t tid, int sig);
 int ptrace_listen(pid_t tid);

@@ -47,6 +47,7 @@ struct target {
 	int pid_fd;
 	int mem_fd;                    /* /proc/PID/mem; read-write where permitted */
 	bool mem_writable;
+	bool filtered;                 /* by seccomp: the filter is lifted while we make a call in it */
 	int maps_fd;
 	struct module_map modules;
 	VEC_OF(int) module_fds;        /* by module id; -1: could not be opened */

@@ -71,6 +71,12 @@ static int check_target(struct link *link, const struct wire_attach *request, co
 			     "process %d is no 64-bit x86-64 program: allocwatch traces only those", pid);
 		return -ENOTSUP;
 	}
+	if (target->filtered && geteuid() != 0) {
+		session_fail(link, request->head.serial, pid, FAILURE_NOT_PERMITTED, 0,
+			     "cannot attach to process %d: a seccomp filter watches its system calls and might kill it for "
+			     "one of ours; run allocwatch as root, which can lift the filter for that moment", pid);
+		return -EPERM;
+	}
 	if (request->follow_forks) {
 		session_fail(link, request->head.serial, pid, FAILURE_UNSUPPORTED, 0,
 			     "this version does not follow forks: attach to the children by their own PIDs");
@@ -146,7 +152,12 @@ static void answer_attached(struct session *session, uint32_t serial)
 
 static void drop_privileges(struct session *session, uid_t uid, gid_t gid)
 {
-	int r = privileges_drop_to(uid, gid);
+	int r;
+
+	/* To lift its filter once more, at the detach or in a child, takes the right to. */
+	if (session->target->filtered)
+		return;
+	r = privileges_drop_to(uid, gid);
 
 	if (r < 0)
 		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
