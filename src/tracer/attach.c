@@ -222,19 +222,27 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	return 0;
 }
 
-/* A thread that has just hit one of our int3s, which nobody served: it shall execute what is under it. */
-static void undo_trap(struct target *target, struct task *task)
+/* A thread stands at one of our int3s, and the SIGTRAP would be delivered if we died.  While the handler is
+ * still there it is taken as ever, by going on at the displaced instruction; the interruption holds the
+ * thread before that runs. */
+static void consume_trap(struct target *target, struct task *task)
 {
 	struct user_regs_struct regs;
+	struct breakpoint *bp;
 	int code;
 
-	if (task->stop.kind != STOP_SIGNAL || task->stop.sig != SIGTRAP ||
-	    ptrace_getregs(task->tid, &regs) < 0 || !bp_find(target, regs.rip - 1) ||
-	    ptrace_signal_code(task->tid, &code) < 0 || code != SI_KERNEL)
+	if (!task->stopped || task->stop.kind != STOP_SIGNAL || task->stop.sig != SIGTRAP ||
+	    ptrace_getregs(task->tid, &regs) < 0)
 		return;
-	regs.rip--;
-	if (ptrace_setregs(task->tid, &regs) == 0)
-		task->stop.kind = STOP_NONE;
+	bp = bp_find(target, regs.rip - 1);
+	if (!bp || ptrace_signal_code(task->tid, &code) < 0 || code != SI_KERNEL)
+		return;
+	regs.rip = bp->slot;
+	if (ptrace_setregs(task->tid, &regs) < 0 || ptrace_interrupt(task->tid) < 0)
+		return;
+	task->stop.kind = STOP_NONE;
+	if (task_resume(task) == 0)
+		task_wait(task, clock_monotonic_ns() + NSEC_PER_SEC);
 }
 
 /* Lets threads run out of the resident handler, which is some fifty instructions long. */
@@ -275,7 +283,7 @@ bool session_detach(struct session *session, const char **ret_text)
 		return true;
 	target_stop_all(target);
 	for (size_t i = 0; i < target->tasks.count; i++)
-		undo_trap(target, target->tasks.items[i]);
+		consume_trap(target, target->tasks.items[i]);
 	left = bp_restore_all(target);
 	if (left > 0) {
 		*ret_text = "a breakpoint could not be taken out: the resident handler stays to serve it";
