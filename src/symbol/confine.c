@@ -2,6 +2,8 @@
 
 #include "symbol/confine.h"
 
+#include "symbol/sanitized.h"
+
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -13,18 +15,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-/* AddressSanitizer reserves terabytes of address space for itself. */
-#if defined(__SANITIZE_ADDRESS__)
-#define ADDRESS_SPACE_IS_FREE 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ADDRESS_SPACE_IS_FREE 1
-#endif
-#endif
-#ifndef ADDRESS_SPACE_IS_FREE
-#define ADDRESS_SPACE_IS_FREE 0
-#endif
 
 static int limit(int resource, rlim_t max)
 {
@@ -42,7 +32,8 @@ static int set_limits(void)
 {
 	int r = limit(RLIMIT_CORE, 0);
 
-	if (r == 0 && !ADDRESS_SPACE_IS_FREE)
+	/* AddressSanitizer reserves terabytes of address space for itself. */
+	if (r == 0 && !SANITIZED)
 		r = limit(RLIMIT_AS, CONFINE_MEMORY_MAX);
 	if (r == 0)
 		r = limit(RLIMIT_NOFILE, CONFINE_DESCRIPTORS_MAX);

@@ -1,6 +1,7 @@
 if HAVE_CHECK
-check_PROGRAMS += tests/unit/check_symbol tests/unit/check_symbol_parts
-TESTS += tests/unit/check_symbol tests/unit/check_symbol_parts
+check_PROGRAMS += tests/unit/check_symbol tests/unit/check_symbol_parts \
+	tests/unit/check_symbol_server
+TESTS += tests/unit/check_symbol tests/unit/check_symbol_parts tests/unit/check_symbol_server
 tests_unit_check_symbol_SOURCES = tests/unit/check_symbol.c \
 	tests/unit/symbol_fixture.c tests/unit/symbol_fixture.h
 tests_unit_check_symbol_CPPFLAGS = $(AM_CPPFLAGS) -DSYMBOL_DATA='"$(abs_top_srcdir)/tests/unit/symbol_data"'
@@ -11,6 +12,16 @@ tests_unit_check_symbol_LDADD = src/libsymbol.a src/libbase.a $(DW_LIBS) $(ELF_L
 tests_unit_check_symbol_parts_SOURCES = tests/unit/check_symbol_parts.c
 tests_unit_check_symbol_parts_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_symbol_parts_LDADD = src/libsymbol.a src/libbase.a $(IBERTY_LIBS) $(CHECK_LIBS)
+
+tests_unit_check_symbol_server_SOURCES = tests/unit/check_symbol_server.c \
+	tests/unit/symbolizer_client.c tests/unit/symbolizer_client.h \
+	tests/unit/symbol_fixture.c tests/unit/symbol_fixture.h
+tests_unit_check_symbol_server_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DSYMBOL_DATA='"$(abs_top_srcdir)/tests/unit/symbol_data"' \
+	-DSYMBOLIZER='"$(abs_top_builddir)/src/allocwatch-symbolizer"'
+tests_unit_check_symbol_server_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ELF_CFLAGS)
+tests_unit_check_symbol_server_LDADD = src/libsymbol.a src/libsymbolwire.a src/libbase.a $(DW_LIBS) $(ELF_LIBS) \
+	$(IBERTY_LIBS) $(CHECK_LIBS)
 endif
 
 EXTRA_DIST += \

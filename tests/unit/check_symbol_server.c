@@ -1,0 +1,565 @@
+/* The symbolizer process: its messages, what it has given up, and that hostile files do no more
+ * than end it. */
+#define _GNU_SOURCE
+
+#include "base/hash.h"
+#include "symbol/answers.h"
+#include "symbol/confine.h"
+#include "symbol/sanitized.h"
+#include "symbol_fixture.h"
+#include "symbolizer_client.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint64_t state = 1;
+
+static uint64_t random_below(uint64_t limit)
+{
+	return hash_u64(++state) % limit;
+}
+
+/* --- messages --- */
+
+static size_t good_answers(uint64_t *message)
+{
+	static const struct symbol_location locations[] = {
+		{ "inner", "/a/inner.h", 7, 3, true }, { "outer", "/a/outer.c", 90, 77, false },
+	};
+	struct answers *answers = answers_new();
+	size_t len;
+
+	answers_begin(answers, 4, 2, 10);
+	ck_assert(answers_add(answers, locations, 2));
+	ck_assert(answers_add(answers, NULL, 0));
+	ck_assert(answers_add(answers, locations + 1, 1));
+	memcpy(message, answers_finish(answers, &len), SYMBOL_WIRE_MESSAGE_MAX);
+	answers_free(answers);
+	return len;
+}
+
+START_TEST(answers_come_out_as_they_went_in)
+{
+	uint64_t message[SYMBOL_WIRE_MESSAGE_MAX / sizeof(uint64_t)];
+	size_t len = good_answers(message);
+	const struct symbol_wire_answers *answers = (const void *)message;
+	const struct symbol_wire_location *location = symbol_wire_locations(answers);
+	const char *text = symbol_wire_text(answers);
+
+	ck_assert_int_eq(symbol_wire_check(message, len, true), 0);
+	ck_assert_uint_eq(answers->first, 10);
+	ck_assert_uint_eq(answers->count, 3);
+	ck_assert_uint_eq(symbol_wire_counts(answers)[0], 2);
+	ck_assert_uint_eq(symbol_wire_counts(answers)[1], 0);
+	ck_assert_uint_eq(symbol_wire_counts(answers)[2], 1);
+	ck_assert_str_eq(text + location[0].function, "inner");
+	ck_assert_str_eq(text + location[0].file, "/a/inner.h");
+	ck_assert_str_eq(text + location[2].function, "outer");
+	ck_assert_uint_eq(location[2].line, 90);
+	ck_assert_uint_eq(location[2].function_offset, 77);
+	ck_assert_uint_eq(location[1].function, location[2].function);
+}
+END_TEST
+
+START_TEST(a_full_message_is_sent_and_the_next_one_goes_on)
+{
+	static char names[200][SYMBOL_NAME_MAX];
+	struct answers *answers = answers_new();
+	size_t messages = 1, added = 0, len;
+
+	answers_begin(answers, 1, 0, 0);
+	for (size_t i = 0; i < 200; i++) {
+		struct symbol_location location = { .function = names[i] };
+
+		memset(names[i], 'a' + (int)(i % 26), SYMBOL_NAME_MAX - 1);
+		if (!answers_add(answers, &location, 1)) {
+			const void *message = answers_finish(answers, &len);
+
+			ck_assert_int_eq(symbol_wire_check(message, len, true), 0);
+			added += answers_count(answers);
+			messages++;
+			answers_begin(answers, 1, 0, (uint32_t)i);
+			ck_assert(answers_add(answers, &location, 1));
+		}
+	}
+	ck_assert_uint_gt(messages, 10);
+	ck_assert_uint_eq(added + answers_count(answers), 200);
+	answers_free(answers);
+}
+END_TEST
+
+START_TEST(one_answer_too_large_for_a_message_loses_texts_but_fits)
+{
+	static char names[SYMBOL_LOCATIONS_MAX][SYMBOL_NAME_MAX];
+	struct symbol_location locations[SYMBOL_LOCATIONS_MAX] = { 0 };
+	struct answers *answers = answers_new();
+	const void *message;
+	size_t len;
+
+	for (size_t i = 0; i < SYMBOL_LOCATIONS_MAX; i++) {
+		memset(names[i], 'a' + (int)(i % 26), SYMBOL_NAME_MAX - 1);
+		locations[i].function = names[i];
+	}
+	answers_begin(answers, 1, 0, 0);
+	ck_assert(answers_add(answers, locations, SYMBOL_LOCATIONS_MAX));
+	message = answers_finish(answers, &len);
+	ck_assert_int_eq(symbol_wire_check(message, len, true), 0);
+	answers_free(answers);
+}
+END_TEST
+
+static void set_length(uint64_t *message, size_t len)
+{
+	uint32_t length = (uint32_t)len;
+
+	memcpy((char *)message + offsetof(struct symbol_wire_head, length), &length, sizeof(length));
+}
+
+START_TEST(a_message_of_the_wrong_length_or_direction_is_refused)
+{
+	uint64_t message[SYMBOL_WIRE_MESSAGE_MAX / sizeof(uint64_t)];
+	size_t len = good_answers(message);
+
+	ck_assert_int_eq(symbol_wire_check(message, len, false), -EBADMSG);
+	for (size_t cut = 0; cut < len; cut++) {
+		set_length(message, cut);
+		ck_assert_int_eq(symbol_wire_check(message, cut, true), -EBADMSG);
+	}
+	set_length(message, len + 1);
+	ck_assert_int_eq(symbol_wire_check(message, len + 1, true), -EBADMSG);
+}
+END_TEST
+
+/* Whatever the check lets through can be read without leaving the message. */
+START_TEST(an_accepted_message_is_safe_to_read)
+{
+	size_t accepted = 0, refused = 0, sum = 0;
+
+	for (int i = 0; i < 300000; i++) {
+		uint64_t message[SYMBOL_WIRE_MESSAGE_MAX / sizeof(uint64_t)];
+		size_t len = good_answers(message);
+		const struct symbol_wire_answers *answers = (const void *)message;
+		char *copy;
+
+		for (uint64_t flips = random_below(4) + 1; flips > 0; flips--)
+			((unsigned char *)message)[random_below(len)] = (unsigned char)random_below(256);
+		if (symbol_wire_check(message, len, true) < 0) {
+			refused++;
+			continue;
+		}
+		if (answers->head.type != SYMBOL_WIRE_ANSWERS)
+			continue;
+		accepted++;
+		copy = malloc(len);      /* of the exact size, for AddressSanitizer */
+		memcpy(copy, message, len);
+		answers = (const void *)copy;
+		for (uint32_t j = 0; j < answers->location_count; j++) {
+			const struct symbol_wire_location *at = &symbol_wire_locations(answers)[j];
+
+			sum += strlen(symbol_wire_text(answers) + at->function);
+			sum += strlen(symbol_wire_text(answers) + at->file);
+		}
+		free(copy);
+	}
+	printf("messages: %zu accepted, %zu refused\n", accepted, refused);
+	ck_assert(accepted > 1000 && refused > 1000 && sum > 0);
+}
+END_TEST
+
+/* --- the process --- */
+
+static int make_levels(void)
+{
+	int fd;
+
+	fixture_run("gcc -g -O2 -o levels $DATA/levels.c");
+	fd = open("levels", O_RDONLY | O_CLOEXEC);
+	ck_assert_int_ge(fd, 0);
+	return fd;
+}
+
+struct seen {
+	char function[256], file[256];
+	uint32_t line;
+	size_t count;
+};
+
+static void see(void *context, size_t i, const char *function, const char *file, uint32_t line)
+{
+	struct seen *seen = context;
+
+	(void)i;
+	snprintf(seen->function, sizeof(seen->function), "%s", function);
+	snprintf(seen->file, sizeof(seen->file), "%s", file);
+	seen->line = line;
+	seen->count++;
+}
+
+static void assert_works(struct client *client, int fd)
+{
+	uint64_t address = fixture_address("levels", "take", NULL);
+	struct seen seen = { 0 };
+
+	ck_assert_int_eq(client_open(client, 5, fd), 0);
+	ck_assert_int_eq(client_resolve(client, 5, &address, 1, see, &seen), 1);
+	ck_assert_str_eq(seen.function, "take");
+	ck_assert_str_eq(seen.file, SYMBOL_DATA "/levels.c");
+	ck_assert_uint_eq(seen.line, 10);
+}
+
+START_TEST(the_process_names_addresses_and_ends_with_the_daemon)
+{
+	struct client client;
+	int fd = make_levels(), status;
+
+	client_start(&client);
+	assert_works(&client, fd);
+	assert_works(&client, fd);
+	status = client_stop(&client);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	close(fd);
+}
+END_TEST
+
+static void assert_file_is_refused(struct client *client, int fd, int error)
+{
+	ck_assert_int_eq(client_open(client, 0, fd), error);
+	if (fd >= 0)
+		close(fd);
+}
+
+START_TEST(what_is_no_elf_file_is_an_answer_and_not_an_end)
+{
+	int fd = make_levels(), pipes[2];
+	struct client client;
+
+	ck_assert_int_eq(pipe(pipes), 0);
+	client_start(&client);
+	assert_file_is_refused(&client, -1, -EBADF);
+	assert_file_is_refused(&client, open("/", O_RDONLY), -ENOEXEC);
+	assert_file_is_refused(&client, open("/dev/zero", O_RDONLY), -ENOEXEC);
+	assert_file_is_refused(&client, pipes[0], -ENOEXEC);
+	assert_file_is_refused(&client, memfd_create("empty", 0), -ENOEXEC);
+	assert_works(&client, fd);
+	client_stop(&client);
+	close(pipes[1]);
+	close(fd);
+}
+END_TEST
+
+static void assert_ends_after(const void *message, size_t len)
+{
+	struct client client;
+	int hung, status;
+
+	client_start(&client);
+	client_send(&client, message, len, -1);
+	ck_assert_ptr_null(client_receive(&client, &hung));
+	ck_assert(!hung);
+	status = client_stop(&client);
+	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+}
+
+START_TEST(garbage_on_the_socket_ends_the_process)
+{
+	struct symbol_wire_resolve nothing = { { SYMBOL_WIRE_RESOLVE, 1, 0, sizeof(nothing) }, 0, 0 };
+	struct { struct symbol_wire_resolve resolve; struct symbol_wire_query query; } unopened = {
+		{ { SYMBOL_WIRE_RESOLVE, 1, 3, sizeof(unopened) }, 1, 0 }, { 4096, 0, 0 } };
+	struct symbol_wire_head wrong = { SYMBOL_WIRE_OPEN, 1, SYMBOL_WIRE_MODULES_MAX, sizeof(wrong) };
+
+	assert_ends_after("x", 1);
+	assert_ends_after(&nothing, sizeof(nothing));
+	assert_ends_after(&unopened, sizeof(unopened));
+	assert_ends_after(&wrong, sizeof(wrong));
+}
+END_TEST
+
+static char *read_status(pid_t pid)
+{
+	static char text[8192];
+	char path[64];
+	FILE *file;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	file = fopen(path, "re");
+	ck_assert_ptr_nonnull(file);
+	len = fread(text, 1, sizeof(text) - 1, file);
+	text[len] = '\0';
+	fclose(file);
+	return text;
+}
+
+static void assert_status(const char *status, const char *line)
+{
+	ck_assert_msg(strstr(status, line), "not in /proc/PID/status: %s", line);
+}
+
+static void assert_limit(pid_t pid, const char *name, uint64_t max)
+{
+	fixture_run("grep '^%s ' /proc/%d/limits | sed 's/^%s *//' | awk '{ exit !($2 != \"unlimited\" && "
+		    "$2 + 0 <= %ju) }'", name, pid, name, (uintmax_t)max);
+}
+
+START_TEST(the_process_has_given_up_its_privileges)
+{
+	struct client client;
+	const char *status;
+
+	client_start(&client);
+	status = read_status(client.pid);
+	assert_status(status, "\nCapEff:\t0000000000000000\n");
+	assert_status(status, "\nCapPrm:\t0000000000000000\n");
+	assert_status(status, "\nCapInh:\t0000000000000000\n");
+	assert_status(status, "\nCapAmb:\t0000000000000000\n");
+	assert_status(status, "\nNoNewPrivs:\t1\n");
+	if (geteuid() == 0) {
+		assert_status(status, "\nUid:\t65534\t65534\t65534\t65534\n");
+		assert_status(status, "\nGid:\t65534\t65534\t65534\t65534\n");
+		assert_status(status, "\nGroups:\t \n");
+		assert_status(status, "\nCapBnd:\t0000000000000000\n");
+	}
+	assert_limit(client.pid, "Max core file size", 0);
+	assert_limit(client.pid, "Max processes", 0);
+	assert_limit(client.pid, "Max open files", CONFINE_DESCRIPTORS_MAX);
+	assert_limit(client.pid, "Max file size", CONFINE_FILE_MAX);
+#if !SANITIZED
+	assert_limit(client.pid, "Max address space", CONFINE_MEMORY_MAX);
+#endif
+	client_stop(&client);
+}
+END_TEST
+
+START_TEST(the_process_inherits_no_descriptor)
+{
+	int fds[3] = { dup(1), dup(1), open("/", O_RDONLY) };      /* not close-on-exec */
+	struct client client;
+
+	client_start(&client);
+	fixture_run("ls /proc/%d/fd | sort -n | tr '\\n' ' ' > open && test \"$(cat open)\" = '0 1 2 3 '",
+		    client.pid);
+	client_stop(&client);
+	for (size_t i = 0; i < 3; i++)
+		close(fds[i]);
+}
+END_TEST
+
+START_TEST(started_by_hand_the_program_says_what_it_is)
+{
+	ck_assert(!fixture_try("%s 3<&- 2> said", SYMBOLIZER));
+	fixture_run("grep -q 'started by allocwatchd' said");
+}
+END_TEST
+
+/* --- hostile files --- */
+
+#define QUERIES 32
+
+struct span {
+	size_t at, len;
+};
+
+struct sample {
+	unsigned char *bytes;
+	size_t len;
+	VEC_OF(struct span) targets;         /* worth flipping bits in */
+	uint64_t addresses[QUERIES];
+};
+
+static void sample_load(struct sample *sample, const char *path)
+{
+	struct addresses addresses;
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	Elf_Scn *section = NULL;
+	size_t names;
+	Elf *elf;
+
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	memset(sample, 0, sizeof(*sample));
+	sample->len = (size_t)st.st_size;
+	sample->bytes = malloc(sample->len);
+	ck_assert_int_eq(read(fd, sample->bytes, sample->len), st.st_size);
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ, NULL);
+	ck_assert_int_eq(elf_getshdrstrndx(elf, &names), 0);
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr shdr;
+		const char *name;
+
+		gelf_getshdr(section, &shdr);
+		name = elf_strptr(elf, names, shdr.sh_name);
+		if (strncmp(name, ".debug_", 7) == 0 || strstr(name, "sym") || strstr(name, "gnu"))
+			*vec_push(&sample->targets) = (struct span){ shdr.sh_offset, shdr.sh_size };
+	}
+	*vec_push(&sample->targets) = (struct span){ 0, 64 + 13 * 56 };
+	*vec_push(&sample->targets) = (struct span){ sample->len - 40 * 64, 40 * 64 };
+	elf_end(elf);
+	close(fd);
+	fixture_function_addresses("levels.fuzz", QUERIES / 2, &addresses);
+	for (size_t i = 0; i < QUERIES; i++)
+		sample->addresses[i] = i % 2 ? addresses.items.items[i / 2 % addresses.items.count] :
+					       random_below(0x5000);
+	vec_fini(&addresses.items);
+}
+
+static void flip(unsigned char *bytes, const struct span *span)
+{
+	size_t at = span->at + random_below(span->len);
+
+	switch (random_below(4)) {
+	case 0:
+		bytes[at] ^= (unsigned char)(1u << random_below(8));
+		break;
+	case 1:
+		bytes[at] = (unsigned char)random_below(256);
+		break;
+	case 2:
+		bytes[at] = random_below(2) ? 0xff : 0;
+		break;
+	default:                         /* a length or an offset */
+		if (at + 4 <= span->at + span->len) {
+			uint32_t value = (uint32_t)hash_u64(++state) >> random_below(32);
+
+			memcpy(bytes + at, &value, 4);
+		}
+	}
+}
+
+static int mutate(const struct sample *sample)
+{
+	int fd = memfd_create("mutation", MFD_CLOEXEC);
+	size_t len = random_below(10) == 0 ? random_below(sample->len) : sample->len;
+	unsigned char *bytes = malloc(sample->len);
+
+	memcpy(bytes, sample->bytes, sample->len);
+	for (uint64_t n = random_below(12) + 1; n > 0; n--) {
+		const struct span *span =
+			&sample->targets.items[random_below(sample->targets.count)];
+
+		if (span->len > 0)
+			flip(bytes, span);
+	}
+	ck_assert_int_eq(write(fd, bytes, len), (ssize_t)len);
+	free(bytes);
+	return fd;
+}
+
+struct tally {
+	size_t tried, opened, named, died, hung;
+};
+
+static void feed(struct client *client, const struct sample *sample, struct tally *tally)
+{
+	int fd = mutate(sample);
+	int64_t r = client_open(client, 1, fd);
+
+	close(fd);
+	tally->tried++;
+	if (r == 0) {
+		tally->opened++;
+		r = client_resolve(client, 1, sample->addresses, QUERIES, NULL, NULL);
+	}
+	tally->named += r > 0;
+	tally->died += r == -EPIPE;
+	tally->hung += r == -ETIMEDOUT;
+	if (r == -EPIPE || r == -ETIMEDOUT) {
+		if (r == -ETIMEDOUT)
+			kill(client->pid, SIGKILL);
+		client_stop(client);
+		client_start(client);
+	}
+}
+
+/* libdw may fall over a hostile file; code of this project may not. */
+static void assert_no_report_of_ours(void)
+{
+	ck_assert(!fixture_try("grep -E 'runtime error' stderr | grep -E '/src/(symbol|base)/'"));
+	ck_assert(!fixture_try("grep -E -A3 '^    #0 ' stderr | grep -E '^    #[01] .*/src/(symbol|base)/'"));
+	fixture_run("test ! -e stderr || ! grep -q 'Assertion' stderr");
+}
+
+START_TEST(thousands_of_damaged_files_end_the_process_at_most)
+{
+	static const char *const builds[] = {
+		"gcc -O2 -gdwarf-5 -o levels.fuzz $DATA/levels.c",
+		"gcc -O2 -gdwarf-4 -o levels.fuzz $DATA/levels.c",
+		"clang -O2 -gdwarf-5 -o levels.fuzz $DATA/levels.c",
+		"gcc -O2 -gdwarf-5 -gz -o levels.fuzz $DATA/levels.c",
+		"gcc -O2 -o levels.fuzz $DATA/levels.c",
+		"gcc -O2 -o levels.fuzz $DATA/levels.c && cp levels.fuzz mini && xz -k -f mini && "
+		"objcopy --add-section .gnu_debugdata=mini.xz levels.fuzz && rm mini",
+	};
+	const char *wanted = getenv("FUZZ_COUNT");
+	size_t count = wanted ? strtoul(wanted, NULL, 10) : 700;
+	struct tally tally = { 0 };
+	struct client client;
+	struct sample sample;
+	int fd = make_levels();
+
+	state = (uint64_t)_i << 40;
+	fixture_run("%s", builds[_i]);
+	sample_load(&sample, "levels.fuzz");
+	client_start(&client);
+	for (size_t i = 0; i < count; i++)
+		feed(&client, &sample, &tally);
+	assert_works(&client, fd);
+	client_stop(&client);
+	printf("%s: %zu damaged files, %zu opened, %zu with names, the process died %zu times and hung "
+	       "%zu times\n", builds[_i], tally.tried, tally.opened, tally.named, tally.died, tally.hung);
+	ck_assert_uint_gt(tally.opened, count / 10);
+	ck_assert_uint_gt(tally.named, count / 20);
+	assert_no_report_of_ours();
+	free(sample.bytes);
+	vec_fini(&sample.targets);
+	close(fd);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("symbol server");
+	TCase *messages = tcase_create("messages"), *process = tcase_create("process");
+	TCase *hostile = tcase_create("hostile");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_test(messages, answers_come_out_as_they_went_in);
+	tcase_add_test(messages, a_full_message_is_sent_and_the_next_one_goes_on);
+	tcase_add_test(messages, one_answer_too_large_for_a_message_loses_texts_but_fits);
+	tcase_add_test(messages, a_message_of_the_wrong_length_or_direction_is_refused);
+	tcase_add_test(messages, an_accepted_message_is_safe_to_read);
+	tcase_set_timeout(messages, 120);
+	suite_add_tcase(suite, messages);
+
+	tcase_add_checked_fixture(process, fixture_enter, fixture_leave);
+	tcase_add_test(process, the_process_names_addresses_and_ends_with_the_daemon);
+	tcase_add_test(process, what_is_no_elf_file_is_an_answer_and_not_an_end);
+	tcase_add_test(process, garbage_on_the_socket_ends_the_process);
+	tcase_add_test(process, the_process_has_given_up_its_privileges);
+	tcase_add_test(process, the_process_inherits_no_descriptor);
+	tcase_add_test(process, started_by_hand_the_program_says_what_it_is);
+	tcase_set_timeout(process, 120);
+	suite_add_tcase(suite, process);
+
+	tcase_add_checked_fixture(hostile, fixture_enter, fixture_leave);
+	tcase_add_loop_test(hostile, thousands_of_damaged_files_end_the_process_at_most, 0, 6);
+	tcase_set_timeout(hostile, 3600);
+	suite_add_tcase(suite, hostile);
+
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}
