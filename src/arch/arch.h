@@ -35,6 +35,14 @@ void arch_regs_from_user(const struct user_regs_struct *user, struct arch_regs *
 /* Sets the registers that arch_regs holds; the others (flags, segments, orig_rax) are left alone. */
 void arch_regs_to_user(const struct arch_regs *regs, struct user_regs_struct *user);
 
+/* The registers with a meaning of their own; arguments by number, 0 to 3, as at a function's entry (System V
+ * AMD64 ABI, 3.2.3). */
+uint64_t arch_pc(const struct user_regs_struct *regs);
+void arch_set_pc(struct user_regs_struct *regs, uint64_t pc);
+uint64_t arch_sp(const struct user_regs_struct *regs);
+uint64_t arch_argument(const struct user_regs_struct *regs, int number);
+uint64_t arch_result(const struct user_regs_struct *regs);
+
 /* The bytes before a return address end in a call instruction.  May be true by chance, is never false
  * for a real return address as long as ARCH_CALL_MAX bytes are given. */
 #define ARCH_CALL_MAX 7

@@ -68,3 +68,37 @@ bool arch_ends_in_call(const uint8_t *code, size_t len)
 			return true;
 	return false;
 }
+
+uint64_t arch_pc(const struct user_regs_struct *regs)
+{
+	return regs->rip;
+}
+
+void arch_set_pc(struct user_regs_struct *regs, uint64_t pc)
+{
+	regs->rip = pc;
+}
+
+uint64_t arch_sp(const struct user_regs_struct *regs)
+{
+	return regs->rsp;
+}
+
+uint64_t arch_argument(const struct user_regs_struct *regs, int number)
+{
+	switch (number) {
+	case 0:
+		return regs->rdi;
+	case 1:
+		return regs->rsi;
+	case 2:
+		return regs->rdx;
+	default:
+		return regs->rcx;
+	}
+}
+
+uint64_t arch_result(const struct user_regs_struct *regs)
+{
+	return regs->rax;
+}

@@ -4,6 +4,8 @@
 #include "probe/plan.h"
 #include "probe/probe.h"
 
+#include "arch/arch.h"
+
 #include "base/clock.h"
 
 #include <errno.h>
@@ -266,29 +268,14 @@ int engine_install(struct engine *engine)
 	return probes;
 }
 
-static uint64_t argument(const struct user_regs_struct *regs, int number)
-{
-	/* System V AMD64 ABI, 3.2.3: integer arguments. */
-	switch (number) {
-	case 0:
-		return regs->rdi;
-	case 1:
-		return regs->rsi;
-	case 2:
-		return regs->rdx;
-	default:
-		return regs->rcx;
-	}
-}
-
 /* An overflowing product is a request that fails, and never one of 0 bytes. */
 static uint64_t requested_size(const struct catalog_entry *entry, const struct user_regs_struct *regs)
 {
-	uint64_t size = argument(regs, entry->size_arg), product;
+	uint64_t size = arch_argument(regs, entry->size_arg), product;
 
 	if (entry->count_arg == ARG_NONE)
 		return size;
-	return __builtin_mul_overflow(size, argument(regs, entry->count_arg), &product) ? UINT64_MAX : product;
+	return __builtin_mul_overflow(size, arch_argument(regs, entry->count_arg), &product) ? UINT64_MAX : product;
 }
 
 static struct calls *task_calls(struct task *task)
@@ -353,12 +340,12 @@ static void free_block(struct hit *hit, struct calls *calls, const struct probe 
 		       const struct user_regs_struct *regs)
 {
 	struct engine *engine = hit->engine;
-	raddr address = argument(regs, probe->entry->old_arg);
+	raddr address = arch_argument(regs, probe->entry->old_arg);
 
-	if (address == 0 || calls_absorb_free(calls, probe, regs->rsp, address))
+	if (address == 0 || calls_absorb_free(calls, probe, arch_sp(regs), address))
 		return;
 	if (!engine->sink.is_live(engine->sink.context, address, probe->entry->domain) &&
-	    is_internal_free(engine, probe, regs->rsp)) {
+	    is_internal_free(engine, probe, arch_sp(regs))) {
 		engine->counters.internal_frees++;
 		return;
 	}
@@ -380,14 +367,14 @@ static void enter_call(struct hit *hit, const struct probe *probe, const struct 
 		free_block(hit, calls, probe, regs);
 		return;
 	}
-	call = calls_enter(calls, probe, regs->rsp, requested_size(entry, regs), continues, dropped, hit);
+	call = calls_enter(calls, probe, arch_sp(regs), requested_size(entry, regs), continues, dropped, hit);
 	if (!call)
 		return;
 	if (entry->out_arg != ARG_NONE)
-		call->out_pointer = argument(regs, entry->out_arg);
+		call->out_pointer = arch_argument(regs, entry->out_arg);
 	if (entry->old_arg == ARG_NONE)
 		return;
-	call->old_address = argument(regs, entry->old_arg);
+	call->old_address = arch_argument(regs, entry->old_arg);
 	if (call->old_address != 0) {
 		call->parked = true;
 		emit(hit->engine, hit->task,
@@ -400,14 +387,14 @@ static int call_result(struct engine *engine, const struct call *call, const str
 		       const struct user_regs_struct *regs, raddr *ret_address)
 {
 	if (site->kinds & SITE_TAIL) {
-		*ret_address = argument(regs, 0);
+		*ret_address = arch_argument(regs, 0);
 		return 0;
 	}
 	if (call->probe->entry->out_arg == ARG_NONE) {
-		*ret_address = regs->rax;
+		*ret_address = arch_result(regs);
 		return 0;
 	}
-	if ((uint32_t)regs->rax != 0) {
+	if ((uint32_t)arch_result(regs) != 0) {
 		*ret_address = 0;
 		return 0;
 	}
@@ -433,7 +420,7 @@ static void leave_call(struct hit *hit, const struct site *site, const struct us
 	struct alloc_event event = { 0 };
 	struct call call;
 
-	if (!calls || !calls_leave(calls, regs->rsp, &call, dropped, hit)) {
+	if (!calls || !calls_leave(calls, arch_sp(regs), &call, dropped, hit)) {
 		engine->counters.strays++;
 		return;
 	}

@@ -3,7 +3,8 @@
 
 #include "target/attach.h"
 #include "target/ptrace.h"
-#include "target/syscall.h"
+#include "arch/arch.h"
+#include "arch/syscall.h"
 
 #include "base/clock.h"
 
@@ -79,8 +80,8 @@ static int enter_stub(struct injection *in, const struct arch_stub_call *call)
 	if (r < 0)
 		return r;
 	regs = in->regs;
-	regs.rip = in->stub_at;
-	regs.orig_rax = (unsigned long long)-1;
+	arch_set_pc(&regs, in->stub_at);
+	syscall_forget(&regs);
 	return ptrace_setregs(task->tid, &regs);
 }
 
@@ -107,7 +108,7 @@ static int run_stub(struct injection *in)
 		r = ptrace_getregs(task->tid, &now);
 		if (r < 0)
 			return r;
-		return now.rip == in->stub_at + in->stub.after_offset ? STUB_CALL : STUB_FOREIGN;
+		return arch_pc(&now) == in->stub_at + in->stub.after_offset ? STUB_CALL : STUB_FOREIGN;
 	}
 	r = ptrace_setregs(task->tid, &in->regs);
 	if (r == 0 && task->stop.kind == STOP_SIGNAL)
@@ -136,7 +137,7 @@ static int stub_call(struct injection *in, const struct arch_stub_call *call, in
 	r = ptrace_getregs(in->task->tid, &now);
 	if (r < 0)
 		return r;
-	*ret_result = (int64_t)now.rax;
+	*ret_result = (int64_t)arch_result(&now);
 	return ptrace_setregs(in->task->tid, &in->settled);
 }
 
@@ -171,6 +172,6 @@ int inject_stack_scratch(struct task *task, size_t len, raddr *ret_at)
 	int r = ptrace_getregs(task->tid, &regs);
 
 	if (r == 0)
-		*ret_at = (regs.rsp - STACK_SCRATCH_DISTANCE - len) & ~15ULL;
+		*ret_at = (arch_sp(&regs) - STACK_SCRATCH_DISTANCE - len) & ~15ULL;
 	return r;
 }

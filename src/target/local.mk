@@ -18,6 +18,5 @@ src_libtarget_a_SOURCES = \
 	src/target/seize.c \
 	src/target/signals.c src/target/signals.h \
 	src/target/stop.c src/target/stop.h \
-	src/target/syscall.c src/target/syscall.h \
 	src/target/target.c src/target/target.h \
 	src/target/task.c

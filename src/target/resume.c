@@ -3,7 +3,8 @@
 #include "target/ptrace.h"
 #include "target/resident.h"
 #include "target/signals.h"
-#include "target/syscall.h"
+#include "arch/arch.h"
+#include "arch/syscall.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -42,10 +43,10 @@ int task_leave_resident(struct task *task)
 
 	if (r < 0)
 		return r;
-	pc = resident_resume(task->target, regs.rip);
-	if (pc == regs.rip)
+	pc = resident_resume(task->target, arch_pc(&regs));
+	if (pc == arch_pc(&regs))
 		return 0;
-	regs.rip = pc;
+	arch_set_pc(&regs, pc);
 	return ptrace_setregs(task->tid, &regs);
 }
 

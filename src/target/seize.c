@@ -158,7 +158,7 @@ static void bring_to_trap(struct target *target, struct task *task, uint64_t dea
 	struct user_regs_struct regs;
 
 	if ((task->stop.kind != STOP_INTERRUPTED && task->stop.kind != STOP_GROUP) ||
-	    ptrace_getregs(task->tid, &regs) < 0 || !bp_find(target, regs.rip - 1) ||
+	    ptrace_getregs(task->tid, &regs) < 0 || !bp_find(target, arch_pc(&regs) - 1) ||
 	    !task_signal_is_pending(task, SIGTRAP))
 		return;
 	task->stopped = false;

@@ -234,10 +234,10 @@ static void consume_trap(struct target *target, struct task *task)
 	if (!task->stopped || task->stop.kind != STOP_SIGNAL || task->stop.sig != SIGTRAP ||
 	    ptrace_getregs(task->tid, &regs) < 0)
 		return;
-	bp = bp_find(target, regs.rip - 1);
+	bp = bp_find(target, arch_pc(&regs) - 1);
 	if (!bp || ptrace_signal_code(task->tid, &code) < 0 || code != SI_KERNEL)
 		return;
-	regs.rip = bp->slot;
+	arch_set_pc(&regs, bp->slot);
 	if (ptrace_setregs(task->tid, &regs) < 0 || ptrace_interrupt(task->tid) < 0)
 		return;
 	task->stop.kind = STOP_NONE;
@@ -260,7 +260,7 @@ static bool leave_resident(struct session *session)
 			if (!task->stopped)
 				continue;
 			task_leave_resident(task);
-			if (ptrace_getregs(task->tid, &regs) < 0 || !resident_contains(target, regs.rip))
+			if (ptrace_getregs(task->tid, &regs) < 0 || !resident_contains(target, arch_pc(&regs)))
 				continue;
 			inside = true;
 			task_resume(task);

@@ -5,7 +5,8 @@
 #include "tracer/snapshot.h"
 
 #include "target/ptrace.h"
-#include "target/syscall.h"
+#include "arch/arch.h"
+#include "arch/syscall.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -63,12 +64,12 @@ static bool serve_breakpoint(struct loop *loop, struct task *task)
 
 	if (ptrace_getregs(task->tid, &regs) < 0)
 		return true;               /* killed meanwhile: its end comes next */
-	bp = bp_find(session->target, regs.rip - 1);
+	bp = bp_find(session->target, arch_pc(&regs) - 1);
 	if (!bp || (bp->ambiguous && (ptrace_signal_code(task->tid, &code) < 0 || code != SI_KERNEL)))
 		return false;
 	/* First of all a safe state: should we die now, the signal is delivered, and the resident handler
 	 * lets the thread go on at the displaced instruction. */
-	regs.rip = bp->slot;
+	arch_set_pc(&regs, bp->slot);
 	if (ptrace_setregs(task->tid, &regs) < 0)
 		return true;
 	session->stops++;
@@ -90,7 +91,7 @@ static void serve_signal(struct loop *loop, struct task *task, const struct stop
 		return;
 	task_take_stop(task, stop);
 	if (task->calls && ptrace_getregs(task->tid, &regs) == 0)
-		engine_signal(loop->session->engine, task, regs.rsp);
+		engine_signal(loop->session->engine, task, arch_sp(&regs));
 	task_resume(task);
 }
 

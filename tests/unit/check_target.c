@@ -1,7 +1,7 @@
 /* The pure parts of target/: what a stop is, what a line of maps says, what becomes of a broken-off call. */
 #include "target/maps.h"
 #include "target/stop.h"
-#include "target/syscall.h"
+#include "arch/syscall.h"
 
 #include <check.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "target/syscall.h"
+#include "arch/syscall.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -41,6 +41,11 @@ void syscall_make_restart(struct user_regs_struct *regs)
 	regs->orig_rax = (unsigned long long)-1;
 }
 
+void syscall_forget(struct user_regs_struct *regs)
+{
+	regs->orig_rax = (unsigned long long)-1;
+}
+
 void syscall_settle(struct user_regs_struct *regs)
 {
 	if ((long)regs->orig_rax < 0)
@@ -58,7 +63,7 @@ void syscall_settle(struct user_regs_struct *regs)
 	default:
 		if (syscall_was_broken_off(regs))
 			syscall_make_restart(regs);
-		regs->orig_rax = (unsigned long long)-1;
+		syscall_forget(regs);
 	}
 }
 

@@ -1,10 +1,10 @@
-/* System calls that our stops broke off (x86-64).  Pure: registers in, registers out.
+/* System calls that our stops broke off.  Pure: registers in, registers out.
  *
  * PTRACE_INTERRUPT makes some calls fail with EINTR although no signal came, since the kernel takes
  * the wake-up for one: epoll_wait, semop and semtimedop, sigtimedwait, recv and its kin with a timeout.
  * Their timeouts start again in full. */
-#ifndef ALLOCWATCH_TARGET_SYSCALL_H
-#define ALLOCWATCH_TARGET_SYSCALL_H
+#ifndef ALLOCWATCH_ARCH_SYSCALL_H
+#define ALLOCWATCH_ARCH_SYSCALL_H
 
 #include <stdbool.h>
 #include <sys/user.h>
@@ -16,6 +16,8 @@ void syscall_make_restart(struct user_regs_struct *regs);
 /* What the kernel will do when it resumes the thread without a signal: the registers as they will be at
  * the first user instruction. */
 void syscall_settle(struct user_regs_struct *regs);
+/* The thread leaves no system call when it goes on: nothing is restarted. */
+void syscall_forget(struct user_regs_struct *regs);
 bool syscall_is_exec(const struct user_regs_struct *regs);
 
 #endif
