@@ -24,10 +24,12 @@ struct filter {
 int filter_parse(const char *text, struct filter *ret_filter, const char **ret_reason);
 void filter_fini(struct filter *filter);
 
-/* Python's fnmatch.fnmatchcase: * ? [seq] [!seq]; linear in practice, never exponential. */
+/* Python's fnmatch.fnmatchcase: * ? [seq] [!seq]; linear in practice, never exponential.  A pattern
+ * of FILTER_LENGTH_MAX bytes or more matches nothing. */
 bool fnmatch_python(const char *pattern, const char *text);
 
-/* "malloc" <-> 0, ..., "user-7" is not known here: numbers are accepted too.  -1 when unknown. */
+/* "malloc" <-> 0, ..., "user" <-> 100; the names users gave to theirs are not known here: numbers
+ * are accepted too.  -1 when unknown. */
 int64_t domain_by_name(const char *name);
 const char *domain_name(uint32_t domain);      /* static; "user" for 100 and up */
 

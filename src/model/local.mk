@@ -2,11 +2,18 @@
 noinst_LIBRARIES += src/libmodel.a
 src_libmodel_a_SOURCES = \
 	src/model/block_table.c src/model/block_table.h \
+	src/model/diff.c \
 	src/model/event.h \
+	src/model/filter.c src/model/filter.h \
+	src/model/filter_match.c \
+	src/model/fnmatch.c \
+	src/model/grouping.c src/model/grouping.h \
 	src/model/heap.c src/model/heap.h src/model/heap_private.h \
 	src/model/heap_resize.c \
+	src/model/hidden.c src/model/hidden.h \
 	src/model/id_table.c src/model/id_table.h \
 	src/model/module.c src/model/module.h \
+	src/model/names.c src/model/names.h \
 	src/model/seen.c src/model/seen.h \
 	src/model/snapshot.c src/model/snapshot.h \
 	src/model/snapshot_check.c \
@@ -14,4 +21,8 @@ src_libmodel_a_SOURCES = \
 	src/model/snapshot_read.c \
 	src/model/snapshot_write.c \
 	src/model/stack.c src/model/stack.h \
-	src/model/steps.c src/model/steps.h
+	src/model/statistics.c src/model/statistics.h \
+	src/model/statistics_sort.c \
+	src/model/steps.c src/model/steps.h \
+	src/model/traceback.c src/model/traceback.h \
+	src/model/utf8.c src/model/utf8.h

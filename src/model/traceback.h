@@ -16,11 +16,15 @@ struct traceback_frame {
 	const char *object;           /* the module's path; "" when in none */
 	uint64_t offset;              /* of the address in its function, else in the object */
 	bool inlined;
-	uint32_t frame;               /* the snapshot's frame it comes from */
+	uint32_t frame;               /* the snapshot's frame it comes from ... */
+	uint32_t location;            /* ... and which one of its locations, 0 the innermost */
 };
 
+/* Stands for the object of a frame that is in none. */
+#define TRACEBACK_NO_OBJECT "[unknown]"
+
 struct traceback_options {
-	uint32_t limit;               /* most frames; 0: the snapshot's own limit */
+	uint32_t limit;               /* most frames; 0, and all above it: the snapshot's own limit */
 	bool show_runtime;            /* hide nothing */
 };
 

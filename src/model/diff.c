@@ -1,0 +1,72 @@
+#include "model/grouping.h"
+
+#include <errno.h>
+#include <string.h>
+
+int diff_sort_parse(const char *name, enum diff_sort *ret_sort)
+{
+	static const char *const names[] = {
+		[SORT_ABS] = "abs", [SORT_GROWTH] = "growth", [SORT_SHRINK] = "shrink",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(names[i], name) == 0) {
+			*ret_sort = (enum diff_sort)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static uint32_t smaller_limit(uint32_t a, uint32_t b)
+{
+	if (a == 0 || b == 0)
+		return a ? a : b;
+	return a < b ? a : b;
+}
+
+/* Whether more frames than the most recent one decide the answer. */
+static bool sees_frames(const struct statistics_query *query)
+{
+	bool sees = query->key == KEY_TRACEBACK || query->cumulative;
+
+	for (size_t i = 0; i < query->filter_count; i++)
+		sees |= query->filters[i].all_frames;
+	return sees;
+}
+
+int statistics_compare(const struct snapshot *older, const struct snapshot *newer,
+		       const struct statistics_query *query, struct statistics **ret,
+		       const char **ret_reason)
+{
+	uint32_t common = smaller_limit(older->frames_limit, newer->frames_limit);
+	uint32_t limit = smaller_limit(query->traceback.limit, common);
+	struct statistics *statistics = statistics_new(newer);
+	struct grouping grouping;
+	int r;
+
+	if (!statistics)
+		return -ENOMEM;
+	statistics->exact = older->exact && newer->exact;
+	/* Asked for no more frames than both have, they do not differ. */
+	statistics->limits_differ = older->frames_limit != newer->frames_limit && limit == common &&
+				    query->traceback.limit != limit && sees_frames(query);
+	r = grouping_init(&grouping, query, statistics->strings, ret_reason);
+	if (r < 0)
+		goto free_statistics;
+	r = grouping_add(&grouping, newer, limit, false);
+	if (r == 0)
+		r = grouping_add(&grouping, older, limit, true);
+	if (r == 0)
+		r = grouping_take(&grouping, true, statistics);
+	grouping_fini(&grouping);
+	if (r < 0)
+		goto free_statistics;
+	statistics_sort(statistics, true, query->sort);
+	*ret = statistics;
+	return 0;
+
+free_statistics:
+	statistics_free(statistics);
+	return r;
+}

@@ -1,0 +1,311 @@
+#include "model/grouping.h"
+
+#include "base/hash.h"
+#include "model/names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* tracemalloc's name of a stack that has no frame. */
+#define NO_FRAME "<unknown>"
+
+struct group_item {
+	uint32_t next, pad;
+	uint64_t hash;
+};
+
+/* A group's key: frames compare by name and line, as in tracemalloc. */
+struct key {
+	const struct statistic_frame *frames;      /* most recent first */
+	uint32_t count;
+	uint32_t domain;
+};
+
+static uint64_t item_hash(const void *item)
+{
+	return ((const struct group_item *)item)->hash;
+}
+
+int grouping_init(struct grouping *grouping, const struct statistics_query *query,
+		  struct strtab *strings, const char **ret_reason)
+{
+	if (query->cumulative && query->key == KEY_TRACEBACK) {
+		*ret_reason = "a cumulative statistic counts single frames; it cannot be by traceback";
+		return -EINVAL;
+	}
+	if (query->cumulative && query->key == KEY_DOMAIN) {
+		*ret_reason = "a cumulative statistic counts single frames; it cannot be by domain";
+		return -EINVAL;
+	}
+	*grouping = (struct grouping){ .query = query, .strings = strings };
+	id_table_init(&grouping->index, sizeof(struct group_item), item_hash);
+	return 0;
+}
+
+void grouping_fini(struct grouping *grouping)
+{
+	for (size_t i = 0; i < grouping->groups.count; i++)
+		free(grouping->groups.items[i].row.frames);
+	vec_fini(&grouping->groups);
+	vec_fini(&grouping->frames);
+	id_table_fini(&grouping->index);
+}
+
+/* --- finding a group --- */
+
+static uint64_t key_hash(const struct key *key)
+{
+	uint64_t hash = key->domain;
+
+	for (uint32_t i = 0; i < key->count; i++)
+		hash = hash_pair(hash, (uint64_t)key->frames[i].name << 32 | key->frames[i].line);
+	return hash_u64(hash);
+}
+
+static bool has_key(const struct statistic *row, const struct key *key)
+{
+	if (row->frame_count != key->count || row->domain != key->domain)
+		return false;
+	for (uint32_t i = 0; i < key->count; i++) {
+		const struct statistic_frame *have = &row->frames[key->count - 1 - i];
+
+		if (have->name != key->frames[i].name || have->line != key->frames[i].line)
+			return false;
+	}
+	return true;
+}
+
+static struct group *find_group(struct grouping *grouping, const struct key *key, uint64_t hash)
+{
+	for (uint32_t id = id_table_first(&grouping->index, hash); id != ID_NONE;
+	     id = id_table_next(&grouping->index, id)) {
+		const struct group_item *item = id_table_at(&grouping->index, id);
+
+		if (item->hash == hash && has_key(&grouping->groups.items[id].row, key))
+			return &grouping->groups.items[id];
+	}
+	return NULL;
+}
+
+static struct group *add_group(struct grouping *grouping, const struct key *key, uint64_t hash)
+{
+	struct group_item item = { .hash = hash };
+	struct statistic_frame *frames = NULL;
+	struct group *group;
+
+	if (vec_reserve(&grouping->groups, 1) < 0)
+		return NULL;
+	if (key->count > 0) {
+		frames = malloc(key->count * sizeof(*frames));
+		if (!frames)
+			return NULL;
+	}
+	if (id_table_add(&grouping->index, &item) < 0) {
+		free(frames);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < key->count; i++)
+		frames[key->count - 1 - i] = key->frames[i];
+	group = vec_push(&grouping->groups);
+	group->row.frames = frames;
+	group->row.frame_count = key->count;
+	group->row.domain = key->domain;
+	return group;
+}
+
+/* Many recursions of one trace may add it many times: what is too much to count stays at the top. */
+static void add_up(uint64_t *sum, uint64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum) || *sum > INT64_MAX)
+		*sum = INT64_MAX;
+}
+
+static struct group *count_in(struct grouping *grouping, const struct key *key,
+			      const struct snapshot_trace *trace, bool older)
+{
+	uint64_t hash = key_hash(key);
+	struct group *group = find_group(grouping, key, hash);
+
+	if (!group)
+		group = add_group(grouping, key, hash);
+	if (!group)
+		return NULL;
+	add_up(older ? &group->old_size : &group->row.size, trace->live_bytes);
+	add_up(older ? &group->old_count : &group->row.count, trace->live_blocks);
+	return group;
+}
+
+/* --- keys of a trace --- */
+
+/* What a frame is grouped by, as a frame of its own. */
+static int key_frame(const struct grouping *grouping, const struct statistic_frame *frame,
+		     struct statistic_frame *ret_frame)
+{
+	struct statistic_frame key = { .name = frame->name, .has_line = frame->has_line };
+	int64_t unknown;
+
+	switch (grouping->query->key) {
+	case KEY_FILENAME:
+		break;
+	case KEY_FUNCTION:
+		key.has_line = false;
+		key.name = frame->function ? frame->function : frame->name;
+		key.function = frame->function;
+		key.object = frame->object;
+		break;
+	case KEY_OBJECT:
+		key.has_line = false;
+		unknown = strtab_add(grouping->strings, TRACEBACK_NO_OBJECT);
+		if (unknown < 0)
+			return (int)unknown;
+		key.name = frame->object ? frame->object : (uint32_t)unknown;
+		key.object = frame->object;
+		break;
+	default:
+		key = *frame;
+	}
+	*ret_frame = key;
+	return 0;
+}
+
+static int count_frame(struct grouping *grouping, const struct statistic_frame *frame,
+		       const struct snapshot_trace *trace, bool older)
+{
+	struct statistic_frame of;
+	struct key key = { &of, 1, 0 };
+	int r = key_frame(grouping, frame, &of);
+
+	if (r < 0)
+		return r;
+	return count_in(grouping, &key, trace, older) ? 0 : -ENOMEM;
+}
+
+static int count_traceback(struct grouping *grouping, const struct traceback *traceback,
+			   const struct snapshot_trace *trace, bool older)
+{
+	struct key key = { grouping->frames.items, (uint32_t)grouping->frames.count, 0 };
+	struct group *group = count_in(grouping, &key, trace, older);
+
+	if (!group)
+		return -ENOMEM;
+	if (group->row.total_frames == 0) {
+		group->row.total_frames = traceback->total_frames;
+		group->row.truncated = traceback->truncated;
+	}
+	return 0;
+}
+
+static int count_domain(struct grouping *grouping, const struct snapshot_trace *trace, bool older)
+{
+	struct key key = { NULL, 0, trace->domain };
+
+	return count_in(grouping, &key, trace, older) ? 0 : -ENOMEM;
+}
+
+static int count_trace(struct grouping *grouping, const struct traceback *traceback,
+		       const struct snapshot_trace *trace, bool older)
+{
+	size_t count = grouping->query->cumulative ? grouping->frames.count : 1;
+	int r = 0;
+
+	if (grouping->query->key == KEY_TRACEBACK)
+		return count_traceback(grouping, traceback, trace, older);
+	if (grouping->query->key == KEY_DOMAIN)
+		return count_domain(grouping, trace, older);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = count_frame(grouping, &grouping->frames.items[i], trace, older);
+	return r;
+}
+
+/* --- snapshots --- */
+
+static int take_frames(struct grouping *grouping, struct names *names, const struct traceback *traceback)
+{
+	struct statistic_frame *frame;
+	int64_t name;
+
+	grouping->frames.count = 0;
+	for (uint32_t i = 0; i < traceback->count; i++) {
+		frame = vec_push(&grouping->frames);
+		if (!frame || names_get(names, &traceback->frames[i], frame) < 0)
+			return -ENOMEM;
+	}
+	if (grouping->frames.count > 0)
+		return 0;
+	frame = vec_push(&grouping->frames);
+	name = strtab_add(grouping->strings, NO_FRAME);
+	if (!frame || name < 0)
+		return -ENOMEM;
+	frame->name = (uint32_t)name;
+	return 0;
+}
+
+static int add_trace(struct grouping *grouping, struct names *names, const struct traceback *traceback,
+		     const struct snapshot_trace *trace, bool older)
+{
+	const struct statistics_query *query = grouping->query;
+	int r = take_frames(grouping, names, traceback);
+
+	if (r < 0)
+		return r;
+	if (!filters_pass(query->filters, query->filter_count, grouping->strings,
+			  grouping->frames.items, (uint32_t)grouping->frames.count, trace->domain))
+		return 0;
+	*(older ? &grouping->old_size : &grouping->size) += trace->live_bytes;
+	*(older ? &grouping->old_count : &grouping->count) += trace->live_blocks;
+	return count_trace(grouping, traceback, trace, older);
+}
+
+int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uint32_t limit,
+		 bool older)
+{
+	struct traceback_options options = grouping->query->traceback;
+	struct names names;
+	int r = names_init(&names, snapshot, grouping->strings);
+
+	options.limit = limit;
+	for (size_t i = 0; r == 0 && i < snapshot->traces.count; i++) {
+		const struct snapshot_trace *trace = &snapshot->traces.items[i];
+		struct traceback traceback;
+
+		/* tracemalloc knows live traces only. */
+		if (trace->live_blocks == 0)
+			continue;
+		r = traceback_make(snapshot, trace->stack, &options, &traceback);
+		if (r < 0)
+			break;
+		r = add_trace(grouping, &names, &traceback, trace, older);
+		traceback_fini(&traceback);
+	}
+	names_fini(&names);
+	return r;
+}
+
+int grouping_take(struct grouping *grouping, bool with_diff, struct statistics *into)
+{
+	size_t count = grouping->groups.count;
+	struct statistic *rows = calloc(count ? count : 1, sizeof(*rows));
+
+	if (!rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const struct group *group = &grouping->groups.items[i];
+
+		rows[i] = group->row;
+		if (!with_diff)
+			continue;
+		rows[i].size_diff = (int64_t)(group->row.size - group->old_size);
+		rows[i].count_diff = (int64_t)(group->row.count - group->old_count);
+	}
+	grouping->groups.count = 0;
+	into->rows = rows;
+	into->row_count = count;
+	into->total_size = grouping->size;
+	into->total_count = grouping->count;
+	if (with_diff) {
+		into->total_size_diff = (int64_t)(grouping->size - grouping->old_size);
+		into->total_count_diff = (int64_t)(grouping->count - grouping->old_count);
+	}
+	return 0;
+}

@@ -1,0 +1,42 @@
+/* Groups of traces by a key, of one snapshot or of two at once: what statistics and differences
+ * have in common. */
+#ifndef ALLOCWATCH_MODEL_GROUPING_H
+#define ALLOCWATCH_MODEL_GROUPING_H
+
+#include "model/id_table.h"
+#include "model/statistics.h"
+
+struct group {
+	struct statistic row;
+	uint64_t old_size, old_count;         /* of the older snapshot */
+};
+
+struct grouping {
+	const struct statistics_query *query;
+	struct strtab *strings;               /* names of the rows; the caller's */
+	VEC_OF(struct group) groups;
+	struct id_table index;                /* of groups: the same ids */
+	VEC_OF(struct statistic_frame) frames;/* of the trace at hand, most recent first */
+	uint64_t size, count;                 /* of all traces that passed the filters */
+	uint64_t old_size, old_count;
+};
+
+/* 0, or -EINVAL with a reason when the query cannot be answered. */
+int grouping_init(struct grouping *grouping, const struct statistics_query *query,
+		  struct strtab *strings, const char **ret_reason);
+void grouping_fini(struct grouping *grouping);
+/* Adds the live traces of a snapshot that pass the filters; 0 or -ENOMEM. */
+int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uint32_t limit,
+		 bool older);
+/* Hands the rows over, in no order, with their differences when there was an older snapshot. */
+int grouping_take(struct grouping *grouping, bool with_diff, struct statistics *into);
+
+/* Statistics without rows yet; NULL when there is no memory. */
+struct statistics *statistics_new(const struct snapshot *snapshot);
+/* tracemalloc's order of rows. */
+void statistics_sort(struct statistics *statistics, bool with_diff, enum diff_sort sort);
+/* Whether a trace passes all filters together; frames most recent first, at least one. */
+bool filters_pass(const struct filter *filters, size_t count, const struct strtab *strings,
+		  const struct statistic_frame *frames, uint32_t frame_count, uint32_t domain);
+
+#endif

@@ -1,0 +1,77 @@
+#include "model/statistics.h"
+
+#include "model/grouping.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int statistics_key_parse(const char *name, enum statistics_key *ret_key)
+{
+	static const char *const names[] = {
+		[KEY_LINENO] = "lineno", [KEY_FILENAME] = "filename", [KEY_TRACEBACK] = "traceback",
+		[KEY_FUNCTION] = "function", [KEY_OBJECT] = "object", [KEY_DOMAIN] = "domain",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(names[i], name) == 0) {
+			*ret_key = (enum statistics_key)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+struct statistics *statistics_new(const struct snapshot *snapshot)
+{
+	struct statistics *statistics = calloc(1, sizeof(*statistics));
+
+	if (!statistics)
+		return NULL;
+	statistics->strings = strtab_new();
+	if (!statistics->strings) {
+		free(statistics);
+		return NULL;
+	}
+	statistics->exact = snapshot->exact;
+	statistics->unknown = snapshot->unknown;
+	return statistics;
+}
+
+void statistics_free(struct statistics *statistics)
+{
+	if (!statistics)
+		return;
+	for (size_t i = 0; i < statistics->row_count; i++)
+		free(statistics->rows[i].frames);
+	free(statistics->rows);
+	strtab_free(statistics->strings);
+	free(statistics);
+}
+
+int statistics_make(const struct snapshot *snapshot, const struct statistics_query *query,
+		    struct statistics **ret, const char **ret_reason)
+{
+	struct statistics *statistics = statistics_new(snapshot);
+	struct grouping grouping;
+	int r;
+
+	if (!statistics)
+		return -ENOMEM;
+	r = grouping_init(&grouping, query, statistics->strings, ret_reason);
+	if (r < 0)
+		goto free_statistics;
+	r = grouping_add(&grouping, snapshot, query->traceback.limit, false);
+	if (r == 0)
+		r = grouping_take(&grouping, false, statistics);
+	grouping_fini(&grouping);
+	if (r < 0)
+		goto free_statistics;
+	statistics_sort(statistics, false, query->sort);
+	*ret = statistics;
+	return 0;
+
+free_statistics:
+	statistics_free(statistics);
+	return r;
+}
