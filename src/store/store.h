@@ -7,15 +7,19 @@
 
 #define STORE_APPLICATION_ID 0x41574348        /* "AWCH" */
 #define STORE_VERSION 1
+#define STORE_TEXT_MAX (256u << 10)
 
 /* Writes one snapshot as a new file, atomically (a temporary file beside it, fsync, rename).
- * 0, or negative errno with *ret_reason (to be freed): what failed and why. */
+ * 0, or negative errno with *ret_reason (to be freed): what failed and why.  Texts are cut at STORE_TEXT_MAX bytes. */
 int store_save(const char *path, const struct snapshot *snapshot, char **ret_reason);
 /* Adds to an existing file of the same process (or makes it). */
 int store_append(const char *path, const struct snapshot *snapshot, char **ret_reason);
+/* Undoes what a store_append that was interrupted left half done; without that, and until the next
+ * store_append, such a file cannot be read (-EBUSY).  For files of one's own: it writes. */
+int store_repair(const char *path, char **ret_reason);
 /* Reads the snapshot with number `which` (1 is the first; 0 the last).  Everything in the file is
- * treated as hostile: -EBADMSG damaged, -EMEDIUMTYPE foreign, -EPROTONOSUPPORT newer; the file is
- * never changed. */
+ * treated as hostile: -EBADMSG damaged, -EMEDIUMTYPE foreign, -EPROTONOSUPPORT newer, -ENOENT no such
+ * file or no snapshot of that number, -EBUSY locked or interrupted; the file is never changed. */
 int store_load(const char *path, unsigned which, struct snapshot **ret_snapshot, char **ret_reason);
 int store_count(const char *path, unsigned *ret_count, char **ret_reason);
 

@@ -1,0 +1,7 @@
+if HAVE_CHECK
+check_PROGRAMS += tests/unit/check_store
+TESTS += tests/unit/check_store
+tests_unit_check_store_SOURCES = tests/unit/check_store.c
+tests_unit_check_store_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_store_LDADD = src/libstore.a src/libmodel.a src/libbase.a $(SQLITE_LIBS) $(CHECK_LIBS)
+endif

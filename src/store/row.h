@@ -1,0 +1,44 @@
+/* What a snapshot says of itself and of its process, as the values of its rows in the tables
+ * `process` and `snapshot`.  Private to store/. */
+#ifndef ALLOCWATCH_STORE_ROW_H
+#define ALLOCWATCH_STORE_ROW_H
+
+#include "model/snapshot.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* taken_ns to probe_gaps */
+#define ROW_NUMBERS 21
+#define ROW_COLUMNS                                                                                     \
+	"taken_ns, attached_ns, frames_limit, exact, symbolized, has_blocks, "                          \
+	"live_bytes, live_blocks, peak_bytes, allocations, frees, heap_before_attach_frees, "           \
+	"heap_after_clear_frees, heap_unknown_frees, heap_lost_events, "                                \
+	"unknown_frees, before_attach_frees, after_clear_frees, lost_events, truncated_stacks, probe_gaps"
+
+void row_get(const struct snapshot *snapshot, uint64_t ret[ROW_NUMBERS]);
+/* false when one of them is out of its range. */
+bool row_set(struct snapshot *snapshot, const uint64_t numbers[ROW_NUMBERS]);
+/* Adds the snapshot's own part, under its number in the file, to its checksum. */
+void row_checksum(const struct snapshot *snapshot, uint64_t number, uint64_t *sum);
+
+/* The id of the first trace, and of the first block, of a snapshot: the others follow without gaps.
+ * So the rows of one snapshot lie together, and adding one is adding behind the last. */
+static inline uint64_t row_first_id(uint64_t snapshot_number)
+{
+	return snapshot_number << 32;
+}
+
+/* Traces and blocks as values, in the order of their columns: id, snapshot, ... */
+#define ROW_TRACE_NUMBERS 8
+#define ROW_BLOCK_NUMBERS 6
+struct row_place {
+	uint64_t snapshot;             /* its number in the file */
+	size_t index;                  /* of the trace or block in the snapshot */
+};
+void row_trace_get(const struct snapshot_trace *trace, struct row_place place, uint32_t stack,
+		   uint64_t ret[ROW_TRACE_NUMBERS]);
+void row_block_get(const struct snapshot_block *block, struct row_place place,
+		   uint64_t ret[ROW_BLOCK_NUMBERS]);
+
+#endif
