@@ -85,11 +85,11 @@ int64_t intern_add(struct intern *intern, const void *record, size_t len, bool *
 	}
 	slot = find_slot(intern, record, len);
 	*ret_new = *slot == 0;
-	if (*slot)
-		return *slot;
-	r = append(intern, record, len);
-	if (r < 0)
-		return r;
-	*slot = intern_count(intern);
+	if (*slot == 0) {
+		r = append(intern, record, len);
+		if (r < 0)
+			return r;
+		*slot = intern_count(intern);
+	}
 	return *slot;
 }

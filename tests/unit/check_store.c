@@ -982,6 +982,52 @@ START_TEST(sqlite_finds_the_frames_of_a_stack)
 }
 END_TEST
 
+/* Every displayed example of the page is a query. */
+static unsigned run_examples(FILE *page)
+{
+	bool is_example = false;
+	char line[256], query[2048] = "", answer[256];
+	unsigned count = 0;
+
+	while (fgets(line, sizeof(line), page)) {
+		if (strncmp(line, ".Ed", 3) == 0 && is_example) {
+			ask_sqlite(query, answer, sizeof(answer));
+			ck_assert_msg(answer[0] != '\0', "no answer to %s", query);
+			query[0] = '\0';
+			is_example = false;
+			count++;
+		} else if (is_example) {
+			ck_assert_uint_lt(strlen(query) + strlen(line), sizeof(query));
+			strcat(query, line);
+		} else if (strncmp(line, ".Bd -literal", 12) == 0) {
+			is_example = true;
+		}
+	}
+	return count;
+}
+
+START_TEST(examples_of_the_manual_page_have_answers)
+{
+	const char *source = getenv("srcdir");
+	struct snapshot *snapshot = random_snapshot(&small);
+	char path[512];
+	unsigned count;
+	FILE *page;
+
+	snprintf(path, sizeof(path), "%s/doc/allocwatch-snapshot.5", source ? source : ".");
+	page = fopen(path, "re");
+	ck_assert_msg(page != NULL, "%s is missing", path);
+	for (size_t i = 0; i < snapshot->traces.count; i++)
+		snapshot->traces.items[i].stack = (uint32_t)snapshot->nodes.count - 1;
+	must_save(file, snapshot);
+	count = run_examples(page);
+	fclose(page);
+	printf("store: %u examples of the manual page run\n", count);
+	ck_assert_uint_eq(count, 3);
+	snapshot_put(snapshot);
+}
+END_TEST
+
 static void add_case(Suite *suite, const char *name, const TTest *const *tests, size_t count)
 {
 	TCase *tcase = tcase_create(name);
@@ -1015,6 +1061,7 @@ int main(void)
 		interrupted_append_loses_nothing,
 		sqlite_agrees_on_integrity_and_sums,
 		sqlite_finds_the_frames_of_a_stack,
+		examples_of_the_manual_page_have_answers,
 	};
 	Suite *suite = suite_create("store");
 	SRunner *runner;
