@@ -1,2 +1,40 @@
 # daemon: see doc/ARCHITECTURE.md
 include src/daemon/symbolize.mk
+
+sbin_PROGRAMS += src/allocwatchd
+src_allocwatchd_SOURCES = \
+	src/daemon/call.c src/daemon/call.h \
+	src/daemon/conn.c src/daemon/conn.h \
+	src/daemon/daemon.c src/daemon/daemon.h \
+	src/daemon/failures.c src/daemon/failures.h \
+	src/daemon/intake.c src/daemon/intake.h \
+	src/daemon/last_words.c src/daemon/last_words.h \
+	src/daemon/limits.h \
+	src/daemon/listen.c src/daemon/listen.h \
+	src/daemon/log.c src/daemon/log.h \
+	src/daemon/main.c \
+	src/daemon/module_files.c src/daemon/module_files.h \
+	src/daemon/notify.c src/daemon/notify.h \
+	src/daemon/options.c src/daemon/options.h \
+	src/daemon/params.c src/daemon/params.h \
+	src/daemon/permit.c src/daemon/permit.h \
+	src/daemon/process.c src/daemon/process.h \
+	src/daemon/query.c src/daemon/query.h \
+	src/daemon/request_block.c \
+	src/daemon/request_snapshot.c \
+	src/daemon/request_statistics.c \
+	src/daemon/request_status.c \
+	src/daemon/request_trace.c \
+	src/daemon/requests.c src/daemon/requests.h \
+	src/daemon/resolve.c src/daemon/resolve.h \
+	src/daemon/server.c src/daemon/server.h \
+	src/daemon/session.c src/daemon/session.h \
+	src/daemon/session_ask.c src/daemon/session_private.h \
+	src/daemon/snapshots.c src/daemon/snapshots.h \
+	src/daemon/snapshots_disk.c src/daemon/snapshots_private.h \
+	src/daemon/spool.c src/daemon/spool.h \
+	src/daemon/tracer.c src/daemon/tracer.h \
+	src/daemon/work.c src/daemon/work.h
+src_allocwatchd_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
+src_allocwatchd_LDADD = src/libsymbolize.a src/libsymbolwire.a src/libvarlink.a src/libstore.a src/libwire.a src/libmodel.a \
+	src/libbase.a $(SYSTEMD_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)

@@ -15,6 +15,7 @@
 #define WIRE_PATH_MAX 4096
 #define WIRE_TEXT_MAX 1024
 #define WIRE_BLOCKS_MAX 16
+#define WIRE_DOMAINS 4         /* DOMAIN_MALLOC to DOMAIN_PYTHON */
 
 enum wire_type {
 	/* daemon -> tracer */
@@ -88,7 +89,8 @@ struct wire_failed {
 
 struct wire_module {
 	struct wire_head head;
-	uint32_t module;           /* its id in this target's images */
+	uint32_t module;           /* its id; images number those they use anew, so the daemon
+				    * finds a module's file by path and build-id */
 	uint32_t build_id_len;
 	uint8_t build_id[BUILD_ID_MAX];
 	char path[WIRE_PATH_MAX];
@@ -111,6 +113,9 @@ struct wire_snapshot_ready {
 struct wire_status {
 	struct wire_head head;
 	struct heap_counters counters;
+	struct {
+		uint64_t live_bytes, live_blocks;
+	} domains[WIRE_DOMAINS];                /* by enum alloc_domain */
 	uint64_t truncated_stacks, probe_gaps;
 	uint64_t tracer_memory, block_memory;   /* bytes */
 	uint64_t longest_stop_us;               /* attach, snapshot and other stops of all threads */

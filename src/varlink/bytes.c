@@ -40,24 +40,46 @@ static size_t utf8_length(const unsigned char *p)
 	return len;
 }
 
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The byte that "\xNN" at p stands for, -1 for anything else.  Only bytes above 0x7f are written so, and
+ * the backslash of a text that would read as one of these: "\x2d" is somebody's file name. */
+static int escaped_byte(const char *p)
+{
+	int high, low;
+
+	if (p[0] != '\\' || p[1] != 'x')
+		return -1;
+	high = hex_digit(p[2]);
+	low = high < 0 ? -1 : hex_digit(p[3]);
+	if (low < 0)
+		return -1;
+	return high >= 8 || (high == 5 && low == 0xc) ? high * 16 + low : -1;
+}
+
 /* Returns the escaped text, to be freed. */
 static char *escape(const char *text, size_t max)
 {
 	size_t len = strnlen(text, max);
-	const unsigned char *in = (const unsigned char *)text, *end = in + len;
+	const char *in = text, *end = in + len;
 	char *escaped = malloc(len * 4 + 1), *out = escaped;
 
 	if (!escaped)
 		return NULL;
 	while (in < end) {
-		size_t n = utf8_length(in);
+		size_t n = utf8_length((const unsigned char *)in);
 
-		if (n > 0 && n <= (size_t)(end - in)) {
+		if (n > 0 && n <= (size_t)(end - in) && escaped_byte(in) < 0) {
 			memcpy(out, in, n);
 			out += n;
 			in += n;
 		} else {
-			out += sprintf(out, "\\x%02x", *in++);
+			out += sprintf(out, "\\x%02x", (unsigned char)*in++);
 		}
 	}
 	*out = '\0';
@@ -81,32 +103,9 @@ json_t *codec_bytes(const char *text)
 	return codec_bytes_max(text, CODEC_TEXT_MAX);
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* The byte that "\xNN" at p stands for, -1 for anything else.  Only bytes above 0x7f are ever written
- * so: "\x2d" is somebody's file name. */
-static int escaped_byte(const char *p)
-{
-	int high, low;
-
-	if (p[0] != '\\' || p[1] != 'x')
-		return -1;
-	high = hex_digit(p[2]);
-	if (high < 8)
-		return -1;
-	low = hex_digit(p[3]);
-	return low < 0 ? -1 : high * 16 + low;
-}
-
 char *codec_text(const char *json_text)
 {
-	size_t len = strlen(json_text);
-	char *text = malloc(len + 1), *out = text, *again;
+	char *text = malloc(strlen(json_text) + 1), *out = text;
 
 	if (!text)
 		return NULL;
@@ -117,10 +116,5 @@ char *codec_text(const char *json_text)
 		in += byte < 0 ? 1 : 4;
 	}
 	*out = '\0';
-	/* A name that really holds "\xc3\xa9" decodes to valid UTF-8, which is never written so. */
-	again = escape(text, len);
-	if (!again || strcmp(again, json_text) != 0)
-		memcpy(text, json_text, len + 1);
-	free(again);
 	return text;
 }

@@ -72,6 +72,29 @@ static json_t *encode_traceback(const struct strtab *strings, const struct stati
 	return list;
 }
 
+static json_t *text_or_null(const char *text)
+{
+	return text ? codec_bytes(text) : json_null();
+}
+
+json_t *codec_traceback(const struct traceback *traceback)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = traceback->count; list && i-- > 0;) {
+		const struct traceback_frame *frame = &traceback->frames[i];
+
+		list = append_or_free(list, json_pack("{s:o, s:I, s:o, s:o, s:I, s:b}",
+						      "file", text_or_null(frame->file),
+						      "line", (json_int_t)frame->line,
+						      "function", text_or_null(frame->function),
+						      "object", codec_bytes(frame->object),
+						      "offset", codec_count(frame->offset),
+						      "inlined", frame->inlined));
+	}
+	return list;
+}
+
 static json_t *encode_row(const struct strtab *strings, const struct statistic *row, bool with_diff)
 {
 	json_t *json = json_pack("{s:I, s:I, s:o}", "size", codec_count(row->size),

@@ -5,11 +5,12 @@
 
 #include "model/snapshot.h"
 #include "model/statistics.h"
+#include "model/traceback.h"
 
 #include <jansson.h>
 
-/* A JSON string of arbitrary bytes: what is not UTF-8 is written \xNN (and a backslash as it is).
- * Cut at 64 KiB.  NULL counts as "". */
+/* A JSON string of arbitrary bytes: what is not UTF-8 is written \xNN, and a backslash as it is unless
+ * it would read as one of these; then it is \x5c.  Cut at 64 KiB.  NULL counts as "". */
 json_t *codec_bytes(const char *text);
 
 json_t *codec_unknown(const struct snapshot_unknown *unknown);
@@ -22,6 +23,9 @@ json_t *codec_statistics_rows(const struct statistics *statistics, size_t first,
 json_t *codec_statistics(const struct statistics *statistics, size_t limit, bool with_diff);
 /* The same around rows made before, whose reference it takes (NULL: fails). */
 json_t *codec_statistics_frame(const struct statistics *statistics, json_t *rows, bool with_diff);
+
+/* A list of type Frame, most recent last. */
+json_t *codec_traceback(const struct traceback *traceback);
 
 /* GetSnapshot's tables in pieces of at most about 512 KiB, one at a time, so that a slow receiver
  * makes nobody wait.  The writer holds a reference to the snapshot. */

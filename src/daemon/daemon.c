@@ -1,0 +1,256 @@
+#include "daemon/daemon.h"
+
+#include "daemon/last_words.h"
+#include "daemon/log.h"
+#include "daemon/module_files.h"
+#include "daemon/notify.h"
+#include "daemon/symbolize.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- when to leave --- */
+
+/* Kept snapshots that could not be written would be lost: then a private daemon stays, too. */
+static bool is_busy(const struct daemon *daemon)
+{
+	return sessions_live_count(daemon->sessions) > 0 || server_client_count(daemon->server) > 0 ||
+	       !snapshots_are_settled(daemon->snapshots) || intakes_running(daemon->intakes) > 0 ||
+	       !work_is_idle(daemon->work);
+}
+
+static int on_idle(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct daemon *daemon = context;
+
+	(void)source;
+	(void)usec;
+	if (is_busy(daemon)) {
+		sd_event_source_set_time_relative(daemon->idle_timer, daemon->limits.idle_exit_s * 1000000ULL);
+		sd_event_source_set_enabled(daemon->idle_timer, SD_EVENT_ONESHOT);
+		return 0;
+	}
+	log_info("nothing is traced and nobody asks: leaving");
+	return sd_event_exit(daemon->event, 0);
+}
+
+/* The time begins anew with everything that happens. */
+static void restart_idle_timer(struct daemon *daemon)
+{
+	if (!daemon->idle_timer)
+		return;
+	sd_event_source_set_time_relative(daemon->idle_timer, daemon->limits.idle_exit_s * 1000000ULL);
+	sd_event_source_set_enabled(daemon->idle_timer, SD_EVENT_ONESHOT);
+}
+
+static void changed(struct daemon *daemon)
+{
+	/* Parts tell of changes while the whole is put together and taken apart, too. */
+	if (!daemon->server)
+		return;
+	notify_status(sessions_live_count(daemon->sessions), server_client_count(daemon->server),
+		      snapshots_count(daemon->snapshots));
+	restart_idle_timer(daemon);
+}
+
+static void on_changed(void *context)
+{
+	changed(context);
+}
+
+/* --- the end --- */
+
+static void leave_when_all_is_done(struct daemon *daemon)
+{
+	if (sessions_live_count(daemon->sessions) == 0 && tracers_running(daemon->tracers) == 0 &&
+	    intakes_running(daemon->intakes) == 0 && snapshots_are_settled(daemon->snapshots))
+		sd_event_exit(daemon->event, 0);
+}
+
+/* After each event, whichever it was. */
+static int on_anything(sd_event_source *source, void *context)
+{
+	(void)source;
+	leave_when_all_is_done(context);
+	return 0;
+}
+
+static void on_let_go(void *context, const struct answer *answer)
+{
+	const struct wire_detached *detached = (const struct wire_detached *)answer->message;
+
+	(void)context;
+	if (answer->error == 0 && !detached->clean)
+		log_warning("process %d: something was left behind: %s", detached->head.pid, detached->text);
+	else if (answer->error < 0 && answer->error != -ESRCH)
+		log_warning("a process was not let go as asked: %s", strerror(-answer->error));
+}
+
+static void let_go(struct daemon *daemon, struct session *session)
+{
+	switch (session_state(session)) {
+	case SESSION_TRACING:
+	case SESSION_DETACHING:
+		session_detach(session, on_let_go, daemon);
+		break;
+	case SESSION_ATTACHING:
+		session_abandon(session);
+		break;
+	case SESSION_ENDING:
+	case SESSION_LOST:
+		break;
+	}
+}
+
+static int on_stop_timeout(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct daemon *daemon = context;
+
+	(void)source;
+	(void)usec;
+	log_error("%zu processes were not let go in time; their tracers do that when the daemon is gone",
+		  sessions_live_count(daemon->sessions));
+	return sd_event_exit(daemon->event, 0);
+}
+
+static void stop(struct daemon *daemon)
+{
+	daemon->stopping = true;
+	notify_stopping();
+	server_stop_listening(daemon->server);
+	sd_event_add_time_relative(daemon->event, &daemon->stop_timer, CLOCK_MONOTONIC, STOP_TIMEOUT_US, 0,
+				   on_stop_timeout, daemon);
+	sd_event_add_post(daemon->event, &daemon->stop_check, on_anything, daemon);
+	/* From the end: letting one go may take it out of the list. */
+	for (size_t i = sessions_count(daemon->sessions); i-- > 0;) {
+		if (i < sessions_count(daemon->sessions))
+			let_go(daemon, sessions_get(daemon->sessions, i));
+	}
+	leave_when_all_is_done(daemon);
+}
+
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *context)
+{
+	struct daemon *daemon = context;
+
+	(void)source;
+	if (daemon->stopping) {
+		log_warning("signal %u again: leaving at once", si->ssi_signo);
+		return sd_event_exit(daemon->event, 0);
+	}
+	log_info("signal %u: letting %zu processes go", si->ssi_signo, sessions_live_count(daemon->sessions));
+	stop(daemon);
+	return 0;
+}
+
+/* --- the whole --- */
+
+/* Children are waited for by the event loop, so SIGCHLD must be blocked as the others are. */
+static int catch_signals(struct daemon *daemon)
+{
+	sigset_t set;
+	int r;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	signal(SIGPIPE, SIG_IGN);
+	r = sd_event_add_signal(daemon->event, NULL, SIGTERM, on_signal, daemon);
+	if (r >= 0)
+		r = sd_event_add_signal(daemon->event, NULL, SIGINT, on_signal, daemon);
+	return r;
+}
+
+static int build(struct daemon *daemon, const struct options *options)
+{
+	const struct limits *limits = &daemon->limits;
+	const struct sessions_owner owner = { daemon, last_words_take, on_changed };
+	int r;
+
+	if ((r = sd_event_default(&daemon->event)) < 0 || (r = catch_signals(daemon)) < 0 ||
+	    (r = sd_event_set_watchdog(daemon->event, true)) < 0 ||
+	    (r = work_new(daemon->event, &daemon->work)) < 0 ||
+	    (r = symbolize_new(daemon->event, options->symbolizer, &daemon->symbolize)) < 0 ||
+	    (r = intakes_new(daemon->work, daemon->symbolize, limits->snapshot_bytes, &daemon->intakes)) < 0 ||
+	    (r = tracers_new(daemon->event, options->tracer, on_changed, daemon, &daemon->tracers)) < 0 ||
+	    (r = sessions_new(daemon->event, daemon->tracers, limits->sessions, &owner, &daemon->sessions)) < 0)
+		return r;
+	return snapshots_new(daemon->work, options->state_folder, limits->snapshots, limits->snapshot_bytes,
+			     &daemon->snapshots);
+}
+
+static int add_idle_timer(struct daemon *daemon)
+{
+	if (daemon->limits.idle_exit_s == 0)
+		return 0;
+	return sd_event_add_time_relative(daemon->event, &daemon->idle_timer, CLOCK_MONOTONIC,
+					  daemon->limits.idle_exit_s * 1000000ULL, 0, on_idle, daemon);
+}
+
+int daemon_new(const struct options *options, int listen_fd, const char *address, struct daemon **ret)
+{
+	struct daemon *daemon = calloc(1, sizeof(*daemon));
+	int r = -ENOMEM;
+
+	if (daemon) {
+		daemon->limits = options->limits;
+		daemon->address = strdup(address);
+		r = daemon->address ? build(daemon, options) : -ENOMEM;
+	}
+	if (r >= 0)
+		r = add_idle_timer(daemon);
+	if (r >= 0)
+		r = server_new(daemon->event, listen_fd, daemon->limits.clients, daemon, changed, &daemon->server);
+	else
+		close(listen_fd);
+	if (r < 0) {
+		log_error("the daemon cannot be set up: %s", strerror(-r));
+		daemon_free(daemon);
+		return r;
+	}
+	module_files_raise_limit();
+	*ret = daemon;
+	return 0;
+}
+
+/* Clients first, so that nothing is answered any more; then what works for sessions and snapshots. */
+void daemon_free(struct daemon *daemon)
+{
+	struct server *server;
+
+	if (!daemon)
+		return;
+	server = daemon->server;
+	daemon->server = NULL;          /* changes are of no interest any more */
+	server_free(server);
+	sessions_free(daemon->sessions);
+	tracers_free(daemon->tracers);
+	work_free(daemon->work);
+	symbolize_free(daemon->symbolize);
+	snapshots_free(daemon->snapshots);
+	intakes_free(daemon->intakes);
+	sd_event_source_disable_unref(daemon->idle_timer);
+	sd_event_source_disable_unref(daemon->stop_timer);
+	sd_event_source_disable_unref(daemon->stop_check);
+	sd_event_unref(daemon->event);
+	free(daemon->address);
+	free(daemon);
+}
+
+int daemon_run(struct daemon *daemon)
+{
+	int r;
+
+	notify_ready();
+	changed(daemon);
+	r = sd_event_loop(daemon->event);
+	if (r < 0)
+		log_error("the event loop failed: %s", strerror(-r));
+	return r;
+}

@@ -1,0 +1,37 @@
+/* The daemon as a whole: its parts, put together, run and taken apart. */
+#ifndef ALLOCWATCH_DAEMON_DAEMON_H
+#define ALLOCWATCH_DAEMON_DAEMON_H
+
+#include "daemon/intake.h"
+#include "daemon/limits.h"
+#include "daemon/options.h"
+#include "daemon/server.h"
+#include "daemon/session.h"
+#include "daemon/snapshots.h"
+#include "daemon/tracer.h"
+#include "daemon/work.h"
+
+#include <systemd/sd-event.h>
+
+struct daemon {
+	sd_event *event;
+	char *address;                 /* of the socket: which daemon this is */
+	struct limits limits;
+	struct work *work;
+	struct symbolize *symbolize;
+	struct intakes *intakes;
+	struct snapshots *snapshots;
+	struct tracers *tracers;
+	struct sessions *sessions;
+	struct server *server;
+	sd_event_source *idle_timer, *stop_timer, *stop_check;
+	bool stopping;
+};
+
+/* Takes over listen_fd.  0 or negative errno; what failed was logged. */
+int daemon_new(const struct options *options, int listen_fd, const char *address, struct daemon **ret);
+void daemon_free(struct daemon *daemon);               /* accepts NULL */
+/* Until SIGTERM, SIGINT or idleness: 0, or a negative errno that was logged. */
+int daemon_run(struct daemon *daemon);
+
+#endif

@@ -1,0 +1,189 @@
+#define _GNU_SOURCE              /* F_GET_SEALS */
+#include "daemon/intake.h"
+
+#include "base/fd.h"
+#include "daemon/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define NEEDED_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
+
+struct intakes {
+	struct work *work;
+	struct symbolize *symbolize;
+	uint64_t max_bytes;
+	size_t running;
+};
+
+struct intake {
+	struct intakes *intakes;
+	struct intake_steps steps;
+	struct module_files *files;
+	int *fds;                      /* of the snapshot's modules, while it is symbolized */
+	int64_t pid;
+	uint64_t start_time;
+	/* the job's */
+	int fd;
+	size_t len;
+	struct snapshot *snapshot;
+	int error;
+	const char *reason;
+};
+
+int intakes_new(struct work *work, struct symbolize *symbolize, uint64_t max_bytes, struct intakes **ret)
+{
+	struct intakes *intakes = calloc(1, sizeof(*intakes));
+
+	if (!intakes)
+		return -ENOMEM;
+	intakes->work = work;
+	intakes->symbolize = symbolize;
+	intakes->max_bytes = max_bytes < SNAPSHOT_IMAGE_MAX ? max_bytes : SNAPSHOT_IMAGE_MAX;
+	*ret = intakes;
+	return 0;
+}
+
+void intakes_free(struct intakes *intakes)
+{
+	if (!intakes)
+		return;
+	free(intakes);
+}
+
+size_t intakes_running(const struct intakes *intakes)
+{
+	return intakes->running;
+}
+
+static void intake_free(struct intake *intake)
+{
+	intake->intakes->running--;
+	fd_close(&intake->fd);
+	module_files_unref(intake->files);
+	free(intake->fds);
+	free(intake);
+}
+
+/* In a thread. */
+static void read_image(void *context)
+{
+	struct intake *intake = context;
+	void *data = mmap(NULL, intake->len, PROT_READ, MAP_PRIVATE, intake->fd, 0);
+
+	if (data == MAP_FAILED) {
+		intake->error = -errno;
+		intake->reason = "the image cannot be mapped";
+		return;
+	}
+	intake->error = snapshot_image_read(data, intake->len, &intake->snapshot, &intake->reason);
+	munmap(data, intake->len);
+}
+
+static void on_named(void *context, struct snapshot *snapshot, int result)
+{
+	struct intake *intake = context;
+
+	(void)result;       /* without names it is still a snapshot */
+	intake->steps.named(intake->steps.context, snapshot);
+	intake_free(intake);
+}
+
+static void find_names(struct intake *intake)
+{
+	struct snapshot *snapshot = intake->snapshot;
+	int r = -ENOMEM;
+
+	intake->fds = module_files_match(intake->files, snapshot);
+	if (intake->fds)
+		r = symbolize_snapshot(intake->intakes->symbolize, snapshot, intake->fds, snapshot->modules.count,
+				       on_named, intake);
+	if (r < 0)
+		on_named(intake, snapshot, r);
+}
+
+/* A tracer speaks for its own target only. */
+static bool is_of_its_process(const struct intake *intake)
+{
+	return intake->snapshot->pid == intake->pid && intake->snapshot->start_time == intake->start_time;
+}
+
+static void on_read(void *context, bool ran)
+{
+	struct intake *intake = context;
+
+	fd_close(&intake->fd);
+	if (!ran) {
+		intake->error = -ECANCELED;
+		intake->reason = "the daemon ends";
+	} else if (intake->error == 0 && !is_of_its_process(intake)) {
+		snapshot_put(intake->snapshot);
+		intake->error = -EBADMSG;
+		intake->reason = "the image is of another process";
+	}
+	if (intake->error < 0) {
+		intake->steps.read(intake->steps.context, NULL, intake->error,
+				   intake->reason ? intake->reason : "the daemon is out of memory");
+		intake_free(intake);
+		return;
+	}
+	intake->steps.read(intake->steps.context, intake->snapshot, 0, NULL);
+	find_names(intake);
+}
+
+static int check_image(const struct intakes *intakes, int fd, size_t *ret_len, const char **ret_reason)
+{
+	struct stat st;
+	int seals;
+
+	if (fd < 0) {
+		*ret_reason = "the tracer sent no image";
+		return -EBADMSG;
+	}
+	seals = fcntl(fd, F_GET_SEALS);
+	if (seals < 0 || (seals & NEEDED_SEALS) != NEEDED_SEALS || fstat(fd, &st) < 0 || st.st_size <= 0) {
+		*ret_reason = "the tracer's image is not sealed";
+		return -EBADMSG;
+	}
+	if ((uint64_t)st.st_size > intakes->max_bytes) {
+		*ret_reason = "the image is larger than all snapshots together may be";
+		return -E2BIG;
+	}
+	*ret_len = (size_t)st.st_size;
+	return 0;
+}
+
+int intake_start(struct intakes *intakes, int *fd, struct module_files *files, int pid, uint64_t start_time,
+		 const struct intake_steps *steps, const char **ret_reason)
+{
+	struct intake *intake;
+	size_t len;
+	int r = check_image(intakes, *fd, &len, ret_reason);
+
+	if (r < 0)
+		return r;
+	if (intakes->running >= INTAKES_MAX) {
+		*ret_reason = "too many snapshots are being read";
+		return -ENOSPC;
+	}
+	*ret_reason = "the daemon is out of memory";
+	intake = calloc(1, sizeof(*intake));
+	if (!intake)
+		return -ENOMEM;
+	intakes->running++;
+	intake->intakes = intakes;
+	intake->steps = *steps;
+	intake->files = module_files_ref(files);
+	intake->pid = pid;
+	intake->start_time = start_time;
+	intake->fd = *fd;
+	intake->len = len;
+	*fd = -1;
+	r = work_submit(intakes->work, read_image, on_read, intake);
+	if (r < 0)
+		intake_free(intake);
+	return r;
+}

@@ -1,0 +1,70 @@
+#include "daemon/last_words.h"
+
+#include "daemon/daemon.h"
+#include "daemon/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct last_words {
+	struct daemon *daemon;
+	struct session *session;       /* held until the snapshot is kept */
+	enum wire_snapshot_reason reason;
+	struct kept *kept;
+};
+
+static const char *const reason_names[] = {
+	[SNAPSHOT_ASKED] = "", [SNAPSHOT_EXIT] = "exit", [SNAPSHOT_EXEC] = "exec",
+	[SNAPSHOT_DETACH] = "detach",
+};
+
+static void on_last_read(void *context, struct snapshot *snapshot, int error, const char *reason)
+{
+	struct last_words *last = context;
+	struct session *session = last->session;
+	int pid = session_pid(session), r = error;
+
+	if (snapshot) {
+		r = snapshots_keep(last->daemon->snapshots, snapshot, reason_names[last->reason], &last->kept);
+		reason = r == -ENOSPC ? "there is no room for it" : "the daemon is out of memory";
+	}
+	if (r < 0)
+		log_error("process %d: its %s snapshot is lost: %s", pid, reason_names[last->reason], reason);
+	last->session = NULL;
+	session_release(session, r == 0 && last->reason == SNAPSHOT_EXIT ? kept_id(last->kept) : NULL);
+	if (!snapshot)
+		free(last);
+}
+
+static void on_last_named(void *context, struct snapshot *snapshot)
+{
+	struct last_words *last = context;
+
+	if (last->kept)
+		snapshots_named(last->daemon->snapshots, last->kept);
+	snapshot_put(snapshot);
+	free(last);
+}
+
+void last_words_take(void *context, struct session *session, enum wire_snapshot_reason reason, int *fd)
+{
+	struct last_words *last = calloc(1, sizeof(*last));
+	const struct intake_steps steps = { last, on_last_read, on_last_named };
+	const char *why = "the daemon is out of memory";
+	struct daemon *daemon = context;
+	int r = -ENOMEM;
+
+	if (last && reason != SNAPSHOT_ASKED) {
+		last->daemon = daemon;
+		last->session = session;
+		last->reason = reason;
+		r = intake_start(daemon->intakes, fd, session_modules(session), session_pid(session),
+				 session_start_time(session), &steps, &why);
+	}
+	if (r == 0) {
+		session_hold(session);
+		return;
+	}
+	free(last);
+	log_error("process %d: its %s snapshot is lost: %s", session_pid(session), reason_names[reason], why);
+}

@@ -1,0 +1,69 @@
+/* Everything that a client or a target can make grow in the daemon, by name. */
+#ifndef ALLOCWATCH_DAEMON_LIMITS_H
+#define ALLOCWATCH_DAEMON_LIMITS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What options can change. */
+struct limits {
+	size_t sessions;              /* targets at the same time */
+	size_t clients;               /* connections at the same time; each has one call at a time */
+	size_t snapshots;             /* kept */
+	uint64_t snapshot_bytes;      /* of all snapshots in memory */
+	unsigned idle_exit_s;         /* 0: stays */
+};
+
+#define SESSIONS_MAX 64
+#define CLIENTS_MAX 512
+#define SNAPSHOTS_MAX 512
+#define SNAPSHOT_BYTES_MAX (4ULL << 30)
+/* A private daemon leaves this long after its last target, client and request. */
+#define PRIVATE_IDLE_EXIT_S 600
+
+/* --- clients --- */
+/* Peers that may not ask anything share these few of the connections. */
+#define STRANGERS_MAX 16
+/* A message that has begun must be whole by then. */
+#define HALF_MESSAGE_TIMEOUT_US (10ULL * 1000000)
+/* An answer of which nothing is taken for so long is given up, with its connection. */
+#define OUTPUT_STALL_TIMEOUT_US (120ULL * 1000000)
+/* Elements of a list among the parameters, filters of a query. */
+#define PARAMETER_LIST_MAX 4096
+#define FILTERS_MAX 64
+#define SNAPSHOT_NAME_MAX 64
+#define FRAMES_LIMIT_DEFAULT 25
+#define FRAMES_LIMIT_MAX 1024
+/* Rows of an answer in one message when the query says nothing; rows a piece of a stream. */
+#define ROWS_DEFAULT 100
+#define ROWS_PER_REPLY 256
+
+/* --- tracers --- */
+#define ATTACH_TIMEOUT_US (60ULL * 1000000)
+#define SNAPSHOT_TIMEOUT_US (120ULL * 1000000)
+#define REQUEST_TIMEOUT_US (20ULL * 1000000)
+#define DETACH_TIMEOUT_US (30ULL * 1000000)
+/* `list` shows the last known figures of a target that does not answer by then. */
+#define LIST_TIMEOUT_US (2ULL * 1000000)
+#define HEARTBEAT_LATE_US (10ULL * 1000000)
+/* A tracer whose socket was closed undoes everything and leaves; then it is killed. */
+#define TRACER_EXIT_GRACE_US (15ULL * 1000000)
+/* Requests that a tracer has not answered yet. */
+#define TRACER_REQUESTS_MAX 64
+#define MODULE_FILES_MAX 4096
+/* Descriptors that are not files of modules. */
+#define DESCRIPTORS_RESERVED 1024
+/* Snapshots between a tracer's image and their names. */
+#define INTAKES_MAX 32
+/* Callers of WaitGone and Detach for one target. */
+#define SESSION_WAITERS_MAX 256
+/* Ends that WaitGone still knows after the target is gone. */
+#define ENDINGS_MAX 256
+
+/* --- the daemon itself --- */
+#define WORK_THREADS 2
+#define WORK_QUEUE_MAX 1024
+/* SIGTERM: targets are let go and snapshots written by then. */
+#define STOP_TIMEOUT_US (40ULL * 1000000)
+
+#endif

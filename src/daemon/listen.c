@@ -1,0 +1,277 @@
+#define _GNU_SOURCE              /* asprintf */
+#include "daemon/listen.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#define SYSTEM_FOLDER "/run/allocwatch"
+#define SOCKET_NAME "allocwatch.sock"
+#define BACKLOG 128
+
+static int explain(char **ret_reason, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static int explain(char **ret_reason, int r, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(ret_reason, format, args) < 0)
+		*ret_reason = NULL;
+	va_end(args);
+	return r;
+}
+
+/* --- systemd's --- */
+
+static int describe(int fd, char **ret_address)
+{
+	struct sockaddr_un address = { 0 };
+	socklen_t len = sizeof(address);
+
+	if (getsockname(fd, (struct sockaddr *)&address, &len) < 0)
+		return -errno;
+	*ret_address = strndup(address.sun_path[0] ? address.sun_path : "(abstract)", sizeof(address.sun_path));
+	return *ret_address ? 0 : -ENOMEM;
+}
+
+/* 1: taken; 0: none was handed over. */
+static int take_handed_over(struct listen *own, char **ret_reason)
+{
+	int count = sd_listen_fds(1), fd = SD_LISTEN_FDS_START, r;
+
+	if (count == 0)
+		return 0;
+	if (count < 0)
+		return explain(ret_reason, count, "the sockets handed over cannot be taken: %s", strerror(-count));
+	if (count > 1)
+		return explain(ret_reason, -EINVAL, "%d sockets were handed over, and one is wanted", count);
+	if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0)
+		return explain(ret_reason, -EINVAL, "what was handed over is no listening Unix stream socket");
+	r = describe(fd, &own->address);
+	if (r < 0)
+		return r;
+	own->fd = fd;
+	return 1;
+}
+
+/* --- an own one --- */
+
+/* In the folder nobody but the daemon's user and root may make or move anything. */
+static int check_folder(const char *path, char **ret_reason)
+{
+	char *copy = strdup(path);
+	const char *folder;
+	struct stat st;
+	int r = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	folder = dirname(copy);
+	if (lstat(folder, &st) < 0)
+		r = explain(ret_reason, -errno, "the folder %s: %s", folder, strerror(errno));
+	else if (!S_ISDIR(st.st_mode))
+		r = explain(ret_reason, -ENOTDIR, "%s is no folder", folder);
+	else if (st.st_uid != geteuid() && st.st_uid != 0)
+		r = explain(ret_reason, -EPERM, "the folder %s belongs to user %u, who could put another socket in the "
+						"place of this one; choose a folder of your own", folder, st.st_uid);
+	else if ((st.st_mode & 022) && !(st.st_mode & S_ISVTX))
+		r = explain(ret_reason, -EPERM, "others may write to the folder %s; 'chmod go-w %s' closes it, or choose "
+						"another", folder, folder);
+	free(copy);
+	return r;
+}
+
+static int take_lock(struct listen *own, char **ret_reason)
+{
+	char *path;
+	int r = 0;
+
+	if (asprintf(&path, "%s.running", own->path) < 0)
+		return -ENOMEM;
+	own->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (own->lock_fd < 0)
+		r = explain(ret_reason, -errno, "%s cannot be made: %s", path, strerror(errno));
+	else if (flock(own->lock_fd, LOCK_EX | LOCK_NB) < 0)
+		r = explain(ret_reason, -EADDRINUSE, "another daemon runs on %s; stop it, or choose another socket",
+			    own->path);
+	free(path);
+	return r;
+}
+
+static bool somebody_listens(const struct sockaddr_un *address)
+{
+	int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool refused;
+
+	if (sock < 0)
+		return true;
+	refused = connect(sock, (const struct sockaddr *)address, sizeof(*address)) < 0 && errno == ECONNREFUSED;
+	close(sock);
+	return !refused;
+}
+
+/* Only a socket of our own user that nobody listens on. */
+static int remove_stale(const struct sockaddr_un *address, char **ret_reason)
+{
+	const char *path = address->sun_path;
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : explain(ret_reason, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISSOCK(st.st_mode))
+		return explain(ret_reason, -EEXIST, "%s is there and is no socket; choose another path", path);
+	if (st.st_uid != geteuid())
+		return explain(ret_reason, -EPERM, "%s is a socket of user %u; choose another path", path, st.st_uid);
+	if (somebody_listens(address))
+		return explain(ret_reason, -EADDRINUSE, "another daemon runs on %s; stop it, or choose another socket",
+			       path);
+	if (unlink(path) < 0)
+		return explain(ret_reason, -errno, "%s cannot be removed: %s", path, strerror(errno));
+	return 0;
+}
+
+static int bind_and_listen(struct listen *own, const struct sockaddr_un *address, char **ret_reason)
+{
+	mode_t before = umask(0177);
+	struct stat st;
+	int r = 0;
+
+	own->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (own->fd < 0 || bind(own->fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
+		r = explain(ret_reason, -errno, "no socket can be made at %s: %s", address->sun_path, strerror(errno));
+	umask(before);
+	if (r < 0)
+		return r;
+	if (stat(address->sun_path, &st) == 0) {
+		own->device = st.st_dev;
+		own->inode = st.st_ino;
+	}
+	if (listen(own->fd, BACKLOG) < 0)
+		return explain(ret_reason, -errno, "%s cannot be listened on: %s", address->sun_path,
+			       strerror(errno));
+	return 0;
+}
+
+static int open_own(struct listen *own, const char *path, char **ret_reason)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int r;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return explain(ret_reason, -ENAMETOOLONG, "%s is too long for a socket; choose a shorter path", path);
+	strcpy(address.sun_path, path);
+	own->path = strdup(path);
+	own->address = strdup(path);
+	if (!own->path || !own->address)
+		return -ENOMEM;
+	r = check_folder(path, ret_reason);
+	if (r == 0)
+		r = take_lock(own, ret_reason);
+	if (r == 0)
+		r = remove_stale(&address, ret_reason);
+	if (r == 0)
+		r = bind_and_listen(own, &address, ret_reason);
+	return r;
+}
+
+/* --- where, when nobody says --- */
+
+static int make_folder(const char *folder, mode_t mode, char **ret_reason)
+{
+	if (mkdir(folder, mode) < 0 && errno != EEXIST)
+		return explain(ret_reason, -errno, "the folder %s cannot be made: %s", folder, strerror(errno));
+	return 0;
+}
+
+static int in_folder(const char *folder, char **ret_path)
+{
+	return asprintf(ret_path, "%s/" SOCKET_NAME, folder) < 0 ? -ENOMEM : 0;
+}
+
+/* A folder of the user's own under the temporary one, closed to others. */
+static int default_in_temporary(char **ret_path, char **ret_reason)
+{
+	const char *tmp = getenv("TMPDIR");
+	struct stat st;
+	char *folder;
+	int r;
+
+	if (asprintf(&folder, "%s/allocwatch-%u", tmp && tmp[0] == '/' ? tmp : "/tmp", geteuid()) < 0)
+		return -ENOMEM;
+	r = make_folder(folder, 0700, ret_reason);
+	if (r == 0 && (lstat(folder, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+		       (st.st_mode & 077)))
+		r = explain(ret_reason, -EPERM, "%s is no folder of yours that is closed to others", folder);
+	if (r == 0)
+		r = in_folder(folder, ret_path);
+	free(folder);
+	return r;
+}
+
+static int default_path(bool private_daemon, char **ret_path, char **ret_reason)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+	int r;
+
+	if (!private_daemon && geteuid() == 0) {
+		r = make_folder(SYSTEM_FOLDER, 0755, ret_reason);
+		return r < 0 ? r : in_folder(SYSTEM_FOLDER, ret_path);
+	}
+	if (runtime && runtime[0] == '/' && stat(runtime, &st) == 0 && st.st_uid == geteuid() &&
+	    !(st.st_mode & 077))
+		return in_folder(runtime, ret_path);
+	return default_in_temporary(ret_path, ret_reason);
+}
+
+int listen_open(const char *path, bool private_daemon, struct listen *ret, char **ret_reason)
+{
+	struct listen own = { .fd = -1, .lock_fd = -1 };
+	char *chosen = NULL;
+	int r = 0;
+
+	*ret_reason = NULL;
+	if (!path) {
+		r = take_handed_over(&own, ret_reason);
+		if (r == 0)
+			r = default_path(private_daemon, &chosen, ret_reason);
+		path = chosen;
+	}
+	if (r == 0)
+		r = open_own(&own, path, ret_reason);
+	free(chosen);
+	if (r < 0) {
+		listen_close(&own);
+		return r;
+	}
+	*ret = own;
+	return 0;
+}
+
+void listen_close(struct listen *own)
+{
+	struct stat st;
+
+	fd_close(&own->fd);
+	if (own->path && own->inode != 0 && lstat(own->path, &st) == 0 &&
+	    st.st_dev == own->device && st.st_ino == own->inode)
+		unlink(own->path);
+	fd_close(&own->lock_fd);
+	free(own->path);
+	free(own->address);
+	memset(own, 0, sizeof(*own));
+	own->fd = own->lock_fd = -1;
+}

@@ -1,0 +1,25 @@
+/* The open ELF files of one target's modules: what symbols are read from, also when the paths are
+ * gone.  Shared by reference between the session and the snapshots that wait for their names. */
+#ifndef ALLOCWATCH_DAEMON_MODULE_FILES_H
+#define ALLOCWATCH_DAEMON_MODULE_FILES_H
+
+#include "model/snapshot.h"
+#include "tracer/wire.h"
+
+struct module_files;
+
+/* Raises the limit of open files as far as allowed; how many of them modules may hold is bounded. */
+void module_files_raise_limit(void);
+
+struct module_files *module_files_new(void);        /* one reference; NULL: no memory */
+struct module_files *module_files_ref(struct module_files *files);
+void module_files_unref(struct module_files *files);        /* accepts NULL; the last closes all */
+
+/* Takes over *fd (which may be -1).  -ENOSPC past a limit, -EEXIST: that module is known, -ENOMEM. */
+int module_files_add(struct module_files *files, const struct wire_module *message, int *fd);
+/* For symbolize_snapshot(): the file of each module of the snapshot, -1 where there is none.  The
+ * descriptors stay the files'; the list is to be freed.  NULL: no memory. */
+int *module_files_match(const struct module_files *files, const struct snapshot *snapshot);
+size_t module_files_count(const struct module_files *files);
+
+#endif

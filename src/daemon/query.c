@@ -1,0 +1,100 @@
+#define _GNU_SOURCE              /* vasprintf */
+#include "daemon/query.h"
+
+#include "daemon/limits.h"
+#include "daemon/params.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct param members[] = {
+	{ "key", PARAM_TEXT, true },    { "cumulative", PARAM_BOOL, true },
+	{ "filters", PARAM_TEXTS, true }, { "sort", PARAM_TEXT, true },
+	{ "limit", PARAM_COUNT, true }, { "frames", PARAM_COUNT, true },
+	{ "show_runtime", PARAM_BOOL, true }, { 0 }
+};
+
+void query_fini(struct query *query)
+{
+	for (size_t i = 0; i < query->statistics.filter_count; i++)
+		filter_fini(&query->filters[i]);
+	free(query->filters);
+	memset(query, 0, sizeof(*query));
+}
+
+static int explain(char **ret_reason, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int explain(char **ret_reason, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(ret_reason, format, args);
+	va_end(args);
+	return n < 0 ? -ENOMEM : -EINVAL;
+}
+
+static int take_filters(const json_t *list, struct query *query, char **ret_reason)
+{
+	size_t count = json_array_size(list);
+
+	if (count > FILTERS_MAX)
+		return explain(ret_reason, "there are %zu filters, and at most %d are allowed", count, FILTERS_MAX);
+	query->filters = calloc(count + 1, sizeof(*query->filters));
+	if (!query->filters)
+		return -ENOMEM;
+	query->statistics.filters = query->filters;
+	for (size_t i = 0; i < count; i++) {
+		const char *text = json_string_value(json_array_get(list, i)), *reason;
+		int r = filter_parse(text, &query->filters[i], &reason);
+
+		if (r == -EINVAL)
+			return explain(ret_reason, "filter '%.200s': %s", text, reason);
+		if (r < 0)
+			return r;
+		query->statistics.filter_count++;
+	}
+	return 0;
+}
+
+static int take_members(const json_t *json, struct query *query, char **ret_reason)
+{
+	const char *key = param_text(json, "key", "lineno"), *sort = param_text(json, "sort", "abs");
+
+	if (statistics_key_parse(key, &query->statistics.key) < 0)
+		return explain(ret_reason, "'%.64s' is no key to group by; lineno, filename, traceback, function, object "
+					   "and domain are", key);
+	if (diff_sort_parse(sort, &query->statistics.sort) < 0)
+		return explain(ret_reason, "'%.64s' is no order of differences; abs, growth and shrink are", sort);
+	query->statistics.cumulative = param_bool(json, "cumulative");
+	query->statistics.traceback.limit = param_count(json, "frames", 0);
+	query->statistics.traceback.show_runtime = param_bool(json, "show_runtime");
+	query->limited = json_is_integer(json_object_get(json, "limit"));
+	query->limit = param_count(json, "limit", 0);
+	return take_filters(json_object_get(json, "filters"), query, ret_reason);
+}
+
+int query_parse(const json_t *json, struct query *ret, const char **ret_parameter, char **ret_reason)
+{
+	struct query query = { 0 };
+	int r;
+
+	*ret_parameter = NULL;
+	*ret_reason = NULL;
+	if (json && !json_is_null(json)) {
+		*ret_parameter = params_check(json, members);
+		if (*ret_parameter)
+			return -EINVAL;
+	}
+	r = take_members(json, &query, ret_reason);
+	if (r < 0) {
+		query_fini(&query);
+		return r;
+	}
+	*ret = query;
+	return 0;
+}

@@ -1,0 +1,329 @@
+/* Attach, Detach, WaitGone, Clear, ResetPeak. */
+#include "daemon/daemon.h"
+#include "daemon/failures.h"
+#include "daemon/log.h"
+#include "daemon/params.h"
+#include "daemon/requests.h"
+#include "model/filter.h"
+#include "varlink/codec.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DOMAIN_NAME_MAX 32
+#define DOMAINS_DEFAULT (1u << DOMAIN_MALLOC | 1u << DOMAIN_NEW)
+
+/* A question about one process, while its tracer thinks. */
+struct asked {
+	struct call *call;
+	int pid;
+};
+
+static struct asked *asked_new(struct call *call, int pid)
+{
+	struct asked *asked = calloc(1, sizeof(*asked));
+
+	if (!asked) {
+		fail_memory(call);
+		return NULL;
+	}
+	asked->call = call;
+	asked->pid = pid;
+	return asked;
+}
+
+/* Ends the life of `asked` and gives the call. */
+static struct call *asked_end(struct asked *asked, int *ret_pid)
+{
+	struct call *call = asked->call;
+
+	*ret_pid = asked->pid;
+	free(asked);
+	return call;
+}
+
+/* NULL: the call is answered. */
+static struct session *find_traced(struct call *call, int pid)
+{
+	struct session *session = sessions_find(call->daemon->sessions, pid);
+
+	if (!session)
+		fail_not_traced(call, pid, "process %d is not traced", pid);
+	else if (session_state(session) == SESSION_LOST)
+		fail_not_traced(call, pid, "process %d is no longer traced: its tracer has died; "
+					   "'allocwatch attach %d' starts anew", pid, pid);
+	else if (session_state(session) == SESSION_ENDING)
+		fail_no_such_process(call, pid, "process %d has ended; its last snapshot is %d:exit", pid, pid);
+	else
+		return session;
+	return NULL;
+}
+
+/* --- Attach --- */
+
+/* "malloc,new" as a mask; 0: a name is unknown. */
+static uint32_t parse_domains(const char *list)
+{
+	uint32_t mask = 0;
+
+	while (*list) {
+		size_t len = strcspn(list, ",");
+		char name[DOMAIN_NAME_MAX];
+		int64_t domain;
+
+		if (len == 0 || len >= sizeof(name))
+			return 0;
+		memcpy(name, list, len);
+		name[len] = '\0';
+		domain = domain_by_name(name);
+		if (domain < 0 || domain >= 32)
+			return 0;
+		mask |= 1u << domain;
+		list += len;
+		list += *list == ',';
+	}
+	return mask;
+}
+
+/* What the client asks for, as the tracer's message; false: the call is answered. */
+static bool take_attach(struct call *call, struct wire_attach *message)
+{
+	const char *domains = param_text(call->parameters, "domains", NULL);
+	const char *engine = param_text(call->parameters, "engine", "auto");
+
+	message->frames_limit = param_count(call->parameters, "frames", FRAMES_LIMIT_DEFAULT);
+	message->domains = domains ? parse_domains(domains) : DOMAINS_DEFAULT;
+	message->follow_forks = param_bool(call->parameters, "follow_forks");
+	message->from_exec = param_bool(call->parameters, "wait_for_exec");
+	if (message->frames_limit == 0 || message->frames_limit > FRAMES_LIMIT_MAX)
+		fail_invalid_parameter(call, "frames");
+	else if (message->domains == 0)
+		fail_invalid_parameter(call, "domains");
+	else if (strcmp(engine, "ring") == 0)
+		fail_unsupported(call, "this version has no ring engine; use int3");
+	else if (strcmp(engine, "auto") != 0 && strcmp(engine, "int3") != 0)
+		fail_invalid_parameter(call, "engine");
+	else
+		return true;
+	return false;
+}
+
+static void on_attached(void *context, const struct answer *answer)
+{
+	const struct wire_attached *attached = (const struct wire_attached *)answer->message;
+	int pid;
+	struct call *call = asked_end(context, &pid);
+
+	if (answer->error < 0) {
+		fail_answer(call, pid, answer);
+		return;
+	}
+	log_info("process %d: traced, %u tasks, %u probes", pid, attached->tasks, attached->probes);
+	call_reply(call, json_pack("{s:i, s:I, s:I}", "pid", pid, "tasks", (json_int_t)attached->tasks, "probes",
+				   (json_int_t)attached->probes));
+}
+
+/* A number below zero from process_open(). */
+static void fail_open(struct call *call, int pid, int r, bool zombie, int leader)
+{
+	if (r == -EINVAL)
+		fail_no_such_process(call, pid, "%d is a thread of process %d; attach to that", pid, leader);
+	else if (r == -ESRCH && zombie)
+		fail_no_such_process(call, pid, "process %d has ended and only waits for its parent", pid);
+	else if (r == -ESRCH)
+		fail_no_such_process(call, pid, "there is no process %d", pid);
+	else
+		fail(call, "process %d cannot be looked at: %s", pid, strerror(-r));
+}
+
+static void fail_start(struct call *call, int pid, int r)
+{
+	if (r == -ENOSPC)
+		fail_limit(call, "sessions", "%zu processes are traced already, and more are not allowed; "
+					     "allocwatchd --max-sessions raises the limit",
+			   sessions_live_count(call->daemon->sessions));
+	else
+		fail(call, "no tracer can be started for process %d: %s", pid, strerror(-r));
+}
+
+/* True: there is one; the call is answered. */
+static bool is_traced_here(struct call *call, int pid)
+{
+	struct session *session = sessions_find(call->daemon->sessions, pid);
+
+	if (!session)
+		return false;
+	if (session_state(session) == SESSION_LOST) {
+		session_forget(session);
+		return false;
+	}
+	fail_already_traced(call, pid, "process %d is %s by this daemon already", pid,
+			    session_state(session) == SESSION_ATTACHING ? "being attached" : "traced");
+	return true;
+}
+
+void handle_attach(struct call *call)
+{
+	struct wire_attach message = { 0 };
+	int pid = param_pid(call->parameters, "pid", 0), leader = 0, r;
+	struct process process;
+	struct asked *asked;
+	bool zombie = false;
+
+	if (!take_attach(call, &message))
+		return;
+	if (call->daemon->stopping) {
+		fail(call, "the daemon is ending; try again");
+		return;
+	}
+	if (pid == getpid()) {
+		fail_not_permitted(call, pid, "it is this daemon, which would wait for itself",
+				   "let a daemon of another user trace it", 0);
+		return;
+	}
+	r = process_open(pid, &process, &zombie, &leader);
+	if (r < 0) {
+		fail_open(call, pid, r, zombie, leader);
+		return;
+	}
+	if (is_traced_here(call, pid) || !(asked = asked_new(call, pid))) {
+		close(process.pidfd);
+		return;
+	}
+	r = session_attach(call->daemon->sessions, pid, &process, &message, on_attached, asked);
+	if (r < 0)
+		fail_start(asked_end(asked, &pid), pid, r);
+}
+
+/* --- Detach --- */
+
+static void on_detached(void *context, const struct answer *answer)
+{
+	const struct wire_detached *detached = (const struct wire_detached *)answer->message;
+	int pid;
+	struct call *call = asked_end(context, &pid);
+
+	if (answer->error < 0) {
+		fail_answer(call, pid, answer);
+		return;
+	}
+	if (!detached->clean)
+		log_warning("process %d: something was left behind: %s", pid, detached->text);
+	call_reply(call, json_pack("{s:b, s:o}", "clean", detached->clean, "message",
+				   detached->text[0] ? codec_bytes(detached->text) : json_null()));
+}
+
+void handle_detach(struct call *call)
+{
+	int pid = param_pid(call->parameters, "pid", 0);
+	struct session *session = sessions_find(call->daemon->sessions, pid);
+	struct asked *asked;
+
+	if (session && session_state(session) == SESSION_LOST) {
+		session_forget(session);
+		call_reply(call, json_pack("{s:b, s:s}", "clean", 0, "message",
+					   "its tracer had died before; the kernel has detached it"));
+		return;
+	}
+	if (session && session_state(session) == SESSION_ATTACHING) {
+		session_abandon(session);
+		call_reply(call, json_pack("{s:b, s:s}", "clean", 1, "message", "the attach was given up"));
+		return;
+	}
+	session = find_traced(call, pid);
+	if (!session)
+		return;
+	asked = asked_new(call, pid);
+	if (asked)
+		session_detach(session, on_detached, asked);
+}
+
+/* --- WaitGone --- */
+
+static void reply_ending(struct call *call, const struct ending *ending)
+{
+	bool known = ending->exited && ending->wait_status != -1;
+
+	if (ending->error < 0)
+		fail(call, "process %d is no longer traced: its tracer has died", ending->pid);
+	else
+		call_reply(call, json_pack("{s:o, s:o}", "exit_status",
+					   known ? json_integer(ending->wait_status) : json_null(), "snapshot",
+					   ending->snapshot[0] ? json_string(ending->snapshot) : json_null()));
+}
+
+static void on_ending(void *context, const struct ending *ending)
+{
+	reply_ending(context, ending);
+}
+
+static void on_waiter_gone(struct call *call)
+{
+	struct session *session = sessions_find(call->daemon->sessions, param_pid(call->parameters, "pid", 0));
+
+	if (session)
+		session_wait_cancel(session, call);
+	call_drop(call);
+}
+
+void handle_wait_gone(struct call *call)
+{
+	int pid = param_pid(call->parameters, "pid", 0);
+	struct session *session = sessions_find(call->daemon->sessions, pid);
+	const struct ending *ending = sessions_ending(call->daemon->sessions, pid);
+
+	if (session && session_state(session) == SESSION_LOST) {
+		fail(call, "process %d is no longer traced: its tracer has died", pid);
+	} else if (session && session_wait(session, on_ending, call) == 0) {
+		call->abandoned = on_waiter_gone;
+	} else if (session) {
+		fail_limit(call, "clients", "too many clients wait for the end of process %d", pid);
+	} else if (ending) {
+		reply_ending(call, ending);
+	} else {
+		fail_not_traced(call, pid, "process %d is not traced", pid);
+	}
+}
+
+/* --- Clear, ResetPeak --- */
+
+static void on_done(void *context, const struct answer *answer)
+{
+	int pid;
+	struct call *call = asked_end(context, &pid);
+
+	if (answer->error < 0)
+		fail_answer(call, pid, answer);
+	else
+		call_reply(call, json_object());
+}
+
+static void ask_simple(struct call *call, enum wire_type type)
+{
+	struct wire_head message = { .type = type };
+	int pid = param_pid(call->parameters, "pid", 0);
+	struct session *session = find_traced(call, pid);
+	struct asked *asked;
+
+	if (!session)
+		return;
+	if (session_state(session) == SESSION_ATTACHING) {
+		fail_not_traced(call, pid, "process %d is just being attached; try again", pid);
+		return;
+	}
+	asked = asked_new(call, pid);
+	if (asked)
+		session_ask(session, &message, sizeof(message), WIRE_DONE, REQUEST_TIMEOUT_US, on_done, asked);
+}
+
+void handle_clear(struct call *call)
+{
+	ask_simple(call, WIRE_CLEAR);
+}
+
+void handle_reset_peak(struct call *call)
+{
+	ask_simple(call, WIRE_RESET_PEAK);
+}

@@ -1,0 +1,463 @@
+#include "daemon/session.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/vec.h"
+#include "daemon/limits.h"
+#include "daemon/log.h"
+#include "daemon/session_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+/* --- the set of them --- */
+
+int sessions_new(sd_event *event, struct tracers *tracers, size_t max, const struct sessions_owner *owner,
+		 struct sessions **ret)
+{
+	struct sessions *sessions = calloc(1, sizeof(*sessions));
+
+	if (!sessions)
+		return -ENOMEM;
+	sessions->event = event;
+	sessions->tracers = tracers;
+	sessions->max = max;
+	sessions->owner = *owner;
+	*ret = sessions;
+	return 0;
+}
+
+void sessions_free(struct sessions *sessions)
+{
+	if (!sessions)
+		return;
+	while (sessions->list.count > 0)
+		session_end(sessions->list.items[sessions->list.count - 1], -ECONNRESET);
+	vec_fini(&sessions->list);
+	free(sessions);
+}
+
+size_t sessions_count(const struct sessions *sessions)
+{
+	return sessions->list.count;
+}
+
+size_t sessions_live_count(const struct sessions *sessions)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < sessions->list.count; i++)
+		count += sessions->list.items[i]->state != SESSION_LOST;
+	return count;
+}
+
+struct session *sessions_get(const struct sessions *sessions, size_t i)
+{
+	return sessions->list.items[i];
+}
+
+struct session *sessions_find(const struct sessions *sessions, int pid)
+{
+	for (size_t i = 0; i < sessions->list.count; i++) {
+		if (sessions->list.items[i]->pid == pid)
+			return sessions->list.items[i];
+	}
+	return NULL;
+}
+
+const struct ending *sessions_ending(const struct sessions *sessions, int pid)
+{
+	const struct ending *found = NULL;
+	size_t count = sessions->ending_count < ENDINGS_MAX ? sessions->ending_count : ENDINGS_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t slot = (sessions->ending_count - 1 - i) % ENDINGS_MAX;
+
+		if (sessions->endings[slot].pid == pid) {
+			found = &sessions->endings[slot];
+			break;
+		}
+	}
+	return found;
+}
+
+static void remember_ending(struct sessions *sessions, const struct ending *ending)
+{
+	sessions->endings[sessions->ending_count++ % ENDINGS_MAX] = *ending;
+}
+
+static void changed(struct session *session)
+{
+	session->sessions->owner.changed(session->sessions->owner.context);
+}
+
+/* --- the end --- */
+
+void session_unref(struct session *session)
+{
+	if (--session->references > 0)
+		return;
+	tracer_let_go(session->tracer);
+	module_files_unref(session->modules);
+	sd_event_source_disable_unref(session->target_gone);
+	fd_close(&session->pidfd);
+	vec_fini(&session->questions);
+	vec_fini(&session->waiters);
+	free(session->exe);
+	free(session->command);
+	free(session);
+}
+
+/* Callbacks may look for the session or begin a new one: it is out of the list by then. */
+static void tell_waiters(struct session *session)
+{
+	for (size_t i = 0; i < session->waiters.count; i++)
+		session->waiters.items[i].ended(session->waiters.items[i].context, &session->ending);
+	session->waiters.count = 0;
+}
+
+static void unlist(struct session *session)
+{
+	struct sessions *sessions = session->sessions;
+
+	for (size_t i = 0; i < sessions->list.count; i++) {
+		if (sessions->list.items[i] == session) {
+			vec_remove_unordered(&sessions->list, i);
+			return;
+		}
+	}
+}
+
+void session_end(struct session *session, int error)
+{
+	struct sessions *sessions = session->sessions;
+
+	if (session->over)
+		return;
+	session->over = true;
+	unlist(session);
+	tracer_let_go(session->tracer);
+	session->tracer = NULL;
+	questions_fail(session, error);
+	if (session->state != SESSION_ATTACHING && session->state != SESSION_LOST)
+		remember_ending(sessions, &session->ending);
+	tell_waiters(session);
+	session_unref(session);
+	sessions->owner.changed(sessions->owner.context);
+}
+
+static void end_when_complete(struct session *session)
+{
+	if (session->state == SESSION_ENDING && session->images == 0)
+		session_end(session, -ESRCH);
+}
+
+void session_hold(struct session *session)
+{
+	session->images++;
+	session->references++;
+}
+
+void session_release(struct session *session, const char *exit_snapshot)
+{
+	session->images--;
+	if (exit_snapshot)
+		snprintf(session->ending.snapshot, sizeof(session->ending.snapshot), "%s", exit_snapshot);
+	end_when_complete(session);
+	session_unref(session);
+}
+
+void session_forget(struct session *session)
+{
+	session_end(session, -ECANCELED);
+}
+
+void session_abandon(struct session *session)
+{
+	session_end(session, -ECANCELED);
+}
+
+static int on_target_gone(sd_event_source *source, int fd, uint32_t revents, void *context)
+{
+	(void)source;
+	(void)fd;
+	(void)revents;
+	session_forget(context);
+	return 0;
+}
+
+/* The target runs on, untraced; the entry stays, so that a person sees what happened, until the
+ * target ends or somebody detaches or attaches it. */
+void session_become_lost(struct session *session, const char *reason)
+{
+	if (session->over || session->state == SESSION_LOST)
+		return;
+	log_error("process %d: tracing has ended: its tracer is lost: %s", session->pid, reason);
+	tracer_let_go(session->tracer);
+	session->tracer = NULL;
+	if (session->state == SESSION_ATTACHING) {
+		session_end(session, -ECONNRESET);
+		return;
+	}
+	session->state = SESSION_LOST;
+	session->ending.error = -ECONNRESET;
+	if (sd_event_add_io(session->sessions->event, &session->target_gone, session->pidfd, EPOLLIN,
+			    on_target_gone, session) < 0)
+		log_warning("process %d: its end will not be seen", session->pid);
+	questions_fail(session, -ECONNRESET);
+	tell_waiters(session);
+	changed(session);
+}
+
+/* --- what the tracer says --- */
+
+static void take_attached(struct session *session, const struct wire_attached *message)
+{
+	if (session->state != SESSION_ATTACHING)
+		return;
+	session->exe = strdup(message->exe);
+	session->command = strdup(message->command);
+	session->since_ns = message->attached_realtime_ns;
+	session->state = SESSION_TRACING;
+	changed(session);
+}
+
+static void take_module(struct session *session, const struct wire_module *message, int *fd)
+{
+	int r = module_files_add(session->modules, message, fd);
+
+	if (r == -ENOSPC && !session->modules_warned) {
+		session->modules_warned = true;
+		log_warning("process %d: it has too many modules; names in %s and later ones will be missing",
+			    session->pid, message->path);
+	}
+}
+
+static void take_gone(struct session *session, const struct wire_gone *message)
+{
+	if (session->state == SESSION_ATTACHING)
+		return;         /* it is told by a FAILED */
+	session->ending.exited = true;
+	session->ending.wait_status = message->wait_status;
+	session->state = SESSION_ENDING;
+	questions_fail(session, -ESRCH);
+	end_when_complete(session);
+}
+
+static void take_image(struct session *session, const struct wire_snapshot_ready *message, int *fd)
+{
+	struct sessions *sessions = session->sessions;
+
+	sessions->owner.image(sessions->owner.context, session, (enum wire_snapshot_reason)message->reason, fd);
+}
+
+/* After it there is nothing left to trace. */
+static bool is_last_answer(const struct session *session, const struct wire_head *message)
+{
+	return message->type == WIRE_DETACHED ||
+	       (message->type == WIRE_FAILED && session->state == SESSION_ATTACHING);
+}
+
+static void take_answer(struct session *session, const struct wire_head *message, int *fd)
+{
+	bool last = is_last_answer(session, message);
+
+	if (message->type == WIRE_ATTACHED)
+		take_attached(session, (const struct wire_attached *)message);
+	else if (message->type == WIRE_STATUS_REPLY)
+		session->status = *(const struct wire_status *)message;
+	else if (message->type == WIRE_FAILED && message->serial == session->detach_serial &&
+		 session->state == SESSION_DETACHING)
+		session->state = SESSION_TRACING;
+	questions_answer(session, message, fd);
+	if (last && session->state != SESSION_ENDING)
+		session_end(session, -ECANCELED);
+}
+
+static void dispatch(struct session *session, const struct wire_head *message, int *fd)
+{
+	if (message->type == WIRE_HEARTBEAT)
+		return;
+	if (message->type == WIRE_LOG) {
+		log_warning("process %d: %s", session->pid, ((const struct wire_failed *)message)->text);
+		return;
+	}
+	if (message->pid != session->pid) {
+		log_warning("process %d: its tracer spoke of process %d, which it does not trace", session->pid,
+			    message->pid);
+		return;
+	}
+	if (message->type == WIRE_MODULE)
+		take_module(session, (const struct wire_module *)message, fd);
+	else if (message->type == WIRE_TARGET_GONE)
+		take_gone(session, (const struct wire_gone *)message);
+	else if (message->type == WIRE_SNAPSHOT_READY && message->serial == 0)
+		take_image(session, (const struct wire_snapshot_ready *)message, fd);
+	else
+		take_answer(session, message, fd);
+}
+
+static void on_message(void *context, const struct wire_head *message, int *fd)
+{
+	struct session *session = context;
+
+	session->references++;       /* whatever the message brings about */
+	dispatch(session, message, fd);
+	session_unref(session);
+}
+
+/* A tracer leaves when nothing is left to trace; that is no loss. */
+static void on_lost(void *context, const char *reason)
+{
+	struct session *session = context;
+
+	if (session->state == SESSION_ENDING) {
+		tracer_let_go(session->tracer);
+		session->tracer = NULL;
+		return;
+	}
+	session_become_lost(session, reason);
+}
+
+/* --- the beginning --- */
+
+static struct session *session_new(struct sessions *sessions, int pid, struct process *process)
+{
+	struct session *session = calloc(1, sizeof(*session));
+
+	if (!session)
+		return NULL;
+	session->sessions = sessions;
+	session->references = 1;
+	session->pid = pid;
+	session->pidfd = process->pidfd;
+	process->pidfd = -1;
+	session->start_time = process->start_time;
+	session->state = SESSION_ATTACHING;
+	session->since_ns = clock_realtime_ns();
+	session->ending.pid = pid;
+	session->ending.wait_status = -1;
+	session->modules = module_files_new();
+	if (!session->modules) {
+		session_unref(session);
+		return NULL;
+	}
+	return session;
+}
+
+int session_attach(struct sessions *sessions, int pid, struct process *process, struct wire_attach *message,
+		   answer_fn answered, void *context)
+{
+	struct session *session, **slot;
+	int r = -ENOMEM;
+
+	if (sessions_live_count(sessions) >= sessions->max) {
+		fd_close(&process->pidfd);
+		return -ENOSPC;
+	}
+	session = session_new(sessions, pid, process);
+	fd_close(&process->pidfd);
+	if (session && vec_reserve(&sessions->list, 1) == 0)
+		r = tracer_start(sessions->tracers, pid,
+				 &(struct tracer_owner){ session, on_message, on_lost }, &session->tracer);
+	if (r < 0) {
+		if (session)
+			session_unref(session);
+		return r;
+	}
+	slot = vec_push(&sessions->list);
+	*slot = session;
+	message->head.type = WIRE_ATTACH;
+	message->start_time = session->start_time;
+	question_ask(session, &message->head, sizeof(*message), session->pidfd, WIRE_ATTACHED, ATTACH_TIMEOUT_US,
+		     answered, context);
+	if (session->questions.count == 0)      /* it could not be asked, and `answered` knows */
+		session_end(session, -ECONNRESET);
+	else
+		changed(session);
+	return 0;
+}
+
+int session_wait(struct session *session, ending_fn ended, void *context)
+{
+	struct waiter *waiter;
+
+	if (session->waiters.count >= SESSION_WAITERS_MAX)
+		return -ENOSPC;
+	waiter = vec_push(&session->waiters);
+	if (!waiter)
+		return -ENOMEM;
+	waiter->ended = ended;
+	waiter->context = context;
+	return 0;
+}
+
+void session_wait_cancel(struct session *session, void *context)
+{
+	for (size_t i = 0; i < session->waiters.count; i++) {
+		if (session->waiters.items[i].context == context) {
+			vec_remove_unordered(&session->waiters, i);
+			return;
+		}
+	}
+}
+
+int session_pid(const struct session *session)
+{
+	return session->pid;
+}
+
+uint64_t session_start_time(const struct session *session)
+{
+	return session->start_time;
+}
+
+enum session_state session_state(const struct session *session)
+{
+	return session->state;
+}
+
+const char *session_state_name(const struct session *session)
+{
+	switch (session->state) {
+	case SESSION_ATTACHING:
+		return "attaching";
+	case SESSION_TRACING:
+		return session->status.stopped ? "stopped" : "tracing";
+	case SESSION_DETACHING:
+		return "detaching";
+	case SESSION_ENDING:
+		return "ending";
+	case SESSION_LOST:
+		return "lost";
+	}
+	return "";
+}
+
+const char *session_command(const struct session *session)
+{
+	return session->command ? session->command : "";
+}
+
+const char *session_exe(const struct session *session)
+{
+	return session->exe ? session->exe : "";
+}
+
+uint64_t session_since_ns(const struct session *session)
+{
+	return session->since_ns;
+}
+
+struct module_files *session_modules(const struct session *session)
+{
+	return session->modules;
+}
+
+const struct wire_status *session_status(const struct session *session)
+{
+	return &session->status;
+}

@@ -1,0 +1,66 @@
+/* Shared by session.c and session_ask.c only. */
+#ifndef ALLOCWATCH_DAEMON_SESSION_PRIVATE_H
+#define ALLOCWATCH_DAEMON_SESSION_PRIVATE_H
+
+#include "base/vec.h"
+#include "daemon/limits.h"
+#include "daemon/session.h"
+
+struct question {
+	struct session *session;
+	uint32_t serial;
+	enum wire_type expected;
+	answer_fn answered;
+	void *context;
+	sd_event_source *deadline;
+};
+
+struct waiter {
+	ending_fn ended;
+	void *context;
+};
+
+struct sessions {
+	sd_event *event;
+	struct tracers *tracers;
+	size_t max;
+	struct sessions_owner owner;
+	VEC_OF(struct session *) list;
+	struct ending endings[ENDINGS_MAX];    /* a ring */
+	size_t ending_count;                   /* ever */
+};
+
+struct session {
+	struct sessions *sessions;
+	unsigned references;
+	unsigned images;                       /* on their way */
+	int pid, pidfd;
+	uint64_t start_time;
+	enum session_state state;
+	bool over;                             /* out of the list, everybody has been told */
+	struct tracer *tracer;                 /* NULL: let go */
+	struct module_files *modules;
+	bool modules_warned;
+	char *exe, *command;
+	uint64_t since_ns;
+	struct wire_status status;
+	VEC_OF(struct question *) questions;
+	uint32_t last_serial, detach_serial;
+	VEC_OF(struct waiter) waiters;
+	struct ending ending;
+	sd_event_source *target_gone;          /* of a lost session */
+};
+
+/* Tells everybody, lets the tracer go and frees the session as soon as no image needs it. */
+void session_end(struct session *session, int error);
+void session_unref(struct session *session);
+void session_become_lost(struct session *session, const char *reason);
+
+/* As session_ask(), with a descriptor (borrowed, -1: none) beside the message. */
+void question_ask(struct session *session, struct wire_head *message, size_t len, int fd,
+		  enum wire_type expected, uint64_t timeout_us, answer_fn answered, void *context);
+/* To all with the message's serial.  Unknown ones came too late and are dropped. */
+void questions_answer(struct session *session, const struct wire_head *message, int *fd);
+void questions_fail(struct session *session, int error);
+
+#endif

@@ -1,0 +1,401 @@
+#include "daemon/snapshots_private.h"
+
+#include "daemon/limits.h"
+#include "daemon/log.h"
+#include "varlink/codec.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Names that the daemon itself gives; nobody waits for these snapshots, so they make way. */
+static const char *const automatic_names[] = { "exit", "exec", "detach" };
+
+static bool is_automatic_name(const char *name)
+{
+	for (size_t i = 0; i < sizeof(automatic_names) / sizeof(automatic_names[0]); i++) {
+		if (strcmp(name, automatic_names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool snapshot_name_is_valid(const char *name)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+	size_t len = strlen(name);
+
+	return len > 0 && len <= SNAPSHOT_NAME_MAX && strspn(name, letters) == len &&
+	       !is_automatic_name(name);
+}
+
+/* --- one --- */
+
+struct kept *kept_new(struct snapshots *snapshots, uint64_t number)
+{
+	struct kept *kept = calloc(1, sizeof(*kept));
+
+	if (!kept)
+		return NULL;
+	kept->snapshots = snapshots;
+	kept->number = number;
+	snprintf(kept->id, sizeof(kept->id), "s%" PRIu64, number);
+	return kept;
+}
+
+void kept_free(struct kept *kept)
+{
+	if (!kept)
+		return;
+	kept_drop_snapshot(kept);
+	vec_fini(&kept->getters);
+	free(kept->name);
+	free(kept->command);
+	free(kept);
+}
+
+static void account(struct kept *kept)
+{
+	kept->snapshots->bytes -= kept->bytes;
+	kept->bytes = kept->snapshot ? snapshot_memory(kept->snapshot) : 0;
+	kept->snapshots->bytes += kept->bytes;
+}
+
+void kept_set_snapshot(struct kept *kept, struct snapshot *snapshot)
+{
+	kept->snapshot = snapshot;
+	kept->used = ++kept->snapshots->ticks;
+	account(kept);
+}
+
+void kept_drop_snapshot(struct kept *kept)
+{
+	snapshot_put(kept->snapshot);
+	kept->snapshot = NULL;
+	account(kept);
+}
+
+static int replace(char **text, const char *by)
+{
+	char *copy = strdup(by ? by : "");
+
+	if (!copy)
+		return -ENOMEM;
+	free(*text);
+	*text = copy;
+	return 0;
+}
+
+int kept_take_identity(struct kept *kept, const struct snapshot *snapshot)
+{
+	kept->pid = (int)snapshot->pid;
+	kept->start_time = snapshot->start_time;
+	kept->taken_ns = snapshot->taken_ns;
+	kept->size = snapshot->counters.live_bytes;
+	kept->count = snapshot->counters.live_blocks;
+	if (replace(&kept->name, snapshot->name) < 0 || replace(&kept->command, snapshot->command) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+/* Takes the list away first: who is told may ask again. */
+void kept_tell(struct kept *kept, const char *reason)
+{
+	struct snapshot *snapshot = reason ? NULL : kept->snapshot;
+
+	while (kept->getters.count > 0) {
+		struct getter getter = kept->getters.items[--kept->getters.count];
+
+		getter.got(getter.context, snapshot, reason);
+	}
+}
+
+const char *kept_id(const struct kept *kept)
+{
+	return kept->id;
+}
+
+json_t *kept_info(const struct kept *kept)
+{
+	return json_pack("{s:s, s:o, s:I, s:o, s:I, s:I, s:I}", "id", kept->id, "name", codec_bytes(kept->name),
+			 "pid", (json_int_t)kept->pid, "command", codec_bytes(kept->command),
+			 "time", (json_int_t)kept->taken_ns, "size", (json_int_t)kept->size,
+			 "count", (json_int_t)kept->count);
+}
+
+/* --- all of them --- */
+
+int snapshots_new(struct work *work, const char *folder, size_t max, uint64_t max_bytes,
+		  struct snapshots **ret)
+{
+	struct snapshots *snapshots = calloc(1, sizeof(*snapshots));
+	char *reason;
+
+	if (!snapshots)
+		return -ENOMEM;
+	snapshots->work = work;
+	snapshots->max = max;
+	snapshots->max_bytes = max_bytes;
+	if (folder && spool_open(folder, &snapshots->spool, &reason) < 0) {
+		log_warning("snapshots are kept in memory only: %s", reason ? reason : "out of memory");
+		free(reason);
+	}
+	disk_look_through(snapshots);
+	*ret = snapshots;
+	return 0;
+}
+
+void snapshots_free(struct snapshots *snapshots)
+{
+	if (!snapshots)
+		return;
+	for (size_t i = 0; i < snapshots->list.count; i++)
+		kept_free(snapshots->list.items[i]);
+	vec_fini(&snapshots->list);
+	vec_fini(&snapshots->listeners);
+	free(snapshots->found);
+	spool_close(snapshots->spool);
+	free(snapshots);
+}
+
+size_t snapshots_count(const struct snapshots *snapshots)
+{
+	return snapshots->list.count;
+}
+
+bool snapshots_are_settled(const struct snapshots *snapshots)
+{
+	if (snapshots->jobs > 0)
+		return false;
+	for (size_t i = 0; i < snapshots->list.count; i++) {
+		if (!snapshots->list.items[i]->named)
+			return false;
+	}
+	return true;
+}
+
+void snapshots_when_listed(struct snapshots *snapshots, void (*listed)(void *context), void *context)
+{
+	struct listener *listener;
+
+	/* Without memory to wait, what is known by now has to do. */
+	if (snapshots->listed || !(listener = vec_push(&snapshots->listeners))) {
+		listed(context);
+		return;
+	}
+	listener->listed = listed;
+	listener->context = context;
+}
+
+int snapshots_insert(struct snapshots *snapshots, struct kept *kept)
+{
+	size_t i = snapshots->list.count;
+
+	if (!vec_push(&snapshots->list))
+		return -ENOMEM;
+	for (; i > 0 && snapshots->list.items[i - 1]->number > kept->number; i--)
+		snapshots->list.items[i] = snapshots->list.items[i - 1];
+	snapshots->list.items[i] = kept;
+	return 0;
+}
+
+static void unlist(struct kept *kept)
+{
+	struct snapshots *snapshots = kept->snapshots;
+
+	for (size_t i = 0; i < snapshots->list.count; i++) {
+		if (snapshots->list.items[i] != kept)
+			continue;
+		snapshots->list.count--;
+		memmove(&snapshots->list.items[i], &snapshots->list.items[i + 1],
+			(snapshots->list.count - i) * sizeof(*snapshots->list.items));
+		return;
+	}
+}
+
+void snapshots_remove(struct snapshots *snapshots, struct kept *kept)
+{
+	(void)snapshots;
+	unlist(kept);
+	kept->removed = true;
+	kept_tell(kept, "it was removed meanwhile");
+	disk_remove(kept);
+	/* One that still waits for its names or is being written is freed afterwards. */
+	if (!kept->working && kept->named)
+		kept_free(kept);
+}
+
+/* --- room --- */
+
+static struct kept *least_used_saved(const struct snapshots *snapshots)
+{
+	struct kept *found = NULL;
+
+	for (size_t i = 0; i < snapshots->list.count; i++) {
+		struct kept *kept = snapshots->list.items[i];
+
+		if (kept->snapshot && kept->saved && !kept->working && kept->getters.count == 0 &&
+		    (!found || kept->used < found->used))
+			found = kept;
+	}
+	return found;
+}
+
+/* Lets snapshots that are on disk leave memory until `more` bytes fit. */
+static bool make_memory(struct snapshots *snapshots, uint64_t more)
+{
+	struct kept *kept;
+
+	while (snapshots->bytes + more > snapshots->max_bytes) {
+		kept = least_used_saved(snapshots);
+		if (!kept)
+			return false;
+		kept_drop_snapshot(kept);
+	}
+	return true;
+}
+
+void snapshots_make_memory(struct snapshots *snapshots)
+{
+	make_memory(snapshots, 0);
+}
+
+static struct kept *oldest_automatic(const struct snapshots *snapshots)
+{
+	for (size_t i = 0; i < snapshots->list.count; i++) {
+		struct kept *kept = snapshots->list.items[i];
+
+		if (is_automatic_name(kept->name) && kept->named && !kept->working && kept->getters.count == 0)
+			return kept;
+	}
+	return NULL;
+}
+
+static bool make_place(struct snapshots *snapshots)
+{
+	while (snapshots->list.count >= snapshots->max) {
+		struct kept *kept = oldest_automatic(snapshots);
+
+		if (!kept)
+			return false;
+		log_info("snapshot %s (%d:%s) makes way for a newer one", kept->id, kept->pid, kept->name);
+		snapshots_remove(snapshots, kept);
+	}
+	return true;
+}
+
+/* --- keeping --- */
+
+static int label(struct snapshot *snapshot, const char *id, const char *name)
+{
+	if (replace(&snapshot->id, id) < 0 || replace(&snapshot->name, name) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
+int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const char *name, struct kept **ret)
+{
+	struct kept *kept;
+
+	if (!make_place(snapshots) || !make_memory(snapshots, snapshot_memory(snapshot)))
+		return -ENOSPC;
+	kept = kept_new(snapshots, snapshots->last_number + 1);
+	if (!kept)
+		return -ENOMEM;
+	if (label(snapshot, kept->id, name) < 0 || kept_take_identity(kept, snapshot) < 0 ||
+	    snapshots_insert(snapshots, kept) < 0) {
+		kept_free(kept);
+		return -ENOMEM;
+	}
+	snapshots->last_number++;
+	if (snapshots->spool)
+		spool_set_last_number(snapshots->spool, snapshots->last_number);
+	kept_set_snapshot(kept, snapshot_ref(snapshot));
+	*ret = kept;
+	return 0;
+}
+
+void snapshots_named(struct snapshots *snapshots, struct kept *kept)
+{
+	kept->named = true;
+	if (kept->removed) {
+		kept_free(kept);
+		return;
+	}
+	account(kept);
+	disk_save(kept);
+	kept_tell(kept, NULL);
+	make_memory(snapshots, 0);
+}
+
+void snapshots_get(struct snapshots *snapshots, struct kept *kept,
+		   void (*got)(void *context, struct snapshot *snapshot, const char *reason), void *context)
+{
+	struct getter *getter;
+
+	kept->used = ++snapshots->ticks;
+	if (kept->named && kept->snapshot) {
+		got(context, kept->snapshot, NULL);
+		return;
+	}
+	getter = vec_push(&kept->getters);
+	if (!getter) {
+		got(context, NULL, "the daemon is out of memory");
+		return;
+	}
+	getter->got = got;
+	getter->context = context;
+	if (kept->named && !kept->working)
+		disk_load(kept);
+}
+
+/* --- finding --- */
+
+struct kept *snapshots_by_id(struct snapshots *snapshots, const char *id)
+{
+	for (size_t i = 0; i < snapshots->list.count; i++) {
+		if (strcmp(snapshots->list.items[i]->id, id) == 0)
+			return snapshots->list.items[i];
+	}
+	return NULL;
+}
+
+/* Ids and times both grow, but clocks are set back: the incarnation that was seen last, by id. */
+struct kept *snapshots_by_name(struct snapshots *snapshots, int pid, const char *name)
+{
+	for (size_t i = snapshots->list.count; i-- > 0;) {
+		struct kept *kept = snapshots->list.items[i];
+
+		if (kept->pid == pid && strcmp(kept->name, name) == 0)
+			return kept;
+	}
+	return NULL;
+}
+
+struct kept *snapshots_last_of(struct snapshots *snapshots, int pid)
+{
+	for (size_t i = snapshots->list.count; i-- > 0;) {
+		if (snapshots->list.items[i]->pid == pid)
+			return snapshots->list.items[i];
+	}
+	return NULL;
+}
+
+json_t *snapshots_list(struct snapshots *snapshots, int pid)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < snapshots->list.count; i++) {
+		const struct kept *kept = snapshots->list.items[i];
+
+		if (pid != 0 && kept->pid != pid)
+			continue;
+		if (json_array_append_new(list, kept_info(kept)) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}

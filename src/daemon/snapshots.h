@@ -1,0 +1,56 @@
+/* The snapshots that are kept: their ids and names, in memory as long as there is room, on disk in the
+ * state folder (when there is one), so that they outlive target, tracer and daemon.
+ *
+ * A snapshot that has been saved may leave memory and is read again when it is asked for.  Ids
+ * ("s17") are never used twice. */
+#ifndef ALLOCWATCH_DAEMON_SNAPSHOTS_H
+#define ALLOCWATCH_DAEMON_SNAPSHOTS_H
+
+#include "daemon/work.h"
+#include "model/snapshot.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct snapshots;
+struct kept;
+
+/* folder: NULL, or of the state; one that cannot be used is logged and done without. */
+int snapshots_new(struct work *work, const char *folder, size_t max, uint64_t max_bytes,
+		  struct snapshots **ret);
+void snapshots_free(struct snapshots *snapshots);
+size_t snapshots_count(const struct snapshots *snapshots);
+/* Nothing waits for its names or to be written. */
+bool snapshots_are_settled(const struct snapshots *snapshots);
+
+/* [A-Za-z0-9._-]+, at most SNAPSHOT_NAME_MAX, none that the daemon itself gives. */
+bool snapshot_name_is_valid(const char *name);
+
+/* Keeps a snapshot under a new id and this name ("" for none): takes a reference, sets id and name.
+ * Those that the daemon takes by itself ("exit", "exec", "detach") make way when there are too many.
+ * It is not ready before snapshots_named().  0; -ENOSPC, -ENOMEM. */
+int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const char *name, struct kept **ret);
+/* Its names are there: who waits is told, and it is written. */
+void snapshots_named(struct snapshots *snapshots, struct kept *kept);
+
+/* Once the state folder has been looked through (at the start it takes a while): at once or later. */
+void snapshots_when_listed(struct snapshots *snapshots, void (*listed)(void *context), void *context);
+
+/* NULL: none.  Of several with one name the newest.  pid's last one: of its latest incarnation. */
+struct kept *snapshots_by_id(struct snapshots *snapshots, const char *id);
+struct kept *snapshots_by_name(struct snapshots *snapshots, int pid, const char *name);
+struct kept *snapshots_last_of(struct snapshots *snapshots, int pid);
+const char *kept_id(const struct kept *kept);
+
+/* The snapshot itself, with names: `got` is told at once or later, with NULL and a reason when it
+ * cannot be read or was removed meanwhile.  The snapshot is borrowed: take a reference. */
+void snapshots_get(struct snapshots *snapshots, struct kept *kept,
+		   void (*got)(void *context, struct snapshot *snapshot, const char *reason), void *context);
+
+/* type SnapshotInfo, as a list ordered by id; pid 0: all. */
+json_t *snapshots_list(struct snapshots *snapshots, int pid);
+json_t *kept_info(const struct kept *kept);
+/* From memory and disk. */
+void snapshots_remove(struct snapshots *snapshots, struct kept *kept);
+
+#endif

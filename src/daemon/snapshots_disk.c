@@ -1,0 +1,210 @@
+#define _GNU_SOURCE              /* asprintf */
+/* Kept snapshots and their files: written, read and looked through by jobs, one file at a time. */
+#include "daemon/snapshots_private.h"
+
+#include "daemon/log.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct file_job {
+	struct kept *kept;
+	char *path;
+	struct snapshot *snapshot;      /* to write, or what was read */
+	int error;
+	char *reason;
+};
+
+static void file_job_free(struct file_job *job)
+{
+	job->kept->working = false;
+	job->kept->snapshots->jobs--;
+	free(job->path);
+	free(job->reason);
+	free(job);
+}
+
+/* NULL: no memory, or the queue is full. */
+static struct file_job *submit(struct kept *kept, struct snapshot *snapshot, void (*run)(void *context),
+			       void (*done)(void *context, bool ran))
+{
+	struct file_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	job->kept = kept;
+	job->snapshot = snapshot;
+	job->path = spool_path(kept->snapshots->spool, kept->number);
+	kept->working = true;
+	kept->snapshots->jobs++;
+	if (!job->path || work_submit(kept->snapshots->work, run, done, job) < 0) {
+		file_job_free(job);
+		return NULL;
+	}
+	return job;
+}
+
+static const char *reason_of(const struct file_job *job, bool ran)
+{
+	if (!ran)
+		return "the daemon ends";
+	return job->reason ? job->reason : strerror(-job->error);
+}
+
+/* --- writing --- */
+
+static void run_save(void *context)
+{
+	struct file_job *job = context;
+
+	job->error = store_save(job->path, job->snapshot, &job->reason);
+}
+
+static void saved(void *context, bool ran)
+{
+	struct file_job *job = context;
+	struct kept *kept = job->kept;
+	bool ok = ran && job->error == 0;
+
+	snapshot_put(job->snapshot);
+	if (ok && kept->removed)
+		unlink(job->path);
+	if (!ok)
+		log_warning("snapshot %s is kept in memory only: %s", kept->id, reason_of(job, ran));
+	file_job_free(job);
+	kept->saved = ok;
+	if (kept->removed)
+		kept_free(kept);
+}
+
+void disk_save(struct kept *kept)
+{
+	struct snapshot *snapshot;
+
+	if (!kept->snapshots->spool)
+		return;
+	snapshot = snapshot_ref(kept->snapshot);
+	if (!submit(kept, snapshot, run_save, saved)) {
+		snapshot_put(snapshot);
+		log_warning("snapshot %s is kept in memory only: there is too much to write", kept->id);
+	}
+}
+
+void disk_remove(struct kept *kept)
+{
+	char *path;
+
+	/* While a job has the file, saved() removes it. */
+	if (!kept->snapshots->spool || !kept->saved)
+		return;
+	path = spool_path(kept->snapshots->spool, kept->number);
+	if (!path || (unlink(path) < 0 && errno != ENOENT))
+		log_warning("the file of snapshot %s cannot be removed: %s", kept->id, strerror(errno));
+	free(path);
+}
+
+/* --- reading --- */
+
+static void run_load(void *context)
+{
+	struct file_job *job = context;
+
+	job->error = store_load(job->path, 0, &job->snapshot, &job->reason);
+}
+
+static void loaded(void *context, bool ran)
+{
+	struct file_job *job = context;
+	struct kept *kept = job->kept;
+	char *reason = NULL;
+
+	if (!ran || job->error < 0) {
+		if (asprintf(&reason, "%s", reason_of(job, ran)) < 0)
+			reason = NULL;
+		log_warning("snapshot %s cannot be read and is left alone: %s", kept->id, reason_of(job, ran));
+	} else if (kept->removed) {
+		snapshot_put(job->snapshot);
+	} else {
+		kept_set_snapshot(kept, job->snapshot);
+	}
+	file_job_free(job);
+	if (kept->removed) {
+		kept_free(kept);
+	} else {
+		kept_tell(kept, kept->snapshot ? NULL : reason ? reason : "the daemon is out of memory");
+		snapshots_make_memory(kept->snapshots);
+	}
+	free(reason);
+}
+
+void disk_load(struct kept *kept)
+{
+	if (!submit(kept, NULL, run_load, loaded))
+		kept_tell(kept, "the daemon has too much to do");
+}
+
+/* --- looking through the folder --- */
+
+static void look_at_next(struct snapshots *snapshots);
+
+static void looked_at(void *context, bool ran)
+{
+	struct file_job *job = context;
+	struct kept *kept = job->kept;
+	struct snapshots *snapshots = kept->snapshots;
+	int r = ran ? job->error : -ECANCELED;
+
+	if (r == 0) {
+		r = kept_take_identity(kept, job->snapshot);
+		snapshot_put(job->snapshot);
+	} else if (ran) {
+		log_warning("the file of snapshot %s is left alone: %s", kept->id, reason_of(job, ran));
+	}
+	file_job_free(job);
+	kept->named = kept->saved = true;
+	if (r < 0 || snapshots_insert(snapshots, kept) < 0)
+		kept_free(kept);
+	if (ran)
+		look_at_next(snapshots);
+}
+
+static void finish_looking(struct snapshots *snapshots)
+{
+	snapshots->listed = true;
+	free(snapshots->found);
+	snapshots->found = NULL;
+	for (size_t i = 0; i < snapshots->listeners.count; i++)
+		snapshots->listeners.items[i].listed(snapshots->listeners.items[i].context);
+	vec_fini(&snapshots->listeners);
+}
+
+static void look_at_next(struct snapshots *snapshots)
+{
+	while (snapshots->found_next < snapshots->found_count) {
+		struct kept *kept = kept_new(snapshots, snapshots->found[snapshots->found_next++]);
+
+		if (kept && submit(kept, NULL, run_load, looked_at))
+			return;
+		kept_free(kept);
+	}
+	finish_looking(snapshots);
+}
+
+void disk_look_through(struct snapshots *snapshots)
+{
+	int r = 0;
+
+	if (snapshots->spool) {
+		r = spool_list(snapshots->spool, &snapshots->found, &snapshots->found_count);
+		if (r < 0)
+			log_warning("the kept snapshots cannot be listed: %s", strerror(-r));
+		snapshots->last_number = spool_last_number(snapshots->spool);
+	}
+	if (snapshots->found_count > 0 && snapshots->found[snapshots->found_count - 1] > snapshots->last_number)
+		snapshots->last_number = snapshots->found[snapshots->found_count - 1];
+	look_at_next(snapshots);
+}

@@ -1,0 +1,68 @@
+/* Shared by snapshots.c and snapshots_disk.c only. */
+#ifndef ALLOCWATCH_DAEMON_SNAPSHOTS_PRIVATE_H
+#define ALLOCWATCH_DAEMON_SNAPSHOTS_PRIVATE_H
+
+#include "base/vec.h"
+#include "daemon/snapshots.h"
+#include "daemon/spool.h"
+
+struct getter {
+	void (*got)(void *context, struct snapshot *snapshot, const char *reason);
+	void *context;
+};
+
+struct kept {
+	struct snapshots *snapshots;
+	uint64_t number;
+	char id[24];
+	/* identity, also while it is only on disk */
+	char *name, *command;
+	int pid;
+	uint64_t start_time, taken_ns, size, count;
+	struct snapshot *snapshot;     /* NULL: on disk only */
+	uint64_t bytes;                /* of memory, as accounted */
+	uint64_t used;                 /* a tick: which was used last */
+	bool named;                    /* it has its names */
+	bool saved;
+	bool working;                  /* a job has it */
+	bool removed;                  /* out of the list; freed after the job */
+	VEC_OF(struct getter) getters;
+};
+
+struct listener {
+	void (*listed)(void *context);
+	void *context;
+};
+
+struct snapshots {
+	struct work *work;
+	struct spool *spool;           /* NULL: memory only */
+	size_t max;
+	uint64_t max_bytes, bytes, ticks, last_number;
+	VEC_OF(struct kept *) list;    /* by number */
+	/* looking through the folder */
+	uint64_t *found;
+	size_t found_count, found_next;
+	bool listed;
+	VEC_OF(struct listener) listeners;
+	size_t jobs;
+};
+
+struct kept *kept_new(struct snapshots *snapshots, uint64_t number);
+void kept_free(struct kept *kept);
+/* Takes over the reference: it is in memory now. */
+void kept_set_snapshot(struct kept *kept, struct snapshot *snapshot);
+void kept_drop_snapshot(struct kept *kept);
+int kept_take_identity(struct kept *kept, const struct snapshot *snapshot);
+void kept_tell(struct kept *kept, const char *reason);
+/* Lets what is on disk, too, leave memory when there is too much in it. */
+void snapshots_make_memory(struct snapshots *snapshots);
+int snapshots_insert(struct snapshots *snapshots, struct kept *kept);
+
+/* snapshots_disk.c */
+void disk_look_through(struct snapshots *snapshots);
+void disk_save(struct kept *kept);
+void disk_load(struct kept *kept);
+void disk_remove(struct kept *kept);
+
+#endif

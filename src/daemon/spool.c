@@ -1,0 +1,211 @@
+#define _GNU_SOURCE              /* asprintf */
+#include "daemon/spool.h"
+
+#include "base/fd.h"
+#include "base/vec.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SUFFIX ".allocwatch"
+#define SYSTEM_FOLDER "/var/lib/allocwatch"
+
+struct spool {
+	char *folder;
+	int lock_fd;           /* its content is the last number, as text */
+};
+
+static int explain(char **ret_reason, int r, const char *what, const char *on)
+{
+	if (asprintf(ret_reason, "%s %s: %s", what, on, strerror(-r)) < 0)
+		*ret_reason = NULL;
+	return r;
+}
+
+static int make_folder(const char *folder)
+{
+	char path[PATH_MAX];
+
+	if (folder[0] != '/' || strlen(folder) >= sizeof(path))
+		return -EINVAL;
+	strcpy(path, folder);
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0700) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static int lock_folder(const char *folder)
+{
+	char path[PATH_MAX];
+	int fd, r;
+
+	if (snprintf(path, sizeof(path), "%s/lock", folder) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	return fd;
+}
+
+int spool_open(const char *folder, struct spool **ret, char **ret_reason)
+{
+	struct spool *spool;
+	int r = make_folder(folder);
+
+	*ret_reason = NULL;
+	if (r < 0)
+		return explain(ret_reason, r, "cannot make the folder", folder);
+	spool = calloc(1, sizeof(*spool));
+	if (!spool)
+		return -ENOMEM;
+	spool->lock_fd = lock_folder(folder);
+	if (spool->lock_fd < 0) {
+		r = spool->lock_fd;
+		spool_close(spool);
+		return explain(ret_reason, r, r == -EWOULDBLOCK ? "another daemon uses" : "cannot lock the folder",
+			       folder);
+	}
+	spool->folder = strdup(folder);
+	if (!spool->folder) {
+		spool_close(spool);
+		return -ENOMEM;
+	}
+	*ret = spool;
+	return 0;
+}
+
+void spool_close(struct spool *spool)
+{
+	if (!spool)
+		return;
+	fd_close(&spool->lock_fd);
+	free(spool->folder);
+	free(spool);
+}
+
+char *spool_path(const struct spool *spool, uint64_t number)
+{
+	char *path;
+
+	return asprintf(&path, "%s/s%" PRIu64 SUFFIX, spool->folder, number) < 0 ? NULL : path;
+}
+
+/* 0: not the name of a snapshot's file. */
+static uint64_t parse_name(const char *name)
+{
+	uint64_t number;
+	char *end;
+
+	if (name[0] != 's' || name[1] < '1' || name[1] > '9')
+		return 0;
+	errno = 0;
+	number = strtoull(name + 1, &end, 10);
+	return errno == 0 && strcmp(end, SUFFIX) == 0 ? number : 0;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+int spool_list(const struct spool *spool, uint64_t **ret_numbers, size_t *ret_count)
+{
+	VEC_OF(uint64_t) numbers = { 0 };
+	DIR *dir = opendir(spool->folder);
+	struct dirent *entry;
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		uint64_t number = parse_name(entry->d_name), *slot;
+
+		if (number == 0)
+			continue;
+		slot = vec_push(&numbers);
+		if (!slot) {
+			closedir(dir);
+			vec_fini(&numbers);
+			return -ENOMEM;
+		}
+		*slot = number;
+	}
+	closedir(dir);
+	if (numbers.count > 0)
+		qsort(numbers.items, numbers.count, sizeof(*numbers.items), compare_numbers);
+	*ret_numbers = numbers.items;
+	*ret_count = numbers.count;
+	return 0;
+}
+
+uint64_t spool_last_number(const struct spool *spool)
+{
+	char text[32] = "";
+	uint64_t number = 0;
+
+	if (pread(spool->lock_fd, text, sizeof(text) - 1, 0) <= 0)
+		return 0;
+	return sscanf(text, "%" SCNu64, &number) == 1 ? number : 0;
+}
+
+/* Best effort: only an id that was removed again could come back. */
+void spool_set_last_number(struct spool *spool, uint64_t number)
+{
+	char text[32];
+	int len = snprintf(text, sizeof(text), "%" PRIu64 "\n", number);
+
+	if (pwrite(spool->lock_fd, text, (size_t)len, 0) < 0)
+		errno = 0;
+}
+
+static char *join(const char *folder, const char *rest)
+{
+	char *path;
+
+	return asprintf(&path, "%s%s", folder, rest) < 0 ? NULL : path;
+}
+
+static const char *home(void)
+{
+	const char *folder = getenv("HOME");
+	const struct passwd *user;
+
+	if (folder && folder[0] == '/')
+		return folder;
+	user = getpwuid(geteuid());
+	return user ? user->pw_dir : NULL;
+}
+
+char *spool_default_folder(int private_daemon)
+{
+	const char *systemd = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME");
+
+	/* Of several, separated by colons, systemd names the first first. */
+	if (systemd && systemd[0] == '/')
+		return strndup(systemd, strcspn(systemd, ":"));
+	if (!private_daemon && geteuid() == 0)
+		return strdup(SYSTEM_FOLDER);
+	if (xdg && xdg[0] == '/')
+		return join(xdg, "/allocwatch");
+	return home() ? join(home(), "/.local/state/allocwatch") : NULL;
+}

@@ -1,0 +1,366 @@
+#define _GNU_SOURCE              /* posix_spawn_file_actions_addclosefrom_np */
+#include "daemon/tracer.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/vec.h"
+#include "daemon/limits.h"
+#include "daemon/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TRACER_SOCKET_FD 3
+/* Handled in one go, so that a chattering tracer leaves room for the others. */
+#define MESSAGES_PER_WAKEUP 16
+
+extern char **environ;
+
+struct tracers {
+	sd_event *event;
+	char *program;
+	void (*gone)(void *context);
+	void *context;
+	VEC_OF(struct tracer *) running;
+};
+
+struct tracer {
+	struct tracers *tracers;
+	struct tracer_owner owner;
+	int target_pid;
+	pid_t pid;                   /* 0 once it has ended and was reaped */
+	int sock;                    /* -1: hung up */
+	bool let_go, lost, late;
+	uint64_t heard_ns;
+	sd_event_source *io, *child, *timer;
+};
+
+/* --- the set of them --- */
+
+int tracers_new(sd_event *event, const char *program, void (*gone)(void *context), void *context,
+		struct tracers **ret)
+{
+	struct tracers *tracers = calloc(1, sizeof(*tracers));
+
+	if (!tracers)
+		return -ENOMEM;
+	tracers->program = strdup(program);
+	if (!tracers->program) {
+		free(tracers);
+		return -ENOMEM;
+	}
+	tracers->event = event;
+	tracers->gone = gone;
+	tracers->context = context;
+	*ret = tracers;
+	return 0;
+}
+
+static void forget(struct tracer *tracer)
+{
+	struct tracers *tracers = tracer->tracers;
+
+	for (size_t i = 0; i < tracers->running.count; i++) {
+		if (tracers->running.items[i] == tracer) {
+			vec_remove_unordered(&tracers->running, i);
+			break;
+		}
+	}
+}
+
+static void tracer_free(struct tracer *tracer)
+{
+	forget(tracer);
+	sd_event_source_disable_unref(tracer->io);
+	sd_event_source_disable_unref(tracer->child);
+	sd_event_source_disable_unref(tracer->timer);
+	fd_close(&tracer->sock);
+	free(tracer);
+}
+
+void tracers_free(struct tracers *tracers)
+{
+	if (!tracers)
+		return;
+	while (tracers->running.count > 0)
+		tracer_free(tracers->running.items[tracers->running.count - 1]);
+	vec_fini(&tracers->running);
+	free(tracers->program);
+	free(tracers);
+}
+
+size_t tracers_running(const struct tracers *tracers)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < tracers->running.count; i++)
+		count += tracers->running.items[i]->pid > 0;
+	return count;
+}
+
+/* --- listening --- */
+
+static void hang_up(struct tracer *tracer)
+{
+	tracer->io = sd_event_source_disable_unref(tracer->io);
+	fd_close(&tracer->sock);
+}
+
+static void lose(struct tracer *tracer, const char *reason)
+{
+	if (tracer->lost || tracer->let_go)
+		return;
+	tracer->lost = true;
+	hang_up(tracer);
+	tracer->owner.lost(tracer->owner.context, reason);
+}
+
+static void hear(struct tracer *tracer)
+{
+	tracer->heard_ns = clock_monotonic_ns();
+	if (tracer->late)
+		log_info("process %d: its tracer (%d) is heard again", tracer->target_pid, tracer->pid);
+	tracer->late = false;
+}
+
+/* 1: a message was handled; 0: there is none now; negative: there will be none. */
+static int receive_one(struct tracer *tracer)
+{
+	static union {
+		char bytes[WIRE_MESSAGE_MAX];
+		struct wire_head head;
+	} buffer;
+	int fd = -1;
+	ssize_t n = fd_receive_message(tracer->sock, &buffer, sizeof(buffer), &fd);
+
+	if (n == -EAGAIN)
+		return 0;
+	if (n <= 0) {
+		lose(tracer, n == -EMSGSIZE ? "it sent a message that is too long" : "it ended or closed its socket");
+		return -EPIPE;
+	}
+	if (wire_check(&buffer, (size_t)n, 1) < 0) {
+		fd_close(&fd);
+		lose(tracer, "it sent a malformed message");
+		return -EBADMSG;
+	}
+	hear(tracer);
+	tracer->owner.message(tracer->owner.context, &buffer.head, &fd);
+	fd_close(&fd);
+	return tracer->sock >= 0 ? 1 : -EPIPE;
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *context)
+{
+	struct tracer *tracer = context;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	for (int i = 0; i < MESSAGES_PER_WAKEUP && receive_one(tracer) > 0; i++)
+		;
+	return 0;
+}
+
+static void log_end(const struct tracer *tracer, const siginfo_t *si)
+{
+	if (si->si_code != CLD_EXITED)
+		log_error("process %d: its tracer (%d) was killed by signal %d (%s)", tracer->target_pid,
+			  si->si_pid, si->si_status, strsignal(si->si_status));
+	else if (si->si_status != 0)
+		log_error("process %d: its tracer (%d) ended with status %d", tracer->target_pid, si->si_pid,
+			  si->si_status);
+}
+
+/* What it had sent is still there to be read; a child of its own may hold the other end open. */
+static int on_process_end(sd_event_source *source, const siginfo_t *si, void *context)
+{
+	struct tracer *tracer = context;
+	struct tracers *tracers = tracer->tracers;
+
+	(void)source;
+	log_end(tracer, si);
+	while (tracer->sock >= 0 && receive_one(tracer) > 0)
+		;
+	lose(tracer, "it ended");
+	tracer->pid = 0;            /* only now: its owner may have let it go, which frees it without a pid */
+	if (tracer->let_go)
+		tracer_free(tracer);
+	tracers->gone(tracers->context);
+	return 0;
+}
+
+static void restart_timer(struct tracer *tracer, uint64_t usec)
+{
+	sd_event_source_set_time_relative(tracer->timer, usec);
+	sd_event_source_set_enabled(tracer->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct tracer *tracer = context;
+	uint64_t silent_us = (clock_monotonic_ns() - tracer->heard_ns) / NSEC_PER_USEC;
+
+	(void)source;
+	(void)usec;
+	if (tracer->let_go) {
+		if (tracer->pid > 0) {
+			log_error("process %d: its tracer (%d) does not leave and is killed", tracer->target_pid,
+				  tracer->pid);
+			kill(tracer->pid, SIGKILL);
+		}
+		return 0;
+	}
+	if (silent_us >= HEARTBEAT_LATE_US && !tracer->late && !tracer->lost) {
+		tracer->late = true;
+		log_warning("process %d: its tracer (%d) has not been heard for %" PRIu64 " s",
+			    tracer->target_pid, tracer->pid, silent_us / 1000000);
+	}
+	restart_timer(tracer, HEARTBEAT_LATE_US / 4);
+	return 0;
+}
+
+/* --- starting --- */
+
+static int prepare_attributes(posix_spawnattr_t *attr)
+{
+	sigset_t none, all;
+	int r;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	r = posix_spawnattr_setsigmask(attr, &none);
+	if (r == 0)
+		r = posix_spawnattr_setsigdefault(attr, &all);
+	/* A session of its own: the signals of a terminal are the daemon's. */
+	if (r == 0)
+		r = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+							   POSIX_SPAWN_SETSID);
+	return r;
+}
+
+static int prepare_files(posix_spawn_file_actions_t *files, int sock)
+{
+	int r = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(files, STDERR_FILENO, STDOUT_FILENO);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(files, sock, TRACER_SOCKET_FD);
+	if (r == 0)
+		r = posix_spawn_file_actions_addclosefrom_np(files, TRACER_SOCKET_FD + 1);
+	return r;
+}
+
+static int spawn(const char *program, int sock, pid_t *ret_pid)
+{
+	char name[] = "allocwatch-tracer";
+	char *const argv[] = { name, NULL };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	int r;
+
+	posix_spawnattr_init(&attr);
+	posix_spawn_file_actions_init(&files);
+	r = prepare_attributes(&attr);
+	if (r == 0)
+		r = prepare_files(&files, sock);
+	if (r == 0)
+		r = posix_spawn(ret_pid, program, &files, &attr, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&attr);
+	return -r;
+}
+
+static int start_process(struct tracer *tracer)
+{
+	int socks[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0)
+		return -errno;
+	tracer->sock = socks[0];
+	r = fcntl(socks[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	if (r == 0)
+		r = spawn(tracer->tracers->program, socks[1], &tracer->pid);
+	close(socks[1]);
+	return r;
+}
+
+static int add_sources(struct tracer *tracer)
+{
+	sd_event *event = tracer->tracers->event;
+	int r = sd_event_add_child(event, &tracer->child, tracer->pid, WEXITED, on_process_end, tracer);
+
+	if (r >= 0)
+		r = sd_event_add_io(event, &tracer->io, tracer->sock, EPOLLIN, on_io, tracer);
+	if (r >= 0)
+		r = sd_event_add_time_relative(event, &tracer->timer, CLOCK_MONOTONIC, HEARTBEAT_LATE_US / 4,
+					       HEARTBEAT_LATE_US / 16, on_timer, tracer);
+	return r < 0 ? r : 0;
+}
+
+int tracer_start(struct tracers *tracers, int pid, const struct tracer_owner *owner, struct tracer **ret)
+{
+	struct tracer *tracer, **slot;
+	int r;
+
+	if (vec_reserve(&tracers->running, 1) < 0)
+		return -ENOMEM;
+	tracer = calloc(1, sizeof(*tracer));
+	if (!tracer)
+		return -ENOMEM;
+	tracer->tracers = tracers;
+	tracer->owner = *owner;
+	tracer->target_pid = pid;
+	tracer->sock = -1;
+	tracer->heard_ns = clock_monotonic_ns();
+	r = start_process(tracer);
+	if (r == 0)
+		r = add_sources(tracer);
+	if (r < 0)
+		goto undo;
+	slot = vec_push(&tracers->running);
+	*slot = tracer;
+	*ret = tracer;
+	return 0;
+undo:
+	if (tracer->pid > 0) {
+		kill(tracer->pid, SIGKILL);
+		waitpid(tracer->pid, NULL, 0);
+	}
+	tracer_free(tracer);
+	return r;
+}
+
+void tracer_let_go(struct tracer *tracer)
+{
+	if (!tracer)
+		return;
+	tracer->let_go = true;
+	hang_up(tracer);
+	if (tracer->pid == 0)
+		tracer_free(tracer);
+	else
+		restart_timer(tracer, TRACER_EXIT_GRACE_US);
+}
+
+int tracer_send(struct tracer *tracer, const void *message, size_t len, int fd)
+{
+	if (tracer->sock < 0)
+		return -EPIPE;
+	return fd_send_message(tracer->sock, message, len, fd);
+}
+
+pid_t tracer_pid(const struct tracer *tracer)
+{
+	return tracer->pid;
+}
