@@ -295,6 +295,17 @@ static bool is_stopped(const struct target *target)
 	return false;
 }
 
+static int add_domain(void *context, const struct heap_trace *trace)
+{
+	struct wire_status *status = context;
+
+	if (trace->domain < WIRE_DOMAINS) {
+		status->domains[trace->domain].live_bytes += trace->live_bytes;
+		status->domains[trace->domain].live_blocks += trace->live_blocks;
+	}
+	return 0;
+}
+
 void session_send_status(struct session *session, uint32_t serial)
 {
 	struct target *target = session->target;
@@ -316,6 +327,7 @@ void session_send_status(struct session *session, uint32_t serial)
 		.stopped = is_stopped(target),
 	};
 
+	heap_each_trace(session->heap, add_domain, &status);
 	status.counters.lost_events += engine_counters(session->engine).failed_reads + session->lost_tasks;
 	if (reason)
 		snprintf(status.crash_unsafe_reason, sizeof(status.crash_unsafe_reason), "%s", reason);
