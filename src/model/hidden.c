@@ -208,7 +208,7 @@ static bool hidden_rust_impl(const char *name)
 	const char *type = name + 1, *end = type_end(type);
 	bool builtin;
 
-	if (!end)
+	if (!end || end == type)
 		return false;
 	for (;;) {
 		if (*type == '&')

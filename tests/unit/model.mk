@@ -1,6 +1,12 @@
 if HAVE_CHECK
-model_checks = tests/unit/check_module tests/unit/check_stack tests/unit/check_heap \
-	tests/unit/check_snapshot
+model_checks = tests/unit/check_module \
+	tests/unit/check_stack \
+	tests/unit/check_heap \
+	tests/unit/check_snapshot \
+	tests/unit/check_traceback \
+	tests/unit/check_filter \
+	tests/unit/check_statistics \
+	tests/unit/check_statistics_oracle
 check_PROGRAMS += $(model_checks)
 TESTS += $(model_checks)
 tests_unit_check_module_SOURCES = tests/unit/check_module.c
@@ -15,4 +21,20 @@ tests_unit_check_heap_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
 tests_unit_check_snapshot_SOURCES = tests/unit/check_snapshot.c
 tests_unit_check_snapshot_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_snapshot_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
+tests_unit_check_traceback_SOURCES = tests/unit/check_traceback.c \
+	tests/unit/snapshot_builder.c tests/unit/snapshot_builder.h
+tests_unit_check_traceback_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_traceback_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
+tests_unit_check_filter_SOURCES = tests/unit/check_filter.c
+tests_unit_check_filter_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_filter_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
+tests_unit_check_statistics_SOURCES = tests/unit/check_statistics.c \
+	tests/unit/snapshot_builder.c tests/unit/snapshot_builder.h
+tests_unit_check_statistics_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_statistics_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
+tests_unit_check_statistics_oracle_SOURCES = tests/unit/check_statistics_oracle.c \
+	tests/unit/snapshot_builder.c tests/unit/snapshot_builder.h
+tests_unit_check_statistics_oracle_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_check_statistics_oracle_LDADD = src/libmodel.a src/libbase.a $(JANSSON_LIBS) $(CHECK_LIBS)
 endif
+EXTRA_DIST += tests/unit/statistics_oracle.py

@@ -1,0 +1,385 @@
+#include "model/statistics.h"
+#include "snapshot_builder.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct snapshot *s;
+static struct statistics_query query;
+static uint32_t stacks[3];
+
+/* main -> serve -> work, of two objects; serve calls itself once. */
+static void setup(void)
+{
+	uint32_t program, plugin, frames[3];
+
+	s = snapshot_new();
+	s->frames_limit = 25;
+	s->exact = true;
+	s->unknown.before_attach_frees = 3;
+	program = build_module(s, "/bin/program");
+	plugin = build_module(s, "/lib/plugin.so");
+	frames[0] = build_frame(s, program, FRAME_CALL, 0x100);
+	build_location(s, "main", 1, "/src/main.c", 10, false);
+	frames[1] = build_frame(s, program, FRAME_CALL, 0x200);
+	build_location(s, "serve", 2, "/src/serve.c", 20, false);
+	frames[2] = build_frame(s, plugin, FRAME_CALL, 0x300);
+	build_location(s, "work", 3, NULL, 0, false);
+	stacks[0] = build_node(s, STACK_ROOT, frames[0]);
+	stacks[1] = build_node(s, build_node(s, stacks[0], frames[1]), frames[1]);
+	stacks[2] = build_node(s, stacks[1], frames[2]);
+	build_trace(s, stacks[0], DOMAIN_MALLOC, 1, 100);
+	build_trace(s, stacks[1], DOMAIN_NEW, 2, 50);
+	build_trace(s, stacks[2], DOMAIN_MALLOC, 5, 10);
+	build_trace(s, stacks[2], DOMAIN_MMAP, 0, 0);
+	query = (struct statistics_query){ .key = KEY_LINENO };
+}
+
+static void teardown(void)
+{
+	snapshot_put(s);
+}
+
+static struct statistics *make(void)
+{
+	struct statistics *statistics;
+	const char *reason = "";
+
+	ck_assert_int_eq(statistics_make(s, &query, &statistics, &reason), 0);
+	return statistics;
+}
+
+static const char *name_of(const struct statistics *statistics, size_t row)
+{
+	ck_assert_uint_lt(row, statistics->row_count);
+	ck_assert_uint_gt(statistics->rows[row].frame_count, 0);
+	return strtab_get(statistics->strings, statistics->rows[row].frames[0].name);
+}
+
+START_TEST(lines_without_line_information_go_by_function)
+{
+	struct statistics *t = make();
+
+	ck_assert_uint_eq(t->row_count, 3);
+	ck_assert_str_eq(name_of(t, 0), "/src/main.c");
+	ck_assert_uint_eq(t->rows[0].frames[0].line, 10);
+	ck_assert(t->rows[0].frames[0].has_line);
+	ck_assert_str_eq(name_of(t, 2), "/lib/plugin.so(work+0x3)");
+	ck_assert(!t->rows[2].frames[0].has_line);
+	ck_assert_str_eq(strtab_get(t->strings, t->rows[2].frames[0].object), "/lib/plugin.so");
+	ck_assert_str_eq(strtab_get(t->strings, t->rows[2].frames[0].function), "work");
+	statistics_free(t);
+}
+END_TEST
+
+START_TEST(files_are_shown_with_line_0_as_tracemalloc_does)
+{
+	struct statistics *t;
+
+	query.key = KEY_FILENAME;
+	t = make();
+	ck_assert_str_eq(name_of(t, 0), "/src/main.c");
+	ck_assert_uint_eq(t->rows[0].frames[0].line, 0);
+	ck_assert(t->rows[0].frames[0].has_line);
+	ck_assert(!t->rows[2].frames[0].has_line);
+	statistics_free(t);
+}
+END_TEST
+
+START_TEST(functions_objects_and_domains_are_keys_too)
+{
+	struct statistics *t;
+
+	query.key = KEY_FUNCTION;
+	t = make();
+	ck_assert_str_eq(name_of(t, 1), "serve");
+	ck_assert(!t->rows[1].frames[0].has_line);
+	statistics_free(t);
+
+	query.key = KEY_OBJECT;
+	t = make();
+	ck_assert_uint_eq(t->row_count, 2);
+	ck_assert_str_eq(name_of(t, 0), "/bin/program");
+	ck_assert_uint_eq(t->rows[0].size, 150);
+	statistics_free(t);
+
+	query.key = KEY_DOMAIN;
+	t = make();
+	ck_assert_uint_eq(t->row_count, 2);
+	ck_assert_uint_eq(t->rows[0].domain, DOMAIN_MALLOC);
+	ck_assert_uint_eq(t->rows[0].size, 110);
+	ck_assert_uint_eq(t->rows[0].frame_count, 0);
+	statistics_free(t);
+}
+END_TEST
+
+START_TEST(a_traceback_has_its_most_recent_frame_last_and_its_depth)
+{
+	struct statistics *t;
+
+	query.key = KEY_TRACEBACK;
+	query.traceback.limit = 3;
+	t = make();
+	ck_assert_uint_eq(t->rows[2].frame_count, 3);
+	ck_assert_uint_eq(t->rows[2].total_frames, 4);
+	ck_assert_int_eq(t->rows[2].truncated, TRUNCATED_LIMIT);
+	ck_assert_str_eq(strtab_get(t->strings, t->rows[2].frames[2].function), "work");
+	ck_assert_int_eq(t->rows[0].truncated, TRUNCATED_NONE);
+	statistics_free(t);
+}
+END_TEST
+
+START_TEST(a_cumulative_statistic_counts_a_recursion_as_tracemalloc_does)
+{
+	struct statistics *t;
+
+	query.cumulative = true;
+	t = make();
+	ck_assert_str_eq(name_of(t, 0), "/src/main.c");
+	ck_assert_uint_eq(t->rows[0].size, 160);
+	ck_assert_str_eq(name_of(t, 1), "/src/serve.c");
+	ck_assert_uint_eq(t->rows[1].size, 2 * 60);
+	ck_assert_uint_eq(t->total_size, 160);
+	statistics_free(t);
+}
+END_TEST
+
+START_TEST(cumulative_is_refused_where_no_frames_are_counted)
+{
+	struct statistics *t;
+	const char *reason = NULL;
+
+	query.cumulative = true;
+	query.key = KEY_TRACEBACK;
+	ck_assert_int_eq(statistics_make(s, &query, &t, &reason), -EINVAL);
+	ck_assert_ptr_nonnull(reason);
+	ck_assert_int_eq(statistics_compare(s, s, &query, &t, &reason), -EINVAL);
+	query.key = KEY_DOMAIN;
+	ck_assert_int_eq(statistics_make(s, &query, &t, &reason), -EINVAL);
+}
+END_TEST
+
+START_TEST(traces_without_live_blocks_are_no_rows)
+{
+	struct statistics *t;
+
+	build_trace(s, build_node(s, stacks[0], build_line(s, "gone", "gone.c", 1)), 0, 0, 0);
+	t = make();
+	ck_assert_uint_eq(t->row_count, 3);
+	ck_assert_uint_eq(t->total_count, 8);
+	statistics_free(t);
+}
+END_TEST
+
+START_TEST(a_stack_without_frames_is_unknown)
+{
+	struct statistics *t;
+
+	build_trace(s, STACK_ROOT, 0, 1, 1000);
+	t = make();
+	ck_assert_str_eq(name_of(t, 0), "<unknown>");
+	ck_assert(!t->rows[0].frames[0].has_line);
+	statistics_free(t);
+}
+END_TEST
+
+START_TEST(filters_by_function_and_object_choose_traces)
+{
+	static const struct { const char *text; uint64_t count; } cases[] = {
+		{ "@function=main", 1 }, { "@function=main@all", 8 }, { "@object=*.so", 5 },
+		{ "-@object=*.so", 3 }, { "-@function=serve@all", 1 }, { "*serve.c@function=main@all", 0 },
+		{ "@domain=new", 2 }, { "-@domain=new", 6 },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct filter filter;
+		struct statistics *t;
+		const char *reason;
+
+		ck_assert_int_eq(filter_parse(cases[i].text, &filter, &reason), 0);
+		query.filters = &filter;
+		query.filter_count = 1;
+		t = make();
+		ck_assert_msg(t->total_count == cases[i].count, "%s: %lu", cases[i].text, (unsigned long)t->total_count);
+		statistics_free(t);
+		filter_fini(&filter);
+	}
+}
+END_TEST
+
+START_TEST(an_answer_says_whether_it_is_exact)
+{
+	struct snapshot *other = snapshot_new();
+	struct statistics *t = make();
+	const char *reason;
+
+	ck_assert(t->exact);
+	ck_assert_uint_eq(t->unknown.before_attach_frees, 3);
+	statistics_free(t);
+	other->frames_limit = 25;
+	ck_assert_int_eq(statistics_compare(other, s, &query, &t, &reason), 0);
+	ck_assert(!t->exact);
+	ck_assert_uint_eq(t->unknown.before_attach_frees, 3);
+	ck_assert(!t->limits_differ);
+	statistics_free(t);
+	snapshot_put(other);
+}
+END_TEST
+
+START_TEST(different_limits_are_compared_at_the_smaller_one_and_said)
+{
+	struct snapshot *other = snapshot_new();
+	struct statistics *t;
+	const char *reason;
+
+	other->frames_limit = 2;
+	query.key = KEY_TRACEBACK;
+	ck_assert_int_eq(statistics_compare(other, s, &query, &t, &reason), 0);
+	ck_assert(t->limits_differ);
+	for (size_t i = 0; i < t->row_count; i++)
+		ck_assert_uint_le(t->rows[i].frame_count, 2);
+	statistics_free(t);
+	query.traceback.limit = 2;
+	ck_assert_int_eq(statistics_compare(other, s, &query, &t, &reason), 0);
+	ck_assert(!t->limits_differ);
+	statistics_free(t);
+	query.traceback.limit = 0;
+	query.key = KEY_LINENO;
+	ck_assert_int_eq(statistics_compare(other, s, &query, &t, &reason), 0);
+	ck_assert(!t->limits_differ);
+	statistics_free(t);
+	snapshot_put(other);
+}
+END_TEST
+
+START_TEST(a_cumulative_count_past_all_bounds_stays_at_the_top)
+{
+	struct statistics *t;
+
+	s->traces.items[1].live_bytes = INT64_MAX - 1000;
+	query.cumulative = true;
+	t = make();
+	ck_assert_str_eq(name_of(t, 0), "/src/serve.c");
+	ck_assert_uint_eq(t->rows[0].size, INT64_MAX);
+	statistics_free(t);
+}
+END_TEST
+
+/* --- properties of differences --- */
+
+static struct snapshot *random_snapshot(void)
+{
+	struct snapshot *snapshot = snapshot_new();
+
+	snapshot->frames_limit = 25;
+	for (int i = 0; i < 200; i++) {
+		char file[8] = { 'a' + (char)(rand() % 20), '.', 'c' };
+		uint32_t node = STACK_ROOT;
+
+		for (int depth = rand() % 4; depth >= 0; depth--)
+			node = build_node(snapshot, node, build_line(snapshot, "f", file, 1 + (uint32_t)rand() % 5));
+		build_trace(snapshot, node, (uint32_t)rand() % 3, 1 + (uint64_t)rand() % 3, (uint64_t)rand() % 1000);
+	}
+	return snapshot;
+}
+
+static const struct statistic *same_group(const struct statistics *in, const struct statistics *of,
+					  const struct statistic *row)
+{
+	for (size_t i = 0; i < in->row_count; i++) {
+		const struct statistic *have = &in->rows[i];
+		uint32_t same = 0;
+
+		if (have->frame_count != row->frame_count || have->domain != row->domain)
+			continue;
+		while (same < row->frame_count && have->frames[same].line == row->frames[same].line &&
+		       strcmp(strtab_get(in->strings, have->frames[same].name),
+			      strtab_get(of->strings, row->frames[same].name)) == 0)
+			same++;
+		if (same == row->frame_count)
+			return have;
+	}
+	return NULL;
+}
+
+START_TEST(a_difference_of_equals_is_zero_and_the_reverse_has_the_other_sign)
+{
+	struct snapshot *a, *b;
+	struct statistics *ab, *ba, *aa;
+	const char *reason;
+
+	srand((unsigned)_i + 3);
+	a = random_snapshot();
+	b = random_snapshot();
+	for (query.key = KEY_LINENO; query.key <= KEY_DOMAIN; query.key++) {
+		ck_assert_int_eq(statistics_compare(a, b, &query, &ab, &reason), 0);
+		ck_assert_int_eq(statistics_compare(b, a, &query, &ba, &reason), 0);
+		ck_assert_int_eq(statistics_compare(a, a, &query, &aa, &reason), 0);
+		ck_assert_uint_gt(ab->row_count, 0);
+		ck_assert_uint_eq(ab->row_count, ba->row_count);
+		for (size_t i = 0; i < ab->row_count; i++) {
+			const struct statistic *row = &ab->rows[i], *other = same_group(ba, ab, row);
+
+			ck_assert_ptr_nonnull(other);
+			ck_assert_int_eq(row->size_diff, -other->size_diff);
+			ck_assert_int_eq(row->count_diff, -other->count_diff);
+			ck_assert_int_eq((int64_t)row->size - row->size_diff, (int64_t)other->size);
+		}
+		for (size_t i = 0; i < aa->row_count; i++)
+			ck_assert(aa->rows[i].size_diff == 0 && aa->rows[i].count_diff == 0);
+		ck_assert_int_eq(aa->total_size_diff, 0);
+		statistics_free(ab);
+		statistics_free(ba);
+		statistics_free(aa);
+	}
+	snapshot_put(a);
+	snapshot_put(b);
+}
+END_TEST
+
+START_TEST(keys_and_orders_are_parsed_by_name)
+{
+	enum statistics_key key;
+	enum diff_sort sort;
+
+	ck_assert_int_eq(statistics_key_parse("object", &key), 0);
+	ck_assert_int_eq(key, KEY_OBJECT);
+	ck_assert_int_eq(statistics_key_parse("Object", &key), -EINVAL);
+	ck_assert_int_eq(diff_sort_parse("shrink", &sort), 0);
+	ck_assert_int_eq(sort, SORT_SHRINK);
+	ck_assert_int_eq(diff_sort_parse("", &sort), -EINVAL);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("statistics");
+	TCase *tcase = tcase_create("statistics");
+	SRunner *runner;
+	int failed;
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, lines_without_line_information_go_by_function);
+	tcase_add_test(tcase, files_are_shown_with_line_0_as_tracemalloc_does);
+	tcase_add_test(tcase, functions_objects_and_domains_are_keys_too);
+	tcase_add_test(tcase, a_traceback_has_its_most_recent_frame_last_and_its_depth);
+	tcase_add_test(tcase, a_cumulative_statistic_counts_a_recursion_as_tracemalloc_does);
+	tcase_add_test(tcase, cumulative_is_refused_where_no_frames_are_counted);
+	tcase_add_test(tcase, traces_without_live_blocks_are_no_rows);
+	tcase_add_test(tcase, a_stack_without_frames_is_unknown);
+	tcase_add_test(tcase, filters_by_function_and_object_choose_traces);
+	tcase_add_test(tcase, an_answer_says_whether_it_is_exact);
+	tcase_add_test(tcase, different_limits_are_compared_at_the_smaller_one_and_said);
+	tcase_add_test(tcase, a_cumulative_count_past_all_bounds_stays_at_the_top);
+	tcase_add_loop_test(tcase, a_difference_of_equals_is_zero_and_the_reverse_has_the_other_sign, 0, 3);
+	tcase_add_test(tcase, keys_and_orders_are_parsed_by_name);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_ENV);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? 1 : 0;
+}
