@@ -99,15 +99,27 @@ static const char *string_of(const json_t *object, const char *key, const char *
 	return text && *text ? text : otherwise;
 }
 
+static const char *remedy_of(const char *name, const char *why)
+{
+	/* The daemon's own message often says what to do, behind the reason. */
+	for (size_t i = 0; !strstr(why, "; ") && i < sizeof(remedies) / sizeof(remedies[0]); i++)
+		if (strcmp(remedies[i].error, name) == 0)
+			return remedies[i].text;
+	return NULL;
+}
+
 int fail_remote(const char *what, const json_t *error)
 {
 	const json_t *parameters = json_object_get(error, "parameters");
 	const char *name = short_name(string_of(error, "error", "unknown error"));
 	const char *why = string_of(parameters, "reason", string_of(parameters, "message", name));
-	const char *remedy = string_of(parameters, "remedy", NULL);
+	const char *remedy = string_of(parameters, "remedy", remedy_of(name, why));
+	const char *parameter = string_of(parameters, "parameter", NULL);
 
-	for (size_t i = 0; !remedy && i < sizeof(remedies) / sizeof(remedies[0]); i++)
-		if (strcmp(remedies[i].error, name) == 0)
-			remedy = remedies[i].text;
+	if (strcmp(name, "InvalidParameter") == 0 && parameter)
+		return fail("%s: the daemon does not accept the parameter '%s'; client and daemon may be of different "
+			    "versions", what, parameter);
+	if (strcmp(name, "MethodNotFound") == 0)
+		return fail("%s: the daemon does not know how; client and daemon may be of different versions", what);
 	return remedy ? fail("%s: %s; %s", what, why, remedy) : fail("%s: %s", what, why);
 }

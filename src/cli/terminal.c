@@ -16,12 +16,19 @@ bool terminal_is(FILE *stream)
 	return isatty(fileno(stream)) == 1;
 }
 
+/* One that understands more than text. */
+static bool is_capable(FILE *stream)
+{
+	const char *term = getenv("TERM");
+
+	return terminal_is(stream) && !(term && strcmp(term, "dumb") == 0);
+}
+
 bool terminal_colours(FILE *stream)
 {
 	const char *no_color = getenv("NO_COLOR");
-	const char *term = getenv("TERM");
 
-	return terminal_is(stream) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+	return is_capable(stream) && !(no_color && *no_color);
 }
 
 void progress(const char *format, ...)
@@ -29,7 +36,7 @@ void progress(const char *format, ...)
 	char text[80];
 	va_list args;
 
-	if (!terminal_is(stderr))
+	if (!is_capable(stderr))
 		return;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
