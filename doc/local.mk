@@ -1,2 +1,5 @@
 dist_man_MANS += doc/allocwatch.1 doc/allocwatchd.8
+# Compares what is documented and completed with what the program has.
+EXTRA_DIST += doc/check-man
+TESTS += doc/check-man
 include doc/store.mk

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/strtab.h"
-#include "export/utf8.h"
+#include "export/printable.h"
 #include "model/traceback.h"
 
 #include <ctype.h>
@@ -84,9 +84,9 @@ static int print_block(const json_t *block, const struct text_style *style)
 	const char *address = answer_text(block, "address");
 	const char *domain = answer_text(block, "domain");
 
-	utf8_print(stdout, address, strlen(address), false);
+	printable_write(stdout, address, strlen(address), false);
 	printf(": size=%s, domain=", text_size(size, (double)answer_number(block, "size"), false));
-	utf8_print(stdout, domain, strlen(domain), false);
+	printable_write(stdout, domain, strlen(domain), false);
 	printf(", age=%s\n", units_duration_text(old, age > 0 ? (uint64_t)(age * NSEC_PER_SEC) : 0));
 	return print_traceback(json_object_get(block, "traceback"), style);
 }

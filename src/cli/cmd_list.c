@@ -6,7 +6,7 @@
 #include "cli/table.h"
 
 #include "export/text.h"
-#include "export/utf8.h"
+#include "export/printable.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -52,7 +52,7 @@ static void print_daemon(const struct session *session, const json_t *reply, siz
 	const char *daemon = answer_text(reply, "daemon");
 
 	printf("%zu traced by ", count);
-	utf8_print(stdout, daemon, strlen(daemon), false);
+	printable_write(stdout, daemon, strlen(daemon), false);
 	if (!strstr(daemon, session->path))
 		printf("%son %s", *daemon ? " " : "the daemon ", session->path);
 	putchar('\n');

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "export/text.h"
-#include "export/utf8.h"
+#include "export/printable.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -117,7 +117,7 @@ static int print_report(struct run *run, const json_t *info)
 	if (!info)
 		return EXIT_DONE;
 	fputs("allocwatch: ", run->report);
-	utf8_print(run->report, run->name, strlen(run->name), false);
+	printable_write(run->report, run->name, strlen(run->name), false);
 	fprintf(run->report, " ended with %s in %" PRIu64 " blocks still allocated; snapshot %s\n",
 		text_size(size, (double)answer_number(info, "size"), false), answer_number(info, "count"),
 		answer_text(info, "id"));

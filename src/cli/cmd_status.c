@@ -5,7 +5,7 @@
 #include "cli/tracing.h"
 
 #include "export/text.h"
-#include "export/utf8.h"
+#include "export/printable.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static void print_label(const char *label)
 static void print_text(const char *label, const char *text)
 {
 	print_label(label);
-	utf8_print(stdout, text, strlen(text), false);
+	printable_write(stdout, text, strlen(text), false);
 	putchar('\n');
 }
 
@@ -46,7 +46,7 @@ static void print_crash_safe(const json_t *status)
 	fputs(answer_true(status, "crash_safe") ? "yes" : "no", stdout);
 	if (*reason) {
 		fputs(", ", stdout);
-		utf8_print(stdout, reason, strlen(reason), false);
+		printable_write(stdout, reason, strlen(reason), false);
 	}
 	putchar('\n');
 }
@@ -61,7 +61,7 @@ static void print_domains(json_t *domains)
 		const char *name = answer_text(domain, "name");
 
 		print_label("Domain");
-		utf8_print(stdout, *name ? name : key, strlen(*name ? name : key), false);
+		printable_write(stdout, *name ? name : key, strlen(*name ? name : key), false);
 		printf(", %s in %" PRIu64 " blocks\n",
 		       text_size(size, (double)answer_number(domain, "live_bytes"), false),
 		       answer_number(domain, "blocks"));
@@ -90,7 +90,7 @@ static int print_status(pid_t pid, const json_t *status)
 	char name[TRACING_NAME_MAX];
 
 	tracing_name(name, pid);
-	utf8_print(stdout, name, strlen(name), false);
+	printable_write(stdout, name, strlen(name), false);
 	putchar('\n');
 	print_text("State", answer_text(status, "state"));
 	print_text("Engine", answer_text(status, "engine"));

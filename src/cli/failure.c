@@ -2,7 +2,7 @@
 #include "cli/failure.h"
 
 #include "cli/terminal.h"
-#include "export/utf8.h"
+#include "export/printable.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void print_line(const char *colour, const char *format, va_list args)
 	fprintf(stderr, "%sallocwatch:%s ", coloured ? colour : "", coloured ? COLOUR_OFF : "");
 	/* Some of it comes from other processes: it must stay one harmless line. */
 	if (text)
-		utf8_print(stderr, text, strlen(text), false);
+		printable_write(stderr, text, strlen(text), false);
 	else
 		fputs("out of memory", stderr);
 	fputc('\n', stderr);

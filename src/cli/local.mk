@@ -25,3 +25,9 @@ src_libcli_a_SOURCES = \
 	src/cli/units.c src/cli/units.h
 src_libcli_a_CPPFLAGS = $(AM_CPPFLAGS) -DSBINDIR='"$(sbindir)"'
 src_libcli_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+
+bin_PROGRAMS += src/allocwatch
+src_allocwatch_SOURCES = src/cli/main.c
+src_allocwatch_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+src_allocwatch_LDADD = src/libcli.a src/libexport.a src/libstore.a src/libvarlink.a src/libmodel.a \
+	src/libbase.a $(JANSSON_LIBS) $(SQLITE_LIBS) -lm

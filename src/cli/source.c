@@ -3,7 +3,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/vec.h"
-#include "export/utf8.h"
+#include "export/printable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -141,7 +141,7 @@ static const char *skip_space(const char *text)
 	uint32_t code;
 	size_t n;
 
-	while ((n = utf8_decode(text, &code)) > 0 && utf8_is_space(code))
+	while ((n = printable_decode(text, &code)) > 0 && printable_is_space(code))
 		text += n;
 	return text;
 }
@@ -152,8 +152,8 @@ static void cut_space(char *text)
 	uint32_t code;
 
 	for (char *p = text; *p;) {
-		size_t n = utf8_decode(p, &code);
-		bool space = n > 0 && utf8_is_space(code);
+		size_t n = printable_decode(p, &code);
+		bool space = n > 0 && printable_is_space(code);
 
 		p += n > 0 ? n : 1;
 		if (!space)

@@ -3,7 +3,7 @@
 
 #include "base/vec.h"
 #include "cli/terminal.h"
-#include "export/utf8.h"
+#include "export/printable.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -51,7 +51,7 @@ static char *clean_text(const char *text)
 
 	if (!out)
 		return NULL;
-	utf8_print(out, text, strlen(text), false);
+	printable_write(out, text, strlen(text), false);
 	if (fclose(out) == 0)
 		return clean;
 	free(clean);
@@ -86,7 +86,7 @@ static int text_width(const char *text)
 	uint32_t code;
 	int width = 0;
 
-	for (size_t n; (n = utf8_decode(text, &code)) > 0; text += n)
+	for (size_t n; (n = printable_decode(text, &code)) > 0; text += n)
 		width++;
 	return width;
 }

@@ -1,6 +1,6 @@
 #include "cli/terminal.h"
 
-#include "export/utf8.h"
+#include "export/printable.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ void progress(const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	fputs(CLEAR_LINE, stderr);
-	utf8_print(stderr, text, strlen(text), false);
+	printable_write(stderr, text, strlen(text), false);
 	fflush(stderr);
 	progress_shown = true;
 }

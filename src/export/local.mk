@@ -2,4 +2,4 @@
 noinst_LIBRARIES += src/libexport.a
 src_libexport_a_SOURCES = \
 	src/export/text.c src/export/text.h \
-	src/export/utf8.c src/export/utf8.h
+	src/export/printable.c src/export/printable.h

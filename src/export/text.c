@@ -1,6 +1,6 @@
 #include "export/text.h"
 
-#include "export/utf8.h"
+#include "export/printable.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 static void print_name(FILE *out, const char *text)
 {
-	utf8_print(out, text, strlen(text), false);
+	printable_write(out, text, strlen(text), false);
 }
 
 const char *text_size(char text[TEXT_SIZE_MAX], double bytes, bool sign)
@@ -72,7 +72,7 @@ static void print_source(FILE *out, const struct text_source *source, const char
 	if (!text || !*text)
 		return;
 	fputs("    ", out);
-	utf8_print(out, text, strlen(text), true);
+	printable_write(out, text, strlen(text), true);
 	fputc('\n', out);
 }
 

@@ -2,8 +2,8 @@
  *
  * Names of files, functions and processes are whatever somebody made them: control characters in
  * them must not steer the reader's terminal. */
-#ifndef ALLOCWATCH_EXPORT_UTF8_H
-#define ALLOCWATCH_EXPORT_UTF8_H
+#ifndef ALLOCWATCH_EXPORT_PRINTABLE_H
+#define ALLOCWATCH_EXPORT_PRINTABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,13 +12,13 @@
 
 /* The code point at `text` (NUL-terminated) and how many bytes it takes; 0 when the bytes there are
  * not UTF-8 (overlong forms and surrogates are not) or text is at its end. */
-size_t utf8_decode(const char *text, uint32_t *ret_code);
+size_t printable_decode(const char *text, uint32_t *ret_code);
 
 /* What Python's str.strip() takes away. */
-bool utf8_is_space(uint32_t code);
+bool printable_is_space(uint32_t code);
 
 /* Writes text; control characters and what is not UTF-8 become \xNN, one for each byte.  Tabs pass
  * when keep_tabs is set. */
-void utf8_print(FILE *out, const char *text, size_t len, bool keep_tabs);
+void printable_write(FILE *out, const char *text, size_t len, bool keep_tabs);
 
 #endif
