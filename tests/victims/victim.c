@@ -1,7 +1,9 @@
 #include "victim.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,8 +95,24 @@ int option_given(int argc, char **argv, const char *name)
 	return 0;
 }
 
+struct start {
+	void *(*run)(void *);
+	void *argument;
+	atomic_int begun;
+};
+
+static void *begin(void *argument)
+{
+	struct start *shared = argument, own = { .run = shared->run, .argument = shared->argument };
+
+	atomic_store(&shared->begun, 1);
+	return own.run(own.argument);
+}
+
+/* A new thread blocks every signal for a moment; when this returns, that is over. */
 pthread_t start_thread(void *(*run)(void *), void *argument, size_t stack_bytes)
 {
+	struct start start = { .run = run, .argument = argument };
 	pthread_attr_t attributes;
 	pthread_t thread;
 	void *stack = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE,
@@ -106,10 +124,12 @@ pthread_t start_thread(void *(*run)(void *), void *argument, size_t stack_bytes)
 	pthread_attr_init(&attributes);
 	pthread_attr_setstack(&attributes, stack, stack_bytes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&thread, &attributes, run, argument);
+	r = pthread_create(&thread, &attributes, begin, &start);
 	if (r)
 		die("starting a thread: %s", strerror(r));
 	pthread_attr_destroy(&attributes);
+	while (!atomic_load(&start.begun))
+		sched_yield();
 	return thread;
 }
 

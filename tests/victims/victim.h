@@ -29,7 +29,8 @@ void obey(void (*round)(void));
 long option_number(int argc, char **argv, const char *name, long fallback);
 int option_given(int argc, char **argv, const char *name);
 
-/* A thread on a mapped stack; not joined, it ends with the process or by itself. */
+/* A thread on a mapped stack, running when this returns; not joined, it ends with the process or by
+ * itself. */
 pthread_t start_thread(void *(*run)(void *), void *argument, size_t stack_bytes);
 
 uint64_t now_ns(void);
