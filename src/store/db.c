@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int fail_va(struct db *db, int error, const char *format, va_list args)
+static int __attribute__((format(printf, 3, 0)))
+fail_va(struct db *db, int error, const char *format, va_list args)
 {
 	char *why = NULL, *reason = NULL;
 

@@ -636,8 +636,8 @@ START_TEST(file_with_other_definitions_is_refused)
 		"CREATE TRIGGER t AFTER INSERT ON trace BEGIN DELETE FROM trace; END",
 		"ALTER TABLE trace ADD COLUMN more",
 		"DROP TABLE block",
-		"DROP TABLE node; CREATE VIEW node AS WITH RECURSIVE c(id, parent, frame) AS "
-		"(SELECT 1, 0, 1 UNION ALL SELECT id + 1, 0, 1 FROM c) SELECT * FROM c",
+		("DROP TABLE node; CREATE VIEW node AS WITH RECURSIVE c(id, parent, frame) AS "
+		 "(SELECT 1, 0, 1 UNION ALL SELECT id + 1, 0, 1 FROM c) SELECT * FROM c"),
 		"PRAGMA journal_mode = wal",
 	};
 	struct snapshot *snapshot = random_snapshot(&small);
