@@ -133,21 +133,19 @@ static void drop_ended(struct target *target)
 	}
 }
 
-static void take_event(struct target *target, struct task *task)
+/* A task that has just made another is in the middle of a system call, from which it cannot make one for us: it
+ * goes on to the call's end, where the interruption holds it.  (After vfork that is when the child lets it.) */
+static void take_event(struct task *task)
 {
 	unsigned long child;
 
-	switch (task->stop.kind) {
-	case STOP_CLONE:
-	case STOP_FORK:
-	case STOP_VFORK:
-		if (ptrace_event_message(task->tid, &child) == 0)
-			target_adopt_child(target, task, (pid_t)child);
-		task->stop.kind = STOP_INTERRUPTED;
-		break;
-	default:
-		break;
-	}
+	if (task->stop.kind != STOP_CLONE && task->stop.kind != STOP_FORK && task->stop.kind != STOP_VFORK)
+		return;
+	if (ptrace_event_message(task->tid, &child) == 0)
+		target_adopt_child(task->target, task, (pid_t)child);
+	task->stop.kind = STOP_NONE;
+	task->interrupt_due = ptrace_interrupt(task->tid) == 0;
+	task_resume(task);
 }
 
 /* A thread that ran into an int3 just when it was interrupted stops for the interruption first, and its
@@ -191,7 +189,8 @@ int target_stop_all(struct target *target)
 				continue;
 			}
 			task_take_stop(task, &stop);
-			take_event(target, task);       /* may add tasks */
+			take_event(task);               /* may add tasks */
+			running += !task->stopped;
 		}
 		drop_ended(target);
 		if (running == 0 || clock_passed(deadline))

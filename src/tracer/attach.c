@@ -68,7 +68,8 @@ static int check_target(struct link *link, const struct wire_attach *request, co
 	}
 	if (is_foreign(target)) {
 		session_fail(link, request->head.serial, pid, FAILURE_UNSUPPORTED, 0,
-			     "process %d is no 64-bit x86-64 program: allocwatch traces only those", pid);
+			     "process %d runs a 32-bit program, or one for another CPU: allocwatch traces only 64-bit x86-64 "
+			     "programs", pid);
 		return -ENOTSUP;
 	}
 	if (target->filtered && geteuid() != 0) {
