@@ -256,7 +256,7 @@ static void take_answer(struct symbolize *symbolize, struct symbolize_work *work
 	for (size_t i = 0; i < count; i++)
 		locations[i] = (struct symbolize_location){
 			text + from[i].function, text + from[i].file, from[i].line,
-			from[i].function_offset, from[i].inlined };
+			from[i].function_offset, i + 1 < count };
 	if (symbolize_job_name(symbolize->first, frame, locations, count) == -ENOMEM)
 		symbolize->first->result = -ENOMEM;
 	/* What the cache has no memory for will be asked again. */
@@ -375,6 +375,11 @@ size_t symbolize_cache_size(const struct symbolize *symbolize)
 pid_t symbolize_pid(const struct symbolize *symbolize)
 {
 	return symbolize->process ? symbolizer_pid(symbolize->process) : 0;
+}
+
+bool symbolize_is_asking(const struct symbolize *symbolize)
+{
+	return symbolize->phase == OPENING || symbolize->phase == RESOLVING;
 }
 
 int symbolize_snapshot(struct symbolize *symbolize, struct snapshot *snapshot, const int *fds,

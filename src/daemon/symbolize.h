@@ -22,8 +22,9 @@ void symbolize_set_deadlines(struct symbolize *symbolize, uint64_t silence_ms, u
 /* How often it ended before it was told to; what the cache takes. */
 uint64_t symbolize_deaths(const struct symbolize *symbolize);
 size_t symbolize_cache_size(const struct symbolize *symbolize);     /* bytes */
-/* The running process, or 0. */
+/* The running process, or 0; whether it has been asked about a file and an answer is due. */
 pid_t symbolize_pid(const struct symbolize *symbolize);
+bool symbolize_is_asking(const struct symbolize *symbolize);
 
 /* Resolves all frames of `snapshot` (as snapshot_image_read made it) and fills its locations and
  * strings, then calls done(context, snapshot, 0).  fds[i] is the ELF file of snapshot->modules[i],

@@ -1,7 +1,8 @@
 if HAVE_CHECK
 check_PROGRAMS += tests/unit/check_symbol tests/unit/check_symbol_parts \
-	tests/unit/check_symbol_server
-TESTS += tests/unit/check_symbol tests/unit/check_symbol_parts tests/unit/check_symbol_server
+	tests/unit/check_symbol_server tests/unit/check_symbolize tests/unit/fake_symbolizer
+TESTS += tests/unit/check_symbol tests/unit/check_symbol_parts tests/unit/check_symbol_server \
+	tests/unit/check_symbolize
 tests_unit_check_symbol_SOURCES = tests/unit/check_symbol.c \
 	tests/unit/symbol_fixture.c tests/unit/symbol_fixture.h
 tests_unit_check_symbol_CPPFLAGS = $(AM_CPPFLAGS) -DSYMBOL_DATA='"$(abs_top_srcdir)/tests/unit/symbol_data"'
@@ -22,6 +23,20 @@ tests_unit_check_symbol_server_CPPFLAGS = $(AM_CPPFLAGS) \
 tests_unit_check_symbol_server_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ELF_CFLAGS)
 tests_unit_check_symbol_server_LDADD = src/libsymbol.a src/libsymbolwire.a src/libbase.a $(DW_LIBS) $(ELF_LIBS) \
 	$(IBERTY_LIBS) $(CHECK_LIBS)
+
+tests_unit_check_symbolize_SOURCES = tests/unit/check_symbolize.c \
+	tests/unit/symbol_fixture.c tests/unit/symbol_fixture.h
+tests_unit_check_symbolize_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DSYMBOL_DATA='"$(abs_top_srcdir)/tests/unit/symbol_data"' \
+	-DSYMBOLIZER='"$(abs_top_builddir)/src/allocwatch-symbolizer"' \
+	-DFAKE_SYMBOLIZER='"$(abs_top_builddir)/tests/unit/fake_symbolizer"'
+tests_unit_check_symbolize_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ELF_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_check_symbolize_LDADD = src/libsymbolize.a src/libsymbol.a src/libsymbolwire.a src/libmodel.a \
+	src/libbase.a $(DW_LIBS) $(ELF_LIBS) $(IBERTY_LIBS) $(SYSTEMD_LIBS) $(CHECK_LIBS)
+
+# Started by check_symbolize under the names of its ways to misbehave.
+tests_unit_fake_symbolizer_SOURCES = tests/unit/fake_symbolizer.c
+tests_unit_fake_symbolizer_LDADD = src/libsymbol.a src/libsymbolwire.a src/libbase.a
 endif
 
 EXTRA_DIST += \

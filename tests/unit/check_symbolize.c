@@ -1,0 +1,710 @@
+/* The daemon's side of the symbolizer: names get into snapshots, and whatever the process does, the
+ * daemon is told in the end and goes on. */
+#define _GNU_SOURCE
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "daemon/symbolize.h"
+#include "daemon/symbolize_cache.h"
+#include "symbol_fixture.h"
+
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEADLINE_NS (60 * NSEC_PER_SEC)
+#define LARGE "/usr/bin/python3.11d"
+
+static sd_event *event;
+static struct symbolize *symbolize;
+
+/* --- a snapshot and its files --- */
+
+struct input {
+	struct snapshot *snapshot;
+	int fds[8];
+	size_t done;                   /* how often it was called */
+	int result;
+	unsigned order;
+};
+
+static unsigned finished;
+
+static void on_done(void *context, struct snapshot *snapshot, int result)
+{
+	struct input *input = context;
+
+	ck_assert_ptr_eq(snapshot, input->snapshot);
+	input->done++;
+	input->result = result;
+	input->order = ++finished;
+}
+
+static void input_init(struct input *input)
+{
+	*input = (struct input){ .snapshot = snapshot_new() };
+	ck_assert_ptr_nonnull(input->snapshot);
+}
+
+static uint32_t input_file(struct input *input, const char *path)
+{
+	size_t module = input->snapshot->modules.count;
+	struct snapshot_module *added = vec_push(&input->snapshot->modules);
+
+	added->path = (uint32_t)strtab_add(input->snapshot->strings, path ? path : "gone");
+	input->fds[module] = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	ck_assert(!path || input->fds[module] >= 0);
+	return (uint32_t)module;
+}
+
+static uint32_t input_frame(struct input *input, uint32_t module, uint64_t offset, uint16_t kind)
+{
+	struct snapshot_frame *added = vec_push(&input->snapshot->frames);
+
+	added->frame = (struct frame){ module, kind, offset };
+	return (uint32_t)input->snapshot->frames.count - 1;
+}
+
+static void input_fini(struct input *input)
+{
+	for (size_t i = 0; i < input->snapshot->modules.count; i++) {
+		if (input->fds[i] >= 0)
+			close(input->fds[i]);
+	}
+	snapshot_put(input->snapshot);
+}
+
+static void ask(struct input *input)
+{
+	input->done = 0;
+	ck_assert_int_eq(symbolize_snapshot(symbolize, input->snapshot, input->fds,
+					    input->snapshot->modules.count, on_done, input), 0);
+	ck_assert_uint_eq(input->done, 0);       /* only from the event loop */
+}
+
+static void await(struct input *input)
+{
+	uint64_t deadline = clock_monotonic_ns() + DEADLINE_NS;
+	const char *reason;
+
+	while (input->done == 0) {
+		ck_assert_int_ge(sd_event_run(event, 100000), 0);
+		ck_assert(!clock_passed(deadline));
+	}
+	ck_assert_uint_eq(input->done, 1);
+	if (snapshot_check(input->snapshot, &reason) < 0)
+		ck_abort_msg("%s", reason);
+}
+
+static const char *name_of(const struct input *input, uint32_t frame)
+{
+	const struct snapshot *snapshot = input->snapshot;
+	const struct snapshot_frame *at = &snapshot->frames.items[frame];
+
+	if (at->location_count == 0)
+		return "";
+	return strtab_get(snapshot->strings, snapshot->locations.items[at->first_location +
+								       at->location_count - 1].function);
+}
+
+static size_t named_count(const struct input *input)
+{
+	size_t count = 0;
+
+	for (size_t i = 1; i < input->snapshot->frames.count; i++)
+		count += input->snapshot->frames.items[i].location_count > 0;
+	return count;
+}
+
+/* --- set up, torn down --- */
+
+static void start(const char *program)
+{
+	ck_assert_int_eq(symbolize_new(event, program, &symbolize), 0);
+}
+
+static void set_up(void)
+{
+	fixture_enter();
+	finished = 0;
+	ck_assert_int_eq(sd_event_new(&event), 0);
+	fixture_run("gcc -O2 -g -o levels $DATA/levels.c && gcc -O2 -g -o other -Dtake=taken $DATA/levels.c");
+}
+
+static void tear_down(void)
+{
+	symbolize_free(symbolize);
+	symbolize = NULL;
+	sd_event_unref(event);
+	fixture_leave();
+}
+
+static void start_fake(const char *way)
+{
+	char program[4096];
+
+	fixture_run("ln -sf %s %s", FAKE_SYMBOLIZER, way);
+	ck_assert_ptr_nonnull(realpath(".", program));
+	snprintf(program + strlen(program), sizeof(program) - strlen(program), "/%s", way);
+	start(program);
+	symbolize_set_deadlines(symbolize, 300, 1000);
+}
+
+/* Three frames of `levels`, one of them in `take`. */
+static void levels_input(struct input *input, uint32_t *ret_take)
+{
+	uint32_t module;
+
+	input_init(input);
+	module = input_file(input, "levels");
+	*ret_take = input_frame(input, module, fixture_address("levels", "take", NULL) + 1, FRAME_CALL);
+	input_frame(input, module, fixture_address("levels", "main", NULL), FRAME_EXACT);
+	input_frame(input, module, fixture_address("levels", "three_levels", NULL), FRAME_EXACT);
+}
+
+/* --- what it is for --- */
+
+START_TEST(frames_get_names_lines_and_inlined_calls)
+{
+	struct snapshot_location *at;
+	struct input input;
+	uint64_t address, size;
+	uint32_t take, call = 0;
+
+	start(SYMBOLIZER);
+	levels_input(&input, &take);
+	address = fixture_address("levels", "three_levels", &size);
+	for (uint64_t i = 0; i < size; i++)
+		call = input_frame(&input, 0, address + i, FRAME_EXACT);
+	input_frame(&input, MODULE_NONE, 4242, FRAME_CALL);
+	input_frame(&input, MODULE_NONE, TRUNCATED_NO_CFI, FRAME_TRUNCATED);
+	ask(&input);
+	await(&input);
+	ck_assert_int_eq(input.result, 0);
+	ck_assert(input.snapshot->symbolized);
+	ck_assert_str_eq(name_of(&input, take), "take");
+	at = &input.snapshot->locations.items[input.snapshot->frames.items[take].first_location];
+	ck_assert_str_eq(strtab_get(input.snapshot->strings, at->file), SYMBOL_DATA "/levels.c");
+	ck_assert_uint_eq(at->line, 10);
+	ck_assert_uint_eq(at->function_offset, 1);
+	ck_assert_str_eq(name_of(&input, call), "three_levels");
+	ck_assert_uint_eq(named_count(&input), 3 + size);
+	ck_assert_uint_gt(input.snapshot->locations.count, 3 + size);
+	for (size_t i = 1; i < input.snapshot->frames.count; i++) {
+		const struct snapshot_frame *frame = &input.snapshot->frames.items[i];
+
+		for (uint32_t j = 0; j < frame->location_count; j++)
+			ck_assert_int_eq(
+				input.snapshot->locations.items[frame->first_location + j].inlined,
+				j + 1 < frame->location_count);
+	}
+	input_fini(&input);
+}
+END_TEST
+
+START_TEST(a_call_at_a_functions_end_belongs_to_it)
+{
+	struct input input;
+	uint64_t address, size;
+	uint32_t call, exact;
+
+	start(SYMBOLIZER);
+	input_init(&input);
+	input_file(&input, "levels");
+	address = fixture_address("levels", "take", &size);
+	call = input_frame(&input, 0, address + size, FRAME_CALL);
+	exact = input_frame(&input, 0, address + size, FRAME_EXACT);
+	ask(&input);
+	await(&input);
+	ck_assert_str_eq(name_of(&input, call), "take");
+	ck_assert_str_ne(name_of(&input, exact), "take");
+	input_fini(&input);
+}
+END_TEST
+
+START_TEST(what_was_named_once_is_not_asked_again)
+{
+	struct input first, second;
+	uint32_t take;
+	pid_t pid;
+
+	start(SYMBOLIZER);
+	levels_input(&first, &take);
+	ask(&first);
+	await(&first);
+	pid = symbolize_pid(symbolize);
+	ck_assert_int_gt(pid, 0);
+	kill(pid, SIGSTOP);
+	levels_input(&second, &take);
+	ask(&second);
+	await(&second);
+	ck_assert_str_eq(name_of(&second, take), "take");
+	ck_assert_uint_eq(named_count(&second), 3);
+	ck_assert_int_eq(symbolize_pid(symbolize), pid);
+	input_fini(&first);
+	input_fini(&second);
+}
+END_TEST
+
+/* Anybody can give a file another file's build-id, or replace a file in its place. */
+START_TEST(a_file_of_the_same_build_id_or_path_does_not_get_anothers_names)
+{
+	struct input first, second;
+	uint32_t take;
+
+	start(SYMBOLIZER);
+	levels_input(&first, &take);
+	first.snapshot->modules.items[0].build_id_len = 3;
+	ask(&first);
+	await(&first);
+	ck_assert_str_eq(name_of(&first, take), "take");
+	fixture_run("cp other levels");
+	input_init(&second);
+	input_file(&second, "levels");
+	take = input_frame(&second, 0, fixture_address("levels", "taken", NULL) + 1, FRAME_CALL);
+	ck_assert_uint_eq(second.snapshot->frames.items[take].frame.offset,
+			  first.snapshot->frames.items[1].frame.offset);
+	second.snapshot->modules.items[0].build_id_len = 3;
+	ask(&second);
+	await(&second);
+	ck_assert_str_eq(name_of(&second, take), "taken");
+	input_fini(&first);
+	input_fini(&second);
+}
+END_TEST
+
+START_TEST(modules_without_a_readable_file_stay_unnamed)
+{
+	struct input input;
+	uint32_t text, levels, gone, directory, take;
+
+	start(SYMBOLIZER);
+	fixture_run("echo nothing > text");
+	levels_input(&input, &take);
+	levels = 0;
+	text = input_file(&input, "text");
+	gone = input_file(&input, NULL);
+	directory = input_file(&input, ".");
+	input_frame(&input, text, 10, FRAME_CALL);
+	input_frame(&input, gone, 10, FRAME_CALL);
+	input_frame(&input, directory, 10, FRAME_CALL);
+	input_frame(&input, levels, 1, FRAME_CALL);
+	input_frame(&input, levels, 0, FRAME_CALL);
+	input_frame(&input, levels, UINT64_MAX, FRAME_CALL);
+	ask(&input);
+	await(&input);
+	ck_assert_int_eq(input.result, 0);
+	ck_assert_uint_eq(named_count(&input), 3);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
+	input_fini(&input);
+}
+END_TEST
+
+START_TEST(an_empty_snapshot_is_done_without_a_process)
+{
+	struct input input;
+
+	start(SYMBOLIZER);
+	input_init(&input);
+	ask(&input);
+	await(&input);
+	ck_assert_int_eq(input.result, 0);
+	ck_assert_int_eq(symbolize_pid(symbolize), 0);
+	input_fini(&input);
+}
+END_TEST
+
+START_TEST(snapshots_are_done_in_their_order)
+{
+	struct input inputs[5];
+	uint32_t take;
+
+	start(SYMBOLIZER);
+	for (unsigned i = 0; i < 5; i++) {
+		levels_input(&inputs[i], &take);
+		ask(&inputs[i]);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		await(&inputs[i]);
+		ck_assert_uint_eq(inputs[i].order, i + 1);
+		ck_assert_str_eq(name_of(&inputs[i], take), "take");
+		input_fini(&inputs[i]);
+	}
+}
+END_TEST
+
+static void free_symbolize(void *context, struct snapshot *snapshot, int result)
+{
+	on_done(context, snapshot, result);
+	symbolize_free(symbolize);
+	symbolize = NULL;
+}
+
+START_TEST(it_may_be_freed_when_done_and_before)
+{
+	struct input first, second;
+	uint32_t take;
+
+	start(SYMBOLIZER);
+	levels_input(&first, &take);
+	levels_input(&second, &take);
+	ck_assert_int_eq(symbolize_snapshot(symbolize, first.snapshot, first.fds, 1, free_symbolize,
+					    &first), 0);
+	ask(&second);
+	await(&first);
+	ck_assert_ptr_null(symbolize);
+	ck_assert_uint_eq(second.done, 0);
+	for (int i = 0; i < 10; i++)
+		ck_assert_int_ge(sd_event_run(event, 1000), 0);
+	ck_assert_uint_eq(second.done, 0);
+	input_fini(&first);
+	input_fini(&second);
+}
+END_TEST
+
+/* --- what the process may do --- */
+
+static void large_input(struct input *input, size_t frames)
+{
+	struct addresses addresses;
+
+	ck_assert_msg(access(LARGE, R_OK) == 0, "%s is missing: install python3.11-dbg", LARGE);
+	fixture_function_addresses(LARGE, frames, &addresses);
+	input_init(input);
+	input_file(input, LARGE);
+	for (size_t i = 0; i < addresses.items.count; i++)
+		input_frame(input, 0, addresses.items.items[i], FRAME_EXACT);
+	vec_fini(&addresses.items);
+}
+
+static void run_until_some_are_named(const struct input *input)
+{
+	uint64_t deadline = clock_monotonic_ns() + DEADLINE_NS;
+
+	while (named_count(input) == 0) {
+		ck_assert_int_ge(sd_event_run(event, 100000), 0);
+		ck_assert(!clock_passed(deadline));
+		ck_assert_uint_eq(input->done, 0);
+	}
+}
+
+START_TEST(killed_in_the_middle_it_is_started_again_and_goes_on)
+{
+	struct input input;
+
+	start(SYMBOLIZER);
+	large_input(&input, 30000);
+	ask(&input);
+	run_until_some_are_named(&input);
+	kill(symbolize_pid(symbolize), SIGKILL);
+	await(&input);
+	ck_assert_int_eq(input.result, 0);
+	ck_assert_uint_eq(named_count(&input), input.snapshot->frames.count - 1);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 1);
+	input_fini(&input);
+}
+END_TEST
+
+START_TEST(stopped_it_is_killed_after_the_deadline_and_goes_on)
+{
+	struct input input;
+	pid_t pid;
+
+	start(SYMBOLIZER);
+	symbolize_set_deadlines(symbolize, 2000, 60000);
+	large_input(&input, 30000);
+	ask(&input);
+	run_until_some_are_named(&input);
+	pid = symbolize_pid(symbolize);
+	kill(pid, SIGSTOP);
+	await(&input);
+	ck_assert_uint_eq(named_count(&input), input.snapshot->frames.count - 1);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 1);
+	ck_assert_int_ne(symbolize_pid(symbolize), pid);
+	input_fini(&input);
+}
+END_TEST
+
+static void stop_or_kill_whenever_it_runs(const struct input *input, int signal)
+{
+	uint64_t deadline = clock_monotonic_ns() + DEADLINE_NS;
+	pid_t last = 0;
+
+	while (input->done == 0) {
+		pid_t pid = symbolize_pid(symbolize);
+
+		if (symbolize_is_asking(symbolize) && pid != last && symbolize_deaths(symbolize) < 2) {
+			kill(pid, signal);
+			last = pid;
+		}
+		ck_assert_int_ge(sd_event_run(event, 100000), 0);
+		ck_assert(!clock_passed(deadline));
+	}
+}
+
+START_TEST(a_module_that_ends_it_twice_stays_unnamed_and_the_next_one_works)
+{
+	struct input bad, again, good;
+	uint32_t take;
+
+	start(SYMBOLIZER);
+	symbolize_set_deadlines(symbolize, 3000, 60000);
+	large_input(&bad, 300);
+	ask(&bad);
+	stop_or_kill_whenever_it_runs(&bad, _i == 0 ? SIGKILL : SIGSTOP);
+	ck_assert_int_eq(bad.result, 0);
+	ck_assert_uint_eq(named_count(&bad), 0);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 2);
+	levels_input(&good, &take);
+	ask(&good);
+	await(&good);
+	ck_assert_str_eq(name_of(&good, take), "take");
+	/* It is not tried a third time. */
+	large_input(&again, 300);
+	ask(&again);
+	await(&again);
+	ck_assert_uint_eq(named_count(&again), 0);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 2);
+	input_fini(&bad);
+	input_fini(&again);
+	input_fini(&good);
+}
+END_TEST
+
+START_TEST(killed_while_idle_it_is_started_again)
+{
+	struct input first, second;
+	uint32_t take;
+
+	start(SYMBOLIZER);
+	levels_input(&first, &take);
+	ask(&first);
+	await(&first);
+	kill(symbolize_pid(symbolize), SIGKILL);
+	levels_input(&second, &take);
+	take = input_frame(&second, 0, fixture_address("levels", "add", NULL), FRAME_EXACT);
+	ask(&second);
+	await(&second);
+	ck_assert_str_eq(name_of(&second, take), "add");
+	input_fini(&first);
+	input_fini(&second);
+}
+END_TEST
+
+static const char *const liars[] = {
+	"silent", "silent_later", "garbage", "too_long", "wrong_serial", "wrong_type", "too_many",
+	"not_in_turn", "unasked", "ready_twice", "dies_opening", "dies_resolving", "no_memory",
+};
+
+START_TEST(whatever_it_says_the_snapshot_is_done)
+{
+	struct input input, again;
+	uint32_t take;
+
+	start_fake(liars[_i]);
+	levels_input(&input, &take);
+	ask(&input);
+	await(&input);
+	ck_assert_int_eq(input.result, 0);
+	/* One name in each of its two lives, if it gets so far. */
+	ck_assert_uint_le(named_count(&input), 2);
+	ck_assert_str_ne(name_of(&input, take), "take");
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 2);
+	levels_input(&again, &take);
+	ask(&again);
+	await(&again);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 2);
+	input_fini(&input);
+	input_fini(&again);
+}
+END_TEST
+
+static const char *const broken[] = { "exits", "mute", "garbage_first" };
+
+START_TEST(a_program_that_does_not_start_is_an_error_of_the_snapshot)
+{
+	struct input input;
+	uint32_t take;
+
+	start_fake(broken[_i]);
+	levels_input(&input, &take);
+	for (unsigned i = 1; i <= 3; i++) {
+		ask(&input);
+		await(&input);
+		ck_assert_int_eq(input.result, -ECHILD);
+		ck_assert(!input.snapshot->symbolized);
+		ck_assert_uint_eq(named_count(&input), 0);
+		ck_assert_uint_eq(symbolize_deaths(symbolize), i);
+	}
+	input_fini(&input);
+}
+END_TEST
+
+START_TEST(a_missing_program_is_an_error_of_the_snapshot)
+{
+	struct input input;
+	uint32_t take;
+
+	start("/no/such/program");
+	levels_input(&input, &take);
+	ask(&input);
+	await(&input);
+	ck_assert_int_eq(input.result, -ENOENT);
+	input_fini(&input);
+}
+END_TEST
+
+START_TEST(one_that_dies_at_every_second_answer_does_not_go_on_for_ever)
+{
+	struct input input;
+
+	start_fake("dies_often");
+	large_input(&input, 2000);
+	ask(&input);
+	await(&input);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 2);
+	ck_assert_uint_eq(named_count(&input), 2);
+	input_fini(&input);
+}
+END_TEST
+
+START_TEST(one_that_is_slow_with_a_module_is_stopped_at_the_modules_deadline)
+{
+	uint64_t begin = clock_monotonic_ns();
+	struct input input;
+
+	start_fake("slow");
+	large_input(&input, 2000);
+	ask(&input);
+	await(&input);
+	ck_assert_uint_gt(named_count(&input), 1);
+	ck_assert_uint_lt(named_count(&input), 1000);
+	ck_assert_uint_lt(clock_monotonic_ns() - begin, 20 * NSEC_PER_SEC);
+	input_fini(&input);
+}
+END_TEST
+
+/* --- the cache --- */
+
+#define FILES 50
+#define ADDRESSES 2000
+
+static void expected(const struct symbolize_key *key, struct symbolize_location *location, char *name)
+{
+	sprintf(name, "function_%ju_%ju_%d", (uintmax_t)key->file, (uintmax_t)key->address,
+		key->is_call);
+	*location = (struct symbolize_location){ name, key->address % 3 ? "/a/file.c" : "",
+						 (uint32_t)key->address, (uint32_t)key->file, false };
+}
+
+START_TEST(the_cache_is_right_or_empty_and_never_larger_than_its_bound)
+{
+	const size_t max = 4u << 20;
+	struct symbolize_cache *cache = symbolize_cache_new(max);
+	size_t hits = 0, misses = 0, peak = 0;
+
+	for (uint64_t i = 0; i < 600000; i++) {
+		uint64_t random = hash_u64(i);
+		struct symbolize_key key = { random % FILES, (random >> 8) % ADDRESSES, random >> 63 };
+		struct symbolize_location want, have[SYMBOLIZE_LOCATIONS_MAX];
+		char name[64];
+		size_t count;
+
+		expected(&key, &want, name);
+		if (symbolize_cache_find(cache, &key, have, &count)) {
+			hits++;
+			ck_assert_uint_eq(count, key.address % 5 ? 1 : 0);
+			if (count > 0) {
+				ck_assert_str_eq(have[0].function, want.function);
+				ck_assert_str_eq(have[0].file, want.file);
+				ck_assert_uint_eq(have[0].line, want.line);
+			}
+		} else {
+			misses++;
+			ck_assert_int_eq(symbolize_cache_add(cache, &key, &want, key.address % 5 ? 1 : 0), 0);
+		}
+		if (symbolize_cache_memory(cache) > peak)
+			peak = symbolize_cache_memory(cache);
+	}
+	printf("cache: %zu hits, %zu misses, at most %zu bytes of %zu\n", hits, misses, peak, max);
+	ck_assert_uint_gt(hits, 1000);
+	ck_assert_uint_gt(misses, 100000);
+	ck_assert_uint_le(peak, max);
+	symbolize_cache_free(cache);
+}
+END_TEST
+
+START_TEST(what_is_used_stays_in_the_cache)
+{
+	struct symbolize_cache *cache = symbolize_cache_new(1u << 20);
+	struct symbolize_key used = { 1, 1, true };
+	struct symbolize_location want, have[SYMBOLIZE_LOCATIONS_MAX];
+	char name[64];
+	size_t count;
+
+	expected(&used, &want, name);
+	ck_assert_int_eq(symbolize_cache_add(cache, &used, &want, 1), 0);
+	for (uint64_t i = 0; i < 200000; i++) {
+		struct symbolize_key key = { 2, i, false };
+		char other[64];
+
+		expected(&key, &want, other);
+		ck_assert_int_eq(symbolize_cache_add(cache, &key, &want, 1), 0);
+		ck_assert(symbolize_cache_find(cache, &used, have, &count));
+		ck_assert_str_eq(have[0].function, name);
+	}
+	symbolize_cache_free(cache);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("symbolize");
+	TCase *use = tcase_create("use"), *misuse = tcase_create("misuse"), *cache = tcase_create("cache");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(use, set_up, tear_down);
+	tcase_add_test(use, frames_get_names_lines_and_inlined_calls);
+	tcase_add_test(use, a_call_at_a_functions_end_belongs_to_it);
+	tcase_add_test(use, what_was_named_once_is_not_asked_again);
+	tcase_add_test(use, a_file_of_the_same_build_id_or_path_does_not_get_anothers_names);
+	tcase_add_test(use, modules_without_a_readable_file_stay_unnamed);
+	tcase_add_test(use, an_empty_snapshot_is_done_without_a_process);
+	tcase_add_test(use, snapshots_are_done_in_their_order);
+	tcase_add_test(use, it_may_be_freed_when_done_and_before);
+	tcase_set_timeout(use, 120);
+	suite_add_tcase(suite, use);
+
+	tcase_add_checked_fixture(misuse, set_up, tear_down);
+	tcase_add_test(misuse, killed_in_the_middle_it_is_started_again_and_goes_on);
+	tcase_add_test(misuse, stopped_it_is_killed_after_the_deadline_and_goes_on);
+	tcase_add_loop_test(misuse, a_module_that_ends_it_twice_stays_unnamed_and_the_next_one_works, 0, 2);
+	tcase_add_test(misuse, killed_while_idle_it_is_started_again);
+	tcase_add_loop_test(misuse, whatever_it_says_the_snapshot_is_done, 0,
+			    sizeof(liars) / sizeof(liars[0]));
+	tcase_add_loop_test(misuse, a_program_that_does_not_start_is_an_error_of_the_snapshot, 0,
+			    sizeof(broken) / sizeof(broken[0]));
+	tcase_add_test(misuse, a_missing_program_is_an_error_of_the_snapshot);
+	tcase_add_test(misuse, one_that_dies_at_every_second_answer_does_not_go_on_for_ever);
+	tcase_add_test(misuse, one_that_is_slow_with_a_module_is_stopped_at_the_modules_deadline);
+	tcase_set_timeout(misuse, 120);
+	suite_add_tcase(suite, misuse);
+
+	tcase_add_test(cache, the_cache_is_right_or_empty_and_never_larger_than_its_bound);
+	tcase_add_test(cache, what_is_used_stays_in_the_cache);
+	tcase_set_timeout(cache, 120);
+	suite_add_tcase(suite, cache);
+
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed == 0 ? 0 : 1;
+}
