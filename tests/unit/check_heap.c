@@ -461,6 +461,19 @@ START_TEST(a_resize_left_without_return_does_not_spoil_later_events)
 }
 END_TEST
 
+START_TEST(a_parked_block_freed_by_another_thread_is_freed_once)
+{
+	born(0x1000, 10, 1);
+	resize_begin(ALICE, 0x1000);
+	freed(0x1000);
+	born(0x1000, 20, 2);
+	resize_end(ALICE, 0x1000, 0x2000, 30, 3);
+	ck_live(2, 50);
+	ck_oddities(0, 1, 0, 0);
+	ck_consistent();
+}
+END_TEST
+
 START_TEST(parked_blocks_are_limited)
 {
 	struct heap_limits limits = { .max_parked = 100 };
@@ -817,6 +830,7 @@ static TCase *resizes(void)
 	tcase_add_test(tcase, a_thread_that_ends_in_a_resize_gives_its_block_back);
 	tcase_add_test(tcase, a_thread_that_ends_after_its_block_was_given_on_has_lost_an_event);
 	tcase_add_test(tcase, a_resize_left_without_return_does_not_spoil_later_events);
+	tcase_add_test(tcase, a_parked_block_freed_by_another_thread_is_freed_once);
 	tcase_add_test(tcase, parked_blocks_are_limited);
 	return tcase;
 }

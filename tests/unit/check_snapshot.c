@@ -1,7 +1,9 @@
 #include "model/snapshot.h"
+#include "model/snapshot_image.h"
 
 #include <check.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -285,6 +287,28 @@ START_TEST(a_lengthened_image_is_refused)
 }
 END_TEST
 
+START_TEST(a_false_count_is_found_before_memory_is_asked_for)
+{
+	static const size_t counts[] = {
+		offsetof(struct image_head, modules), offsetof(struct image_head, frames),
+		offsetof(struct image_head, nodes), offsetof(struct image_head, traces),
+		offsetof(struct image_head, blocks),
+	};
+	uint64_t huge = UINT64_MAX / 64;
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+		struct image image = { 0 };
+		struct snapshot *s = NULL;
+		const char *reason = NULL;
+
+		ck_assert_int_eq(snapshot_image_write(&source, append, &image), 0);
+		memcpy(image.bytes.items + counts[i], &huge, sizeof(huge));
+		ck_assert_int_eq(snapshot_image_read(image.bytes.items, image.bytes.count, &s, &reason), -EBADMSG);
+		vec_fini(&image.bytes);
+	}
+}
+END_TEST
+
 /* What passes can be walked: every index is followed. */
 static uint64_t walk(const struct snapshot *s)
 {
@@ -443,6 +467,7 @@ int main(void)
 	tcase_add_test(tcase, a_large_image_comes_through_whole);
 	tcase_add_test(tcase, a_shortened_image_is_refused_at_every_length);
 	tcase_add_test(tcase, a_lengthened_image_is_refused);
+	tcase_add_test(tcase, a_false_count_is_found_before_memory_is_asked_for);
 	tcase_add_loop_test(tcase, damaged_images_are_refused_or_safe, 0, 3);
 	tcase_add_loop_test(tcase, a_damaged_table_does_not_pass_the_check, 0, DAMAGES);
 	tcase_add_test(tcase, an_empty_snapshot_is_sound_and_counted);

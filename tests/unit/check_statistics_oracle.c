@@ -352,6 +352,22 @@ static void random_text(char *text, size_t max, const char *const *pieces, size_
 		strcat(text, pieces[pick((unsigned)count)]);
 }
 
+/* Bracket expressions have the most corners: a third of the patterns is one, for one character. */
+static void random_set(char *pattern, char *text)
+{
+	static const char *const members[] = {
+		"a", "b", "c", "d", "-", "-", "-", "!", "]", "^", "\\", "\xc3\xa9", "[", "&", "~~", "||",
+	};
+	static const char *const characters[] = {
+		"a", "b", "c", "d", "-", "!", "]", "^", "\\", "\xc3\xa9", "[", "&", "~", "|", "x",
+	};
+	char body[48];
+
+	random_text(body, 9, members, COUNT(members));
+	snprintf(pattern, 64, "[%s]", body);
+	snprintf(text, 64, "%s", characters[pick(COUNT(characters))]);
+}
+
 START_TEST(patterns_match_what_pythons_fnmatch_matches)
 {
 	static const char *const pattern_pieces[] = {
@@ -368,8 +384,12 @@ START_TEST(patterns_match_what_pythons_fnmatch_matches)
 	srand(7);
 	oracle_start();
 	for (size_t i = 0; i < PATTERNS; i++) {
-		random_text(patterns[i], 10, pattern_pieces, COUNT(pattern_pieces));
-		random_text(texts[i], 5, text_pieces, COUNT(text_pieces));
+		if (i % 3 == 0) {
+			random_set(patterns[i], texts[i]);
+		} else {
+			random_text(patterns[i], 10, pattern_pieces, COUNT(pattern_pieces));
+			random_text(texts[i], 5, text_pieces, COUNT(text_pieces));
+		}
 		json_array_append_new(pairs, json_pack("[o, o]", hex(patterns[i]), hex(texts[i])));
 	}
 	answers = oracle_ask(json_pack("{s:o}", "fnmatch", pairs));
