@@ -104,8 +104,10 @@ static int trace_for_a_while(struct session *session, const struct options *opti
 
 static int print_attached(const char *name, const json_t *reply)
 {
-	printf("tracing %s: %" PRIu64 " tasks, %" PRIu64 " probes\n", name, answer_number(reply, "tasks"),
-	       answer_number(reply, "probes"));
+	uint64_t tasks = answer_number(reply, "tasks"), probes = answer_number(reply, "probes");
+
+	printf("tracing %s: %" PRIu64 " task%s, %" PRIu64 " probe%s\n", name, tasks, tasks == 1 ? "" : "s", probes,
+	       probes == 1 ? "" : "s");
 	return show_finish();
 }
 

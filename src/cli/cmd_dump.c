@@ -5,9 +5,6 @@
 #include "store/store.h"
 #include "varlink/codec.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 int cmd_dump(const struct options *options, int argc, char **argv)
 {
 	struct snapshot *snapshot = NULL;
@@ -25,11 +22,10 @@ int cmd_dump(const struct options *options, int argc, char **argv)
 		return r;
 	r = store_save(argv[1], snapshot, &reason);
 	if (r < 0)
-		r = fail("cannot write snapshot %s to %s: %s", argv[0], argv[1], reason ? reason : strerror(-r));
+		r = fail_file("cannot write the snapshot file", argv[1], r, reason);
 	else if (options_have(options, OPTION(JSON)))
 		r = show_json(json_pack("{s:o, s:o}", "file", codec_bytes(argv[1]), "snapshot",
 					codec_snapshot_info(snapshot)));
-	free(reason);
 	snapshot_put(snapshot);
 	return r;
 }

@@ -6,8 +6,6 @@
 #include "varlink/codec.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Every snapshot in the file is read and checked whole. */
 static int load_all(const char *path, json_t *list, char **ret_reason)
@@ -39,12 +37,11 @@ int cmd_load(const struct options *options, int argc, char **argv)
 		return fail_memory();
 	r = load_all(argv[0], list, &reason);
 	if (r < 0)
-		r = fail("cannot read snapshot file %s: %s", argv[0], reason ? reason : strerror(-r));
+		r = fail_file("cannot read the snapshot file", argv[0], r, reason);
 	else if (options_have(options, OPTION(JSON)))
 		r = show_json(json_pack("{s:o, s:O}", "file", codec_bytes(argv[0]), "snapshots", list));
 	else
 		r = answer_print_snapshots(list) < 0 ? fail_memory() : show_finish();
-	free(reason);
 	json_decref(list);
 	return r;
 }

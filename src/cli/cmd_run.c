@@ -53,6 +53,21 @@ static int fail_exec(const char *program, int result)
 	return EXIT_CANNOT_EXECUTE;
 }
 
+/* The end of a process that never was the command is of no use to anybody. */
+static void forget_last_snapshot(struct run *run)
+{
+	json_t *gone = NULL, *error = NULL, *more = NULL;
+	const char *what = "cannot forget a snapshot";
+
+	if (session_try(&run->session, what, "WaitGone", json_pack("{s:i}", "pid", (int)run->launch.pid), &gone,
+			&error) == EXIT_DONE && *answer_text(gone, "snapshot"))
+		session_try(&run->session, what, "RemoveSnapshots",
+			    json_pack("{s:[O]}", "ids", json_object_get(gone, "snapshot")), NULL, &more);
+	json_decref(gone);
+	json_decref(error);
+	json_decref(more);
+}
+
 /* From the fork to the first instruction of the command. */
 static int start_traced(struct run *run, char **argv)
 {
@@ -67,7 +82,10 @@ static int start_traced(struct run *run, char **argv)
 		return r;
 	}
 	r = launch_go(&run->launch);
-	return r < 0 ? fail_exec(argv[0], r) : EXIT_DONE;
+	if (r == 0)
+		return EXIT_DONE;
+	forget_last_snapshot(run);
+	return fail_exec(argv[0], r);
 }
 
 static void wait_for_command(struct run *run)

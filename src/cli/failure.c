@@ -4,6 +4,7 @@
 #include "cli/terminal.h"
 #include "export/printable.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,5 +122,28 @@ int fail_remote(const char *what, const json_t *error)
 			    "versions", what, parameter);
 	if (strcmp(name, "MethodNotFound") == 0)
 		return fail("%s: the daemon does not know how; client and daemon may be of different versions", what);
+	/* Some reasons are whole sentences: "cannot attach to process 4242: ...". */
+	if (strncmp(why, "cannot ", strlen("cannot ")) == 0)
+		return remedy ? fail("%s; %s", why, remedy) : fail("%s", why);
 	return remedy ? fail("%s: %s; %s", what, why, remedy) : fail("%s: %s", what, why);
+}
+
+int fail_file(const char *what, const char *path, int result, char *reason)
+{
+	const char *remedy = "";
+
+	if (result == -ENOMEM)
+		fail_memory();
+	else if (result == -EMEDIUMTYPE)
+		remedy = "; 'allocwatch dump' writes files that can be read";
+	else if (result == -EBADMSG)
+		remedy = "; get it again from where it came from";
+	else if (result == -ENOENT || result == -EACCES || result == -ENOTDIR)
+		remedy = "; check its path and whom it belongs to";
+	if (result != -ENOMEM && reason)
+		fail("%s%s", reason, remedy);
+	else if (result != -ENOMEM)
+		fail("%s %s: %s%s", what, path, strerror(-result), remedy);
+	free(reason);
+	return EXIT_FAILED;
 }

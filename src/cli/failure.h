@@ -19,6 +19,9 @@ int fail_usage(const char *command, const char *format, ...) __attribute__((form
 int fail_memory(void);
 /* A typed error of the daemon's; what: "cannot attach to process 4242". */
 int fail_remote(const char *what, const json_t *error);
+/* A snapshot file's; what: "cannot read the snapshot file", unless reason, which is freed, says it
+ * all. */
+int fail_file(const char *what, const char *path, int result, char *reason);
 /* One line that is no failure. */
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -83,10 +83,7 @@ static int fetch_from_file(const char *path, struct snapshot **ret_snapshot)
 	char *reason = NULL;
 	int r = store_load(path, 0, ret_snapshot, &reason);
 
-	if (r < 0)
-		r = fail("cannot read snapshot file %s: %s", path, reason ? reason : strerror(-r));
-	free(reason);
-	return r;
+	return r < 0 ? fail_file("cannot read the snapshot file", path, r, reason) : EXIT_DONE;
 }
 
 int fetch_check(const char *command, const char *name, struct snap *ret_snap)

@@ -83,8 +83,8 @@ int session_open(const struct options *options, struct session *ret_session)
 
 	if (r != EXIT_DONE || ret_session->client)
 		return r;
-	return fail("no daemon runs, neither yours nor the system's (%s), so nothing is traced and no snapshot is "
-		    "at hand; 'allocwatch attach PID' starts one", SYSTEM_SOCKET);
+	return fail("no daemon runs that serves you, neither your own nor the system's (%s), so nothing is traced and "
+		    "no snapshot is at hand; 'allocwatch attach PID' starts one", SYSTEM_SOCKET);
 }
 
 int session_open_private(struct session *ret_session)

@@ -171,7 +171,7 @@ START_TEST(without_a_daemon_what_needs_one_fails_and_says_so)
 	if (access("/run/allocwatch/allocwatch.sock", F_OK) == 0)
 		return;
 	for (size_t i = 0; i < sizeof(needy) / sizeof(needy[0]); i++)
-		expect_failure(needy[i], 1, "no daemon runs");
+		expect_failure(needy[i], 1, "no daemon runs that serves you");
 }
 END_TEST
 
