@@ -75,6 +75,15 @@ static bool is_hidden(const struct traceback_frame *frame)
 	       (frame->file && hidden_file(frame->file));
 }
 
+/* The frame of the allocator function that was called, with whatever is inlined into it.  It is the only one
+ * that is innermost and no caller's, so it needs no known name. */
+static uint32_t entry_frame(const struct snapshot *snapshot, uint32_t stack)
+{
+	uint32_t frame = snapshot->nodes.items[stack].frame;
+
+	return snapshot->frames.items[frame].frame.kind == FRAME_EXACT ? frame : FRAME_NONE;
+}
+
 /* What is there to show. */
 struct extent {
 	uint32_t frames, hidden;
@@ -86,10 +95,11 @@ static struct extent measure(const struct snapshot *snapshot, uint32_t stack, bo
 	struct walk walk = { .snapshot = snapshot, .node = stack };
 	struct extent extent = { 0 };
 	struct traceback_frame frame;
+	uint32_t entry = entry_frame(snapshot, stack);
 	bool leading = !show_runtime;
 
 	while (step(&walk, &frame)) {
-		leading = leading && is_hidden(&frame);
+		leading = leading && (frame.frame == entry || is_hidden(&frame));
 		extent.hidden += leading;
 		extent.frames++;
 	}
