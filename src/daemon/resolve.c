@@ -4,6 +4,7 @@
 #include "daemon/failures.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ struct resolve {
 	char *snap;
 	int pid;                /* 0: by id */
 	bool retried;
+	bool waited;            /* for the end of the process */
 	void (*got)(void *context, struct snapshot *snapshot);
 	void *context;
 };
@@ -163,12 +165,37 @@ static int parse_pid(const char *text, size_t len)
 	return pid > 0 && pid <= INT32_MAX ? (int)pid : 0;
 }
 
+static void try_name(struct resolve *resolve);
+
+static void on_named_end(void *context, const struct ending *ending)
+{
+	struct resolve *resolve = context;
+
+	(void)ending;
+	resolve->waited = true;
+	try_name(resolve);
+}
+
+/* Who waited for a process and then asks for its PID:exit shall find it, though the tracer's last words may
+ * still be on their way. */
+static bool await_end(struct resolve *resolve, int pid)
+{
+	struct session *session = sessions_find(resolve->call->daemon->sessions, pid);
+	bool over = kill(pid, 0) < 0 && errno == ESRCH;
+
+	if (resolve->waited || !session || session_state(session) == SESSION_LOST || !over)
+		return false;
+	if (session_wait(session, on_named_end, resolve) < 0)
+		fail_limit(give_up(resolve), "clients", "too many clients wait for the end of one process; try again");
+	return true;
+}
+
 static void try_name(struct resolve *resolve)
 {
 	struct snapshots *snapshots = resolve->call->daemon->snapshots;
 	const char *colon = strrchr(resolve->snap, ':');
 	struct kept *kept = NULL;
-	int pid;
+	int pid = 0;
 	char *snap;
 
 	if (colon) {
@@ -181,6 +208,8 @@ static void try_name(struct resolve *resolve)
 		try_kept(resolve, kept);
 		return;
 	}
+	if (pid > 0 && await_end(resolve, pid))
+		return;
 	snap = strdup(resolve->snap);
 	fail_no_such_snapshot(give_up(resolve), snap ? snap : "", "no snapshot %s is kept", snap ? snap : "");
 	free(snap);

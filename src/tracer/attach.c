@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define EXEC_TRIES 3               /* to open the memory of a process that execs meanwhile */
 #define LEAVE_TRIES 200            /* to get a thread out of the resident handler */
 
 void session_name(struct session *session)
@@ -125,6 +126,21 @@ static int seize_and_plant(struct session *session)
 	return r;
 }
 
+/* A process that execs just now has other memory than the one that was opened. */
+static int first_look(struct session *session)
+{
+	struct target *target = session->target;
+	bool changed;
+	int r = target_scan_modules(target, &changed);
+
+	for (unsigned try = 0; r == -ESRCH && try < EXEC_TRIES; try++) {
+		r = target_reopen_memory(target);
+		if (r == 0)
+			r = target_scan_modules(target, &changed);
+	}
+	return r == 0 ? session_add_modules(session) : r;
+}
+
 static void on_task_gone(void *context, struct task *task)
 {
 	struct session *session = context;
@@ -172,7 +188,6 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	struct target *target;
 	uid_t uid = 0;
 	gid_t gid = 0;
-	bool changed;
 	int r;
 
 	r = target_new(request->head.pid, &target);
@@ -196,9 +211,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	target->context = session;
 	session_name(session);
 	/* All parsing comes before the first stop. */
-	r = target_scan_modules(target, &changed);
-	if (r == 0)
-		r = session_add_modules(session);
+	r = first_look(session);
 	if (r < 0) {
 		fail_attach(link, request, r);
 		session_free(session);

@@ -308,3 +308,18 @@ void link_send(struct link *link, const void *message, size_t len, int fd)
 	}
 	wake(link);
 }
+
+void link_flush(struct link *link)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + LINK_FLUSH_MS * NSEC_PER_MSEC;
+	struct timespec pause = { 0, 50 * NSEC_PER_USEC };
+	bool empty = false;
+
+	while (!empty && !clock_passed(deadline_ns)) {
+		pthread_mutex_lock(&link->lock);
+		empty = !link->outbox || link->closed;
+		pthread_mutex_unlock(&link->lock);
+		if (!empty)
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+}

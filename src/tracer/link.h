@@ -46,5 +46,8 @@ struct link_message *link_take(struct link *link, bool wait);
 /* Queues a message; fd is closed once it is sent.  A message that cannot be queued is dropped and the
  * daemon taken for dead. */
 void link_send(struct link *link, const void *message, size_t len, int fd);
+/* Waits until all is handed to the socket, LINK_FLUSH_MS at most. */
+#define LINK_FLUSH_MS 200
+void link_flush(struct link *link);
 
 #endif

@@ -153,6 +153,7 @@ static void finish(struct loop *loop)
 
 	snapshot_write_now(session, SNAPSHOT_EXIT);
 	link_send(session->link, &gone, sizeof(gone), -1);
+	link_flush(session->link);
 	loop->done = true;
 }
 
@@ -194,6 +195,13 @@ static void serve(struct loop *loop, struct task *task, const struct stop *stop)
 		serve_signal(loop, task, stop);
 		return;
 	}
+	if (stop_is_end(stop->kind) && !loop->session->leaving) {
+		/* Reaped last: its parent hears of the end when the snapshot of it is on its way. */
+		task->stop = *stop;
+		serve_end(loop, task);
+		stop_reap(stop->tid);
+		return;
+	}
 	task_take_stop(task, stop);
 	if (loop->session->leaving) {
 		let_go(loop, task);
@@ -210,10 +218,6 @@ static void serve(struct loop *loop, struct task *task, const struct stop *stop)
 		break;
 	case STOP_SYSCALL:
 		serve_syscall(loop, task);
-		break;
-	case STOP_EXITED:
-	case STOP_KILLED:
-		serve_end(loop, task);
 		break;
 	default:
 		if (loop->session->target->handler_installed)
