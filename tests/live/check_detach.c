@@ -67,6 +67,28 @@ static void detaches_cleanly_from_sixteen_busy_threads(void)
 	detaches_cleanly_under_load("16", LOAD_ROUNDS);
 }
 
+struct left {
+	struct tool *tool;
+	pid_t pid;
+};
+
+static bool is_forgotten(void *context)
+{
+	struct left *left = context;
+	const char *pid = pid_text(left->pid);
+
+	return tool_try(left->tool, "status", pid, NULL).status != 0;
+}
+
+/* The daemon hears of it by the tracer's own word, a moment later. */
+static void require_forgotten(struct tool *tool, pid_t pid)
+{
+	struct left left = { tool, pid };
+
+	if (!live_wait(is_forgotten, &left, 30000))
+		live_fail("the daemon still thinks that it traces process %d", pid);
+}
+
 /* After the tracer alone ended, its target is as it was, and the daemon can attach to it again. */
 static void tracer_ends_by(int sig)
 {
@@ -80,6 +102,7 @@ static void tracer_ends_by(int sig)
 		let_some_time_pass();
 		kill(tool_tracer(hammer->pid), sig);
 		require_released(hammer);
+		require_forgotten(tool, hammer->pid);
 		require_unharmed(hammer->pid, NULL);
 		subject_command(hammer, 's');
 		state_require_same(hammer->pid, quiet, false);

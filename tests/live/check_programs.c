@@ -305,14 +305,14 @@ static void python3(void)
 {
 	static const char *const candidates[] = { "/usr/bin/python3", NULL };
 	static const char script[] =
-		"import sys\n"
+		"import os, sys\n"
 		"kept = []\n"
 		"def load():\n"
 		"    kept.append([bytearray(2000) for _ in range(200)])\n"
 		"print('R', flush=True)\n"
 		"while True:\n"
 		"    c = sys.stdin.buffer.raw.read(1)\n"
-		"    if not c or c == b'q': break\n"
+		"    if not c or c == b'q': os._exit(0)\n"       /* gives nothing back */
 		"    load()\n"
 		"    print('kept=%d' % len(kept), flush=True)\n";
 	const char *const argv[] = { find_program(candidates), "-I", "-S", "-c", script, NULL };

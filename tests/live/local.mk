@@ -29,7 +29,7 @@ live_tests = \
 	tests/live/check_errors \
 	tests/live/check_programs
 check_PROGRAMS += $(live_tests)
-TESTS += tests/live/check_harness
+TESTS += $(live_tests)
 
 tests_live_check_harness_SOURCES = tests/live/check_harness.c
 tests_live_check_harness_CFLAGS = $(live_cflags)

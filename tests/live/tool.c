@@ -6,6 +6,7 @@
 #include "state.h"
 #include "subject.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -95,7 +96,8 @@ static struct tool *tool_new(const char *name, uid_t uid)
 	tool->uid = uid;
 	tool->home = live_text("%s/%s", live_folder(), name);
 	tool->socket = live_text("%s/socket", tool->home);
-	if (mkdir(tool->home, 0700) || chown(tool->home, uid, uid == geteuid() ? (gid_t)-1 : uid))
+	/* A test may start its daemon anew: what was kept is there. */
+	if ((mkdir(tool->home, 0700) && errno != EEXIST) || chown(tool->home, uid, uid == geteuid() ? (gid_t)-1 : uid))
 		live_fail("%s: %s", tool->home, strerror(errno));
 	return tool;
 }
@@ -288,10 +290,24 @@ json_t *tool_json(struct tool *tool, ...)
 	return document;
 }
 
+/* Any thread tells: a main thread that has ended is traced by nobody. */
+static bool is_traced(pid_t pid)
+{
+	DIR *threads = opendir(live_text("/proc/%d/task", pid));
+	struct dirent *entry;
+	bool traced = false;
+
+	while (threads && (entry = readdir(threads)))
+		traced |= entry->d_name[0] != '.' && status_number(atoi(entry->d_name), "TracerPid", 10) > 0;
+	if (threads)
+		closedir(threads);
+	return traced;
+}
+
 void tool_attach(struct tool *tool, pid_t pid)
 {
 	tool_out(tool, "attach", pid_text(pid), NULL);
-	if (status_number(pid, "TracerPid", 10) <= 0)
+	if (!is_traced(pid))
 		live_fail("after 'attach %d' nobody traces it", pid);
 }
 
