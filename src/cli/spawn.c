@@ -158,6 +158,18 @@ static void become_daemon(const char *program, const char *path, int log_fd)
 	_exit(127);
 }
 
+/* What the daemon before said, and how it ended, stays readable for one more. */
+static int keep_old_log(const char *name)
+{
+	char *old;
+
+	if (asprintf(&old, "%s.old", name) < 0)
+		return -ENOMEM;
+	rename(name, old);
+	free(old);
+	return 0;
+}
+
 static int open_log(const char *path, int *ret_fd, char **ret_reason)
 {
 	char *name;
@@ -165,6 +177,10 @@ static int open_log(const char *path, int *ret_fd, char **ret_reason)
 
 	if (asprintf(&name, "%s.log", path) < 0)
 		return -ENOMEM;
+	if (keep_old_log(name) < 0) {
+		free(name);
+		return -ENOMEM;
+	}
 	fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		int r = explain(ret_reason, -errno, "%s cannot be written: %s", name, strerror(errno));
