@@ -355,13 +355,20 @@ static int check_loaded(struct loader *loader)
 	return 0;
 }
 
-static int load_all(struct loader *loader)
+static int load_identity(struct loader *loader)
 {
 	int r = load_single(loader, "SELECT pid, start_time, exe FROM process", load_process);
 
 	if (r == 0)
 		r = load_single(loader, "SELECT checksum, id, name, command, " ROW_COLUMNS
 				" FROM snapshot WHERE number = ?", load_row);
+	return r;
+}
+
+static int load_all(struct loader *loader)
+{
+	int r = load_identity(loader);
+
 	if (r == 0)
 		r = tables_read(loader->db, &loader->tables);
 	if (r == 0)
@@ -377,7 +384,8 @@ static int load_all(struct loader *loader)
 	return r;
 }
 
-int load_snapshot(struct db *db, unsigned which, struct snapshot **ret_snapshot)
+static int load_with(struct db *db, unsigned which, int (*load)(struct loader *loader),
+		     struct snapshot **ret_snapshot)
 {
 	struct loader loader = {.db = db, .number = which};
 	int r;
@@ -385,7 +393,7 @@ int load_snapshot(struct db *db, unsigned which, struct snapshot **ret_snapshot)
 	loader.snapshot = snapshot_new();
 	if (!loader.snapshot)
 		return no_memory(&loader);
-	r = load_all(&loader);
+	r = load(&loader);
 	tables_fini(&loader.tables);
 	if (r < 0) {
 		snapshot_put(loader.snapshot);
@@ -393,6 +401,16 @@ int load_snapshot(struct db *db, unsigned which, struct snapshot **ret_snapshot)
 	}
 	*ret_snapshot = loader.snapshot;
 	return 0;
+}
+
+int load_snapshot(struct db *db, unsigned which, struct snapshot **ret_snapshot)
+{
+	return load_with(db, which, load_all, ret_snapshot);
+}
+
+int load_description(struct db *db, unsigned which, struct snapshot **ret_snapshot)
+{
+	return load_with(db, which, load_identity, ret_snapshot);
 }
 
 int load_count(struct db *db, unsigned *ret_count)

@@ -9,5 +9,7 @@
 int load_count(struct db *db, unsigned *ret_count);
 /* The one with number `which`, from 1 to that count. */
 int load_snapshot(struct db *db, unsigned which, struct snapshot **ret_snapshot);
+/* The same without tables. */
+int load_description(struct db *db, unsigned which, struct snapshot **ret_snapshot);
 
 #endif

@@ -49,7 +49,9 @@ static int open_for_reading(struct db *db)
 	return r;
 }
 
-static int load_one(struct db *db, unsigned which, struct snapshot **ret_snapshot)
+typedef int (*load_fn)(struct db *db, unsigned which, struct snapshot **ret_snapshot);
+
+static int load_one(struct db *db, unsigned which, load_fn load, struct snapshot **ret_snapshot)
 {
 	unsigned count;
 	int r = load_count(db, &count);
@@ -58,10 +60,11 @@ static int load_one(struct db *db, unsigned which, struct snapshot **ret_snapsho
 		return r;
 	if (which > count)
 		return db_fail(db, -ENOENT, "it has no snapshot %u, the last one is %u", which, count);
-	return load_snapshot(db, which ? which : count, ret_snapshot);
+	return load(db, which ? which : count, ret_snapshot);
 }
 
-int store_load(const char *path, unsigned which, struct snapshot **ret_snapshot, char **ret_reason)
+static int open_and_load(const char *path, unsigned which, load_fn load, struct snapshot **ret_snapshot,
+			 char **ret_reason)
 {
 	struct db db = {.path = path, .doing = "read", .ret_reason = ret_reason};
 	int r;
@@ -69,9 +72,19 @@ int store_load(const char *path, unsigned which, struct snapshot **ret_snapshot,
 	*ret_reason = NULL;
 	r = open_for_reading(&db);
 	if (r == 0)
-		r = load_one(&db, which, ret_snapshot);
+		r = load_one(&db, which, load, ret_snapshot);
 	db_close(&db);
 	return r;
+}
+
+int store_load(const char *path, unsigned which, struct snapshot **ret_snapshot, char **ret_reason)
+{
+	return open_and_load(path, which, load_snapshot, ret_snapshot, ret_reason);
+}
+
+int store_describe(const char *path, unsigned which, struct snapshot **ret_snapshot, char **ret_reason)
+{
+	return open_and_load(path, which, load_description, ret_snapshot, ret_reason);
 }
 
 int store_count(const char *path, unsigned *ret_count, char **ret_reason)

@@ -21,6 +21,9 @@ int store_repair(const char *path, char **ret_reason);
  * treated as hostile: -EBADMSG damaged, -EMEDIUMTYPE foreign, -EPROTONOSUPPORT newer, -ENOENT no such
  * file or no snapshot of that number, -EBUSY locked or interrupted; the file is never changed. */
 int store_load(const char *path, unsigned which, struct snapshot **ret_snapshot, char **ret_reason);
+/* Only what it is of: identity, counters and `unknown`; its tables are empty, nothing of them was read
+ * or checked. */
+int store_describe(const char *path, unsigned which, struct snapshot **ret_snapshot, char **ret_reason);
 int store_count(const char *path, unsigned *ret_count, char **ret_reason);
 
 #endif

@@ -398,6 +398,28 @@ START_TEST(what_is_loaded_is_what_was_saved)
 }
 END_TEST
 
+START_TEST(a_description_is_the_snapshot_without_its_tables)
+{
+	struct snapshot *saved = random_snapshot(&small), *described = NULL;
+	char *reason = NULL;
+
+	must_save(file, saved);
+	ck_assert_int_eq(store_describe(file, 0, &described, &reason), 0);
+	ck_assert_str_eq(described->name, saved->name);
+	ck_assert_str_eq(described->command, saved->command);
+	ck_assert_int_eq(described->pid, saved->pid);
+	ck_assert_uint_eq(described->start_time, saved->start_time);
+	ck_assert_uint_eq(described->taken_ns, saved->taken_ns);
+	ck_assert_mem_eq(&described->counters, &saved->counters, sizeof(saved->counters));
+	ck_assert_uint_gt(saved->traces.count, 0);
+	ck_assert_uint_eq(described->traces.count, 0);
+	snapshot_put(described);
+	snapshot_put(saved);
+	ck_assert_int_eq(store_describe(file, 2, &described, &reason), -ENOENT);
+	free(reason);
+}
+END_TEST
+
 START_TEST(empty_snapshot_makes_the_round_trip)
 {
 	const struct shape none = {0, 0, 0, 0, 0};
@@ -1043,6 +1065,7 @@ int main(void)
 {
 	const TTest *const tests[] = {
 		what_is_loaded_is_what_was_saved,
+		a_description_is_the_snapshot_without_its_tables,
 		empty_snapshot_makes_the_round_trip,
 		over_long_text_is_cut,
 		appended_snapshots_are_all_there,
