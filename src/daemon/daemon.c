@@ -46,13 +46,23 @@ static void restart_idle_timer(struct daemon *daemon)
 	sd_event_source_set_enabled(daemon->idle_timer, SD_EVENT_ONESHOT);
 }
 
+/* Not at each change: clients come and go faster than a service manager wants to know. */
+static int on_status_time(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct daemon *daemon = context;
+
+	(void)usec;
+	notify_status(sessions_live_count(daemon->sessions), server_client_count(daemon->server),
+		      snapshots_count(daemon->snapshots));
+	return sd_event_source_set_time_relative(source, STATUS_PERIOD_US);
+}
+
 static void changed(struct daemon *daemon)
 {
 	/* Parts tell of changes while the whole is put together and taken apart, too. */
 	if (!daemon->server)
 		return;
-	notify_status(sessions_live_count(daemon->sessions), server_client_count(daemon->server),
-		      snapshots_count(daemon->snapshots));
+	sd_event_source_set_enabled(daemon->status_timer, SD_EVENT_ONESHOT);
 	restart_idle_timer(daemon);
 }
 
@@ -181,14 +191,16 @@ static int build(struct daemon *daemon, const struct options *options)
 	    (r = tracers_new(daemon->event, options->tracer, on_changed, daemon, &daemon->tracers)) < 0 ||
 	    (r = sessions_new(daemon->event, daemon->tracers, limits->sessions, &owner, &daemon->sessions)) < 0)
 		return r;
-	return snapshots_new(daemon->work, options->state_folder, limits->snapshots, limits->snapshot_bytes,
-			     &daemon->snapshots);
+	return snapshots_new(daemon->work, options->state_folder, limits, &daemon->snapshots);
 }
 
-static int add_idle_timer(struct daemon *daemon)
+static int add_timers(struct daemon *daemon)
 {
-	if (daemon->limits.idle_exit_s == 0)
-		return 0;
+	int r = sd_event_add_time_relative(daemon->event, &daemon->status_timer, CLOCK_MONOTONIC, 0, 0,
+					   on_status_time, daemon);
+
+	if (r < 0 || daemon->limits.idle_exit_s == 0)
+		return r;
 	return sd_event_add_time_relative(daemon->event, &daemon->idle_timer, CLOCK_MONOTONIC,
 					  daemon->limits.idle_exit_s * 1000000ULL, 0, on_idle, daemon);
 }
@@ -204,7 +216,7 @@ int daemon_new(const struct options *options, int listen_fd, const char *address
 		r = daemon->address ? build(daemon, options) : -ENOMEM;
 	}
 	if (r >= 0)
-		r = add_idle_timer(daemon);
+		r = add_timers(daemon);
 	if (r >= 0)
 		r = server_new(daemon->event, listen_fd, daemon->limits.clients, daemon, changed, &daemon->server);
 	else
@@ -235,6 +247,7 @@ void daemon_free(struct daemon *daemon)
 	symbolize_free(daemon->symbolize);
 	snapshots_free(daemon->snapshots);
 	intakes_free(daemon->intakes);
+	sd_event_source_disable_unref(daemon->status_timer);
 	sd_event_source_disable_unref(daemon->idle_timer);
 	sd_event_source_disable_unref(daemon->stop_timer);
 	sd_event_source_disable_unref(daemon->stop_check);

@@ -24,7 +24,7 @@ struct daemon {
 	struct tracers *tracers;
 	struct sessions *sessions;
 	struct server *server;
-	sd_event_source *idle_timer, *stop_timer, *stop_check;
+	sd_event_source *status_timer, *idle_timer, *stop_timer, *stop_check;
 	bool stopping;
 };
 

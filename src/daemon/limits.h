@@ -11,6 +11,7 @@ struct limits {
 	size_t clients;               /* connections at the same time; each has one call at a time */
 	size_t snapshots;             /* kept */
 	uint64_t snapshot_bytes;      /* of all snapshots in memory */
+	uint64_t file_bytes;          /* of all their files */
 	unsigned idle_exit_s;         /* 0: stays */
 };
 
@@ -18,6 +19,9 @@ struct limits {
 #define CLIENTS_MAX 512
 #define SNAPSHOTS_MAX 512
 #define SNAPSHOT_BYTES_MAX (4ULL << 30)
+#define FILE_BYTES_MAX (16ULL << 30)
+/* Of those that the daemon takes by itself, of one process (which may exec without an end). */
+#define AUTOMATIC_SNAPSHOTS_MAX 4
 /* A private daemon leaves this long after its last target, client and request. */
 #define PRIVATE_IDLE_EXIT_S 600
 
@@ -50,6 +54,9 @@ struct limits {
 #define TRACER_EXIT_GRACE_US (15ULL * 1000000)
 /* Requests that a tracer has not answered yet. */
 #define TRACER_REQUESTS_MAX 64
+/* Lines for the log that come from one tracer; further ones are counted. */
+#define TRACER_LOG_LINES_MAX 100
+#define TRACER_LOG_PERIOD_NS (60ULL * 1000000000)
 #define MODULE_FILES_MAX 4096
 /* Descriptors that are not files of modules. */
 #define DESCRIPTORS_RESERVED 1024
@@ -63,6 +70,8 @@ struct limits {
 /* --- the daemon itself --- */
 #define WORK_THREADS 2
 #define WORK_QUEUE_MAX 1024
+/* The service manager is told of changes that often at most. */
+#define STATUS_PERIOD_US (500ULL * 1000)
 /* SIGTERM: targets are let go and snapshots written by then. */
 #define STOP_TIMEOUT_US (40ULL * 1000000)
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define EXIT_USAGE 2
 
@@ -41,6 +42,7 @@ int main(int argc, char **argv)
 		return EXIT_SUCCESS;
 	if (r < 0)
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
+	umask(077);             /* what is written tells what other programs do */
 	log_init();
 	r = run(&options);
 	options_fini(&options);

@@ -14,8 +14,8 @@
 
 enum {
 	OPTION_SOCKET = 256, OPTION_PRIVATE, OPTION_FOREGROUND, OPTION_IDLE_EXIT, OPTION_STATE, OPTION_NO_STATE,
-	OPTION_MAX_SESSIONS, OPTION_MAX_CLIENTS, OPTION_MAX_SNAPSHOTS, OPTION_MAX_MEMORY, OPTION_TRACER,
-	OPTION_SYMBOLIZER,
+	OPTION_MAX_SESSIONS, OPTION_MAX_CLIENTS, OPTION_MAX_SNAPSHOTS, OPTION_MAX_MEMORY, OPTION_MAX_DISK,
+	OPTION_TRACER, OPTION_SYMBOLIZER,
 };
 
 static const struct option long_options[] = {
@@ -29,6 +29,7 @@ static const struct option long_options[] = {
 	{ "max-clients", required_argument, NULL, OPTION_MAX_CLIENTS },
 	{ "max-snapshots", required_argument, NULL, OPTION_MAX_SNAPSHOTS },
 	{ "max-memory", required_argument, NULL, OPTION_MAX_MEMORY },
+	{ "max-disk", required_argument, NULL, OPTION_MAX_DISK },
 	{ "tracer", required_argument, NULL, OPTION_TRACER },
 	{ "symbolizer", required_argument, NULL, OPTION_SYMBOLIZER },
 	{ "help", no_argument, NULL, 'h' },
@@ -52,6 +53,7 @@ static const char help[] =
 	"  --max-clients N       connections at the same time (default 512)\n"
 	"  --max-snapshots N     snapshots kept (default 512)\n"
 	"  --max-memory MIB      memory for snapshots (default 4096); those on disk make way\n"
+	"  --max-disk MIB        for their files (default 16384)\n"
 	"  --tracer PROGRAM      instead of allocwatch-tracer, and\n"
 	"  --symbolizer PROGRAM  instead of allocwatch-symbolizer: for tests\n"
 	"  --help, --version\n";
@@ -112,13 +114,13 @@ static int take_idle_exit(struct options *options, struct given *given)
 	return r;
 }
 
-static int take_memory(struct options *options)
+static int take_mebibytes(const char *name, uint64_t *ret_bytes)
 {
 	uint64_t number;
-	int r = parse_number("--max-memory", optarg, 1, UINT32_MAX, &number);
+	int r = parse_number(name, optarg, 1, UINT32_MAX, &number);
 
 	if (r == 0)
-		options->limits.snapshot_bytes = number << 20;
+		*ret_bytes = number << 20;
 	return r;
 }
 
@@ -146,7 +148,9 @@ static int take(int option, struct options *options, struct given *given)
 	case OPTION_MAX_SNAPSHOTS:
 		return parse_limit("--max-snapshots", optarg, 1000000, &options->limits.snapshots);
 	case OPTION_MAX_MEMORY:
-		return take_memory(options);
+		return take_mebibytes("--max-memory", &options->limits.snapshot_bytes);
+	case OPTION_MAX_DISK:
+		return take_mebibytes("--max-disk", &options->limits.file_bytes);
 	case OPTION_TRACER:
 		return set_text(&options->tracer, optarg);
 	case OPTION_SYMBOLIZER:
@@ -205,7 +209,7 @@ int options_parse(int argc, char **argv, struct options *ret)
 {
 	struct options options = {
 		.limits = { .sessions = SESSIONS_MAX, .clients = CLIENTS_MAX, .snapshots = SNAPSHOTS_MAX,
-			    .snapshot_bytes = SNAPSHOT_BYTES_MAX },
+			    .snapshot_bytes = SNAPSHOT_BYTES_MAX, .file_bytes = FILE_BYTES_MAX },
 	};
 	struct given given = { 0 };
 	int option, r = 0;

@@ -35,7 +35,7 @@ static void on_taken_read(void *context, struct snapshot *snapshot, int error, c
 	r = snapshots_keep(taking->daemon->snapshots, snapshot, param_text(call->parameters, "name", ""),
 			   &taking->kept);
 	if (r == -ENOSPC)
-		fail_limit(call, "snapshots", "%zu snapshots are kept already, or they fill the memory allowed for them; "
+		fail_limit(call, "snapshots", "%zu snapshots are kept already, or they fill the memory or disk allowed for them; "
 					      "'allocwatch rm' makes room",
 			   snapshots_count(taking->daemon->snapshots));
 	else if (r < 0)

@@ -254,6 +254,26 @@ static void take_image(struct session *session, const struct wire_snapshot_ready
 	sessions->owner.image(sessions->owner.context, session, (enum wire_snapshot_reason)message->reason, fd);
 }
 
+/* A tracer, or its target through it, must not fill the log. */
+static bool may_log(struct session *session)
+{
+	uint64_t now = clock_monotonic_ns();
+
+	if (now - session->log_period_ns >= TRACER_LOG_PERIOD_NS) {
+		if (session->log_dropped > 0)
+			log_warning("process %d: %u further lines of its tracer were dropped", session->pid,
+				    session->log_dropped);
+		session->log_period_ns = now;
+		session->log_lines = session->log_dropped = 0;
+	}
+	if (session->log_lines < TRACER_LOG_LINES_MAX) {
+		session->log_lines++;
+		return true;
+	}
+	session->log_dropped++;
+	return false;
+}
+
 /* After it there is nothing left to trace. */
 static bool is_last_answer(const struct session *session, const struct wire_head *message)
 {
@@ -282,12 +302,14 @@ static void dispatch(struct session *session, const struct wire_head *message, i
 	if (message->type == WIRE_HEARTBEAT)
 		return;
 	if (message->type == WIRE_LOG) {
-		log_warning("process %d: %s", session->pid, ((const struct wire_failed *)message)->text);
+		if (may_log(session))
+			log_warning("process %d: %s", session->pid, ((const struct wire_failed *)message)->text);
 		return;
 	}
 	if (message->pid != session->pid) {
-		log_warning("process %d: its tracer spoke of process %d, which it does not trace", session->pid,
-			    message->pid);
+		if (may_log(session))
+			log_warning("process %d: its tracer spoke of process %d, which it does not trace",
+				    session->pid, message->pid);
 		return;
 	}
 	if (message->type == WIRE_MODULE)
@@ -428,9 +450,8 @@ const char *session_state_name(const struct session *session)
 	case SESSION_TRACING:
 		return session->status.stopped ? "stopped" : "tracing";
 	case SESSION_DETACHING:
-		return "detaching";
 	case SESSION_ENDING:
-		return "ending";
+		return "detaching";
 	case SESSION_LOST:
 		return "lost";
 	}

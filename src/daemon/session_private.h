@@ -44,6 +44,8 @@ struct session {
 	char *exe, *command;
 	uint64_t since_ns;
 	struct wire_status status;
+	uint64_t log_period_ns;                /* when the present one began */
+	unsigned log_lines, log_dropped;       /* in it */
 	VEC_OF(struct question *) questions;
 	uint32_t last_serial, detach_serial;
 	VEC_OF(struct waiter) waiters;

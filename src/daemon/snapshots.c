@@ -50,6 +50,7 @@ void kept_free(struct kept *kept)
 	if (!kept)
 		return;
 	kept_drop_snapshot(kept);
+	kept->snapshots->file_bytes -= kept->file_bytes;
 	vec_fini(&kept->getters);
 	free(kept->name);
 	free(kept->command);
@@ -127,8 +128,7 @@ json_t *kept_info(const struct kept *kept)
 
 /* --- all of them --- */
 
-int snapshots_new(struct work *work, const char *folder, size_t max, uint64_t max_bytes,
-		  struct snapshots **ret)
+int snapshots_new(struct work *work, const char *folder, const struct limits *limits, struct snapshots **ret)
 {
 	struct snapshots *snapshots = calloc(1, sizeof(*snapshots));
 	char *reason;
@@ -136,8 +136,7 @@ int snapshots_new(struct work *work, const char *folder, size_t max, uint64_t ma
 	if (!snapshots)
 		return -ENOMEM;
 	snapshots->work = work;
-	snapshots->max = max;
-	snapshots->max_bytes = max_bytes;
+	snapshots->limits = *limits;
 	if (folder && spool_open(folder, &snapshots->spool, &reason) < 0) {
 		log_warning("snapshots are kept in memory only: %s", reason ? reason : "out of memory");
 		free(reason);
@@ -248,7 +247,7 @@ static bool make_memory(struct snapshots *snapshots, uint64_t more)
 {
 	struct kept *kept;
 
-	while (snapshots->bytes + more > snapshots->max_bytes) {
+	while (snapshots->bytes + more > snapshots->limits.snapshot_bytes) {
 		kept = least_used_saved(snapshots);
 		if (!kept)
 			return false;
@@ -273,9 +272,15 @@ static struct kept *oldest_automatic(const struct snapshots *snapshots)
 	return NULL;
 }
 
+static bool is_full(const struct snapshots *snapshots)
+{
+	return snapshots->list.count >= snapshots->limits.snapshots ||
+	       snapshots->file_bytes > snapshots->limits.file_bytes;
+}
+
 static bool make_place(struct snapshots *snapshots)
 {
-	while (snapshots->list.count >= snapshots->max) {
+	while (is_full(snapshots)) {
 		struct kept *kept = oldest_automatic(snapshots);
 
 		if (!kept)
@@ -286,9 +291,28 @@ static bool make_place(struct snapshots *snapshots)
 	return true;
 }
 
+/* A process that execs without an end must not drive out what others left. */
+static void thin_out(struct snapshots *snapshots, const struct snapshot *snapshot)
+{
+	struct kept *oldest = NULL;
+	size_t count = 0;
+
+	for (size_t i = snapshots->list.count; i-- > 0;) {
+		struct kept *kept = snapshots->list.items[i];
+
+		if (kept->pid != snapshot->pid || kept->start_time != snapshot->start_time ||
+		    !is_automatic_name(kept->name) || !kept->named || kept->working || kept->getters.count > 0)
+			continue;
+		count++;
+		oldest = kept;
+	}
+	if (count >= AUTOMATIC_SNAPSHOTS_MAX)
+		snapshots_remove(snapshots, oldest);
+}
+
 /* --- keeping --- */
 
-static int label(struct snapshot *snapshot, const char *id, const char *name)
+int snapshot_label(struct snapshot *snapshot, const char *id, const char *name)
 {
 	if (replace(&snapshot->id, id) < 0 || replace(&snapshot->name, name) < 0)
 		return -ENOMEM;
@@ -299,12 +323,14 @@ int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const
 {
 	struct kept *kept;
 
+	if (is_automatic_name(name))
+		thin_out(snapshots, snapshot);
 	if (!make_place(snapshots) || !make_memory(snapshots, snapshot_memory(snapshot)))
 		return -ENOSPC;
 	kept = kept_new(snapshots, snapshots->last_number + 1);
 	if (!kept)
 		return -ENOMEM;
-	if (label(snapshot, kept->id, name) < 0 || kept_take_identity(kept, snapshot) < 0 ||
+	if (snapshot_label(snapshot, kept->id, name) < 0 || kept_take_identity(kept, snapshot) < 0 ||
 	    snapshots_insert(snapshots, kept) < 0) {
 		kept_free(kept);
 		return -ENOMEM;

@@ -6,6 +6,7 @@
 #ifndef ALLOCWATCH_DAEMON_SNAPSHOTS_H
 #define ALLOCWATCH_DAEMON_SNAPSHOTS_H
 
+#include "daemon/limits.h"
 #include "daemon/work.h"
 #include "model/snapshot.h"
 
@@ -16,8 +17,7 @@ struct snapshots;
 struct kept;
 
 /* folder: NULL, or of the state; one that cannot be used is logged and done without. */
-int snapshots_new(struct work *work, const char *folder, size_t max, uint64_t max_bytes,
-		  struct snapshots **ret);
+int snapshots_new(struct work *work, const char *folder, const struct limits *limits, struct snapshots **ret);
 void snapshots_free(struct snapshots *snapshots);
 size_t snapshots_count(const struct snapshots *snapshots);
 /* Nothing waits for its names or to be written. */
@@ -27,7 +27,8 @@ bool snapshots_are_settled(const struct snapshots *snapshots);
 bool snapshot_name_is_valid(const char *name);
 
 /* Keeps a snapshot under a new id and this name ("" for none): takes a reference, sets id and name.
- * Those that the daemon takes by itself ("exit", "exec", "detach") make way when there are too many.
+ * Those that the daemon takes by itself ("exit", "exec", "detach") make way when there are too many, and
+ * at once when there are more than AUTOMATIC_SNAPSHOTS_MAX of one process.
  * It is not ready before snapshots_named().  0; -ENOSPC, -ENOMEM. */
 int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const char *name, struct kept **ret);
 /* Its names are there: who waits is told, and it is written. */

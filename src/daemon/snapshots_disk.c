@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct file_job {
@@ -48,6 +49,15 @@ static struct file_job *submit(struct kept *kept, struct snapshot *snapshot, voi
 	return job;
 }
 
+static void account_file(struct kept *kept, const char *path)
+{
+	struct stat st;
+
+	kept->snapshots->file_bytes -= kept->file_bytes;
+	kept->file_bytes = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+	kept->snapshots->file_bytes += kept->file_bytes;
+}
+
 static const char *reason_of(const struct file_job *job, bool ran)
 {
 	if (!ran)
@@ -73,6 +83,8 @@ static void saved(void *context, bool ran)
 	snapshot_put(job->snapshot);
 	if (ok && kept->removed)
 		unlink(job->path);
+	else if (ok)
+		account_file(kept, job->path);
 	if (!ok)
 		log_warning("snapshot %s is kept in memory only: %s", kept->id, reason_of(job, ran));
 	file_job_free(job);
@@ -126,8 +138,8 @@ static void loaded(void *context, bool ran)
 		if (asprintf(&reason, "%s", reason_of(job, ran)) < 0)
 			reason = NULL;
 		log_warning("snapshot %s cannot be read and is left alone: %s", kept->id, reason_of(job, ran));
-	} else if (kept->removed) {
-		snapshot_put(job->snapshot);
+	} else if (kept->removed || snapshot_label(job->snapshot, kept->id, kept->name) < 0) {
+		snapshot_put(job->snapshot);      /* a file may have been renamed: its name says the id */
 	} else {
 		kept_set_snapshot(kept, job->snapshot);
 	}
@@ -151,6 +163,13 @@ void disk_load(struct kept *kept)
 
 static void look_at_next(struct snapshots *snapshots);
 
+static void run_look(void *context)
+{
+	struct file_job *job = context;
+
+	job->error = store_describe(job->path, 0, &job->snapshot, &job->reason);
+}
+
 static void looked_at(void *context, bool ran)
 {
 	struct file_job *job = context;
@@ -160,6 +179,7 @@ static void looked_at(void *context, bool ran)
 
 	if (r == 0) {
 		r = kept_take_identity(kept, job->snapshot);
+		account_file(kept, job->path);
 		snapshot_put(job->snapshot);
 	} else if (ran) {
 		log_warning("the file of snapshot %s is left alone: %s", kept->id, reason_of(job, ran));
@@ -187,7 +207,7 @@ static void look_at_next(struct snapshots *snapshots)
 	while (snapshots->found_next < snapshots->found_count) {
 		struct kept *kept = kept_new(snapshots, snapshots->found[snapshots->found_next++]);
 
-		if (kept && submit(kept, NULL, run_load, looked_at))
+		if (kept && submit(kept, NULL, run_look, looked_at))
 			return;
 		kept_free(kept);
 	}

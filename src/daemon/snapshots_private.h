@@ -21,6 +21,7 @@ struct kept {
 	uint64_t start_time, taken_ns, size, count;
 	struct snapshot *snapshot;     /* NULL: on disk only */
 	uint64_t bytes;                /* of memory, as accounted */
+	uint64_t file_bytes;           /* on disk, as accounted */
 	uint64_t used;                 /* a tick: which was used last */
 	bool named;                    /* it has its names */
 	bool saved;
@@ -37,8 +38,9 @@ struct listener {
 struct snapshots {
 	struct work *work;
 	struct spool *spool;           /* NULL: memory only */
-	size_t max;
-	uint64_t max_bytes, bytes, ticks, last_number;
+	struct limits limits;
+	uint64_t bytes, file_bytes;    /* in memory, on disk */
+	uint64_t ticks, last_number;
 	VEC_OF(struct kept *) list;    /* by number */
 	/* looking through the folder */
 	uint64_t *found;
@@ -54,6 +56,8 @@ void kept_free(struct kept *kept);
 void kept_set_snapshot(struct kept *kept, struct snapshot *snapshot);
 void kept_drop_snapshot(struct kept *kept);
 int kept_take_identity(struct kept *kept, const struct snapshot *snapshot);
+/* Sets its id and name; -ENOMEM. */
+int snapshot_label(struct snapshot *snapshot, const char *id, const char *name);
 void kept_tell(struct kept *kept, const char *reason);
 /* Lets what is on disk, too, leave memory when there is too much in it. */
 void snapshots_make_memory(struct snapshots *snapshots);

@@ -48,6 +48,20 @@ static int make_folder(const char *folder)
 	return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
+/* Who else could write there could put a link in the place of a file to come. */
+static int check_folder(const char *folder, char **ret_reason)
+{
+	struct stat st;
+
+	if (lstat(folder, &st) < 0)
+		return explain(ret_reason, -errno, "cannot look at", folder);
+	if (!S_ISDIR(st.st_mode))
+		return explain(ret_reason, -ENOTDIR, "cannot use", folder);
+	if (st.st_uid != geteuid() || (st.st_mode & 022))
+		return explain(ret_reason, -EPERM, "others may write to", folder);
+	return 0;
+}
+
 static int lock_folder(const char *folder)
 {
 	char path[PATH_MAX];
@@ -74,6 +88,9 @@ int spool_open(const char *folder, struct spool **ret, char **ret_reason)
 	*ret_reason = NULL;
 	if (r < 0)
 		return explain(ret_reason, r, "cannot make the folder", folder);
+	r = check_folder(folder, ret_reason);
+	if (r < 0)
+		return r;
 	spool = calloc(1, sizeof(*spool));
 	if (!spool)
 		return -ENOMEM;
@@ -185,12 +202,21 @@ static char *join(const char *folder, const char *rest)
 	return asprintf(&path, "%s%s", folder, rest) < 0 ? NULL : path;
 }
 
+/* After su and sudo a variable may still name another user's folder. */
+static const char *own_folder(const char *variable)
+{
+	const char *folder = getenv(variable);
+	struct stat st;
+
+	return folder && folder[0] == '/' && stat(folder, &st) == 0 && st.st_uid == geteuid() ? folder : NULL;
+}
+
 static const char *home(void)
 {
-	const char *folder = getenv("HOME");
+	const char *folder = own_folder("HOME");
 	const struct passwd *user;
 
-	if (folder && folder[0] == '/')
+	if (folder)
 		return folder;
 	user = getpwuid(geteuid());
 	return user ? user->pw_dir : NULL;
@@ -198,14 +224,14 @@ static const char *home(void)
 
 char *spool_default_folder(int private_daemon)
 {
-	const char *systemd = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME");
+	const char *systemd = getenv("STATE_DIRECTORY"), *xdg = own_folder("XDG_STATE_HOME");
 
 	/* Of several, separated by colons, systemd names the first first. */
 	if (systemd && systemd[0] == '/')
 		return strndup(systemd, strcspn(systemd, ":"));
 	if (!private_daemon && geteuid() == 0)
 		return strdup(SYSTEM_FOLDER);
-	if (xdg && xdg[0] == '/')
+	if (xdg)
 		return join(xdg, "/allocwatch");
 	return home() ? join(home(), "/.local/state/allocwatch") : NULL;
 }
