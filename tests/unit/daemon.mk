@@ -1,0 +1,26 @@
+if HAVE_CHECK
+# A tracer without ptrace, for tests of the daemon alone.
+check_PROGRAMS += tests/unit/fake_tracer
+tests_unit_fake_tracer_SOURCES = tests/unit/fake_tracer.c
+tests_unit_fake_tracer_LDADD = src/libwire.a src/libmodel.a src/libbase.a
+
+DAEMON_TESTS = tests/unit/check_daemon_clients tests/unit/check_daemon_life \
+	tests/unit/check_daemon_snapshots tests/unit/check_daemon_tracers
+check_PROGRAMS += $(DAEMON_TESTS)
+TESTS += $(DAEMON_TESTS)
+
+check_LIBRARIES += tests/unit/libdaemonfixture.a
+tests_unit_libdaemonfixture_a_SOURCES = tests/unit/daemon_fixture.c tests/unit/daemon_fixture.h \
+	tests/unit/daemon_helpers.c
+tests_unit_libdaemonfixture_a_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
+DAEMON_TEST_LIBS = tests/unit/libdaemonfixture.a src/libvarlink.a src/libmodel.a src/libbase.a \
+	$(CHECK_LIBS) $(JANSSON_LIBS)
+tests_unit_check_daemon_clients_SOURCES = tests/unit/check_daemon_clients.c
+tests_unit_check_daemon_clients_LDADD = $(DAEMON_TEST_LIBS)
+tests_unit_check_daemon_life_SOURCES = tests/unit/check_daemon_life.c
+tests_unit_check_daemon_life_LDADD = $(DAEMON_TEST_LIBS) $(SYSTEMD_LIBS)
+tests_unit_check_daemon_snapshots_SOURCES = tests/unit/check_daemon_snapshots.c
+tests_unit_check_daemon_snapshots_LDADD = $(DAEMON_TEST_LIBS)
+tests_unit_check_daemon_tracers_SOURCES = tests/unit/check_daemon_tracers.c
+tests_unit_check_daemon_tracers_LDADD = $(DAEMON_TEST_LIBS)
+endif

@@ -1,0 +1,397 @@
+/* Attach, detach, and tracers that die and lie. */
+#define _GNU_SOURCE
+#include "daemon_fixture.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+START_TEST(a_target_is_attached_shown_and_let_go)
+{
+	pid_t pid = target_start();
+	json_t *reply, *status, *target;
+
+	daemon_start_default();
+	attach_ok(pid);
+	reply = call_ok("List", json_object());
+	ck_assert_str_eq(text_of(reply, "daemon"), test_socket);
+	ck_assert_uint_eq(json_array_size(member(reply, "targets")), 1);
+	target = json_array_get(member(reply, "targets"), 0);
+	ck_assert_int_eq(number_of(target, "pid"), pid);
+	ck_assert_str_eq(text_of(target, "state"), "tracing");
+	ck_assert_str_eq(text_of(target, "command"), "fake \\xff target");
+	ck_assert_int_eq(number_of(target, "live_bytes"), 350);
+	ck_assert_int_eq(number_of(target, "blocks"), 3);
+	json_decref(reply);
+	reply = call_ok("GetStatus", pid_of(pid));
+	status = member(reply, "status");
+	ck_assert_str_eq(text_of(status, "engine"), "int3");
+	ck_assert_int_eq(number_of(status, "frames_limit"), 25);
+	ck_assert_int_eq(number_of(status, "traced_current"), 350);
+	ck_assert_int_eq(number_of(status, "longest_stop_us"), 42);
+	ck_assert_int_eq(number_of(member(member(status, "domains"), "malloc"), "live_bytes"), 300);
+	ck_assert_int_eq(number_of(member(status, "unknown"), "unknown_frees"), 0);
+	json_decref(reply);
+	ok("Clear", pid_of(pid));
+	ok("ResetPeak", pid_of(pid));
+	reply = call_ok("Detach", pid_of(pid));
+	ck_assert(json_is_true(member(reply, "clean")));
+	json_decref(reply);
+	ck_assert_str_eq(state_of(pid), "");
+	ck_assert_int_eq(tracer_notes("detached"), 1);
+	fails("Detach", pid_of(pid), "NotTraced");
+	fails("GetStatus", pid_of(pid), "NotTraced");
+	fails("Clear", pid_of(pid), "NotTraced");
+}
+END_TEST
+
+START_TEST(an_unclean_detach_is_told)
+{
+	pid_t pid = target_start();
+	json_t *reply;
+
+	tracer_mode("unclean");
+	daemon_start_default();
+	attach_ok(pid);
+	reply = call_ok("Detach", pid_of(pid));
+	ck_assert(json_is_false(member(reply, "clean")));
+	ck_assert_str_eq(text_of(reply, "message"), "a handler was left");
+	json_decref(reply);
+}
+END_TEST
+
+START_TEST(a_stopped_target_is_shown_as_stopped)
+{
+	pid_t pid = target_start();
+
+	tracer_mode("stopped");
+	daemon_start_default();
+	attach_ok(pid);
+	ck_assert_str_eq(state_of(pid), "stopped");
+}
+END_TEST
+
+START_TEST(refusals_become_typed_errors)
+{
+	static const struct { const char *mode, *error; } cases[] = {
+		{ "no-such-process", "NoSuchProcess" }, { "not-permitted", "NotPermitted" },
+		{ "unsupported", "Unsupported" },	{ "no-allocator", "NoAllocator" },
+		{ "gone", "NoSuchProcess" },		{ "limit", "LimitReached" },
+		{ "internal", "Failed" },
+	};
+	pid_t pid = target_start();
+	json_t *error;
+
+	daemon_start_default();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		tracer_mode(cases[i].mode);
+		error = call_fails("Attach", pid_of(pid), cases[i].error);
+		ck_assert_uint_gt(strlen(text_of(error, "message")), 0);
+		if (strcmp(cases[i].mode, "not-permitted") == 0) {
+			ck_assert_str_eq(text_of(error, "reason"), "it is traced by gdb (77)");
+			ck_assert_str_eq(text_of(error, "remedy"), "end that");
+			ck_assert_int_eq(number_of(error, "tracer_pid"), 77);
+		}
+		json_decref(error);
+		ck_assert_str_eq(state_of(pid), "");
+	}
+	tracer_mode("");
+	attach_ok(pid);
+}
+END_TEST
+
+static pid_t zombie(void)
+{
+	pid_t pid = fork();
+	siginfo_t info;
+
+	if (pid == 0)
+		_exit(0);
+	ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	return pid;
+}
+
+static void *wait_in_thread(void *context)
+{
+	int *tid_and_pipe = context;
+	char byte;
+
+	__atomic_store_n(&tid_and_pipe[0], gettid(), __ATOMIC_RELEASE);
+	if (read(tid_and_pipe[1], &byte, 1) < 0)
+		abort();
+	return NULL;
+}
+
+static bool has_tid(void *context)
+{
+	return __atomic_load_n((int *)context, __ATOMIC_ACQUIRE) != 0;
+}
+
+START_TEST(what_is_no_process_is_told_apart)
+{
+	int ends[2], tid_and_pipe[2] = { 0 };
+	pid_t dead = zombie();
+	pthread_t thread;
+	json_t *error;
+
+	daemon_start_default();
+	error = call_fails("Attach", pid_of(dead), "NoSuchProcess");
+	ck_assert_ptr_nonnull(strstr(text_of(error, "message"), "only waits for its parent"));
+	json_decref(error);
+	waitpid(dead, NULL, 0);
+	error = call_fails("Attach", pid_of(dead), "NoSuchProcess");
+	ck_assert_ptr_nonnull(strstr(text_of(error, "message"), "there is no process"));
+	json_decref(error);
+	ck_assert_int_eq(pipe(ends), 0);
+	tid_and_pipe[1] = ends[0];
+	pthread_create(&thread, NULL, wait_in_thread, tid_and_pipe);
+	wait_until(has_tid, tid_and_pipe, "the thread runs");
+	error = call_fails("Attach", pid_of(tid_and_pipe[0]), "NoSuchProcess");
+	ck_assert_ptr_nonnull(strstr(text_of(error, "message"), "is a thread of process"));
+	json_decref(error);
+	close(ends[1]);
+	pthread_join(thread, NULL);
+	error = call_fails("Attach", pid_of(test_daemon), "NotPermitted");
+	json_decref(error);
+}
+END_TEST
+
+START_TEST(a_second_attach_is_refused)
+{
+	pid_t pid = target_start();
+
+	daemon_start_default();
+	attach_ok(pid);
+	fails("Attach", pid_of(pid), "AlreadyTraced");
+	ok("Detach", pid_of(pid));
+	attach_ok(pid);
+}
+END_TEST
+
+START_TEST(more_sessions_than_the_limit_are_refused)
+{
+	pid_t first = target_start(), second = target_start(), third = target_start();
+	json_t *error;
+
+	daemon_start((const char *const[]){ "--no-state", "--max-sessions", "2", NULL });
+	attach_ok(first);
+	attach_ok(second);
+	error = call_fails("Attach", pid_of(third), "LimitReached");
+	ck_assert_str_eq(text_of(error, "limit"), "sessions");
+	json_decref(error);
+	ok("Detach", pid_of(first));
+	attach_ok(third);
+}
+END_TEST
+
+START_TEST(a_hanging_attach_holds_nobody_and_can_be_given_up)
+{
+	static const char attach_format[] = "{\"method\":\"org.allocwatch.Tracer.Attach\",\"parameters\":{\"pid\":%d}}";
+	pid_t pid = target_start(), other = target_start();
+	char call[128], *answer;
+	int sock;
+
+	daemon_start_default();
+	tracer_mode("hang-at-attach");
+	sock = raw_connect();
+	snprintf(call, sizeof(call), attach_format, (int)pid);
+	raw_send(sock, call, strlen(call) + 1);
+	wait_until(is_noted, (void *)"hanging", "the tracer hangs");
+	ck_assert_str_eq(state_of(pid), "attaching");
+	tracer_mode("");
+	attach_ok(other);
+	fails("Attach", pid_of(pid), "AlreadyTraced");
+	fails("TakeSnapshot", pid_of(pid), "NotTraced");
+	fails("Clear", pid_of(pid), "NotTraced");
+	ok("Detach", pid_of(pid));
+	answer = raw_receive(sock);
+	ck_assert_ptr_nonnull(answer);
+	ck_assert_ptr_nonnull(strstr(answer, "NotTraced"));
+	free(answer);
+	close(sock);
+	attach_ok(pid);
+}
+END_TEST
+
+
+
+static const struct {
+	const char *mode, *method;
+	bool attached;              /* the attach itself is answered */
+} deaths[] = {
+	{ "die-at-start", "Attach", false },	     { "die-at-attach", "Attach", false },
+	{ "nonsense-at-attach", "Attach", false },   { "die-at-status", "GetStatus", true },
+	{ "die-at-snapshot", "TakeSnapshot", true }, { "die-at-clear", "Clear", true },
+	{ "die-at-clear", "ResetPeak", true },	     { "die-at-detach", "Detach", true },
+	{ "bad-length", "TakeSnapshot", true },	     { "bad-type", "GetStatus", true },
+	{ "wrong-direction", "Clear", true },	     { "too-long", "TakeSnapshot", true },
+	{ "short", "GetStatus", true },		     { "endless-text", "Clear", true },
+	{ "random-bytes", "TakeSnapshot", true },
+};
+
+START_TEST(a_tracer_that_dies_or_lies_costs_its_session_only)
+{
+	pid_t pid = target_start(), other = target_start();
+
+	daemon_start_default();
+	attach_ok(other);
+	tracer_mode(deaths[_i].mode);
+	if (deaths[_i].attached)
+		attach_ok(pid);
+	fails(deaths[_i].method, pid_of(pid), "Failed");
+	ck_assert_str_eq(state_of(pid), deaths[_i].attached ? "lost" : "");
+	if (deaths[_i].attached) {
+		fails("TakeSnapshot", pid_of(pid), "NotTraced");
+		fails("WaitGone", pid_of(pid), "Failed");
+	}
+	ck_assert_str_eq(state_of(other), "tracing");
+	ok("TakeSnapshot", pid_of(other));
+	tracer_mode("");
+	attach_ok(pid);
+	ck_assert_str_eq(state_of(pid), "tracing");
+}
+END_TEST
+
+START_TEST(a_tracer_that_dies_when_nobody_asks_is_noticed)
+{
+	pid_t pid = target_start();
+
+	daemon_start_default();
+	tracer_mode("die-when-attached");
+	call_any("Attach", pid_of(pid));
+	wait_for_state(pid, "lost");
+	daemon_log_must_hold("was killed by signal 9");
+	ok("Detach", pid_of(pid));
+	ck_assert_str_eq(state_of(pid), "");
+	tracer_mode("die-when-attached");
+	call_any("Attach", pid_of(pid));
+	wait_for_state(pid, "lost");
+	target_exit(pid, 0);
+	wait_for_state(pid, "");
+}
+END_TEST
+
+START_TEST(a_death_of_the_tracer_is_told_to_who_waits)
+{
+	static const char format[] = "{\"method\":\"org.allocwatch.Tracer.WaitGone\",\"parameters\":{\"pid\":%d}}";
+	pid_t pid = target_start();
+	char call[128], *answer;
+	int sock;
+
+	daemon_start_default();
+	tracer_mode("die-at-status");
+	attach_ok(pid);
+	sock = raw_connect();
+	snprintf(call, sizeof(call), format, (int)pid);
+	raw_send(sock, call, strlen(call) + 1);
+	fails("GetStatus", pid_of(pid), "Failed");
+	answer = raw_receive(sock);
+	ck_assert_ptr_nonnull(answer);
+	ck_assert_ptr_nonnull(strstr(answer, "org.allocwatch.Tracer.Failed"));
+	free(answer);
+	close(sock);
+}
+END_TEST
+
+static const char *const bad_images[] = { "unsealed-image", "no-image", "empty-image", "garbage-image",
+					  "cut-image", "huge-image", "other-pid-image" };
+
+START_TEST(a_bad_image_is_refused_and_nothing_is_kept)
+{
+	pid_t pid = target_start();
+	bool too_large = strcmp(bad_images[_i], "huge-image") == 0;
+
+	daemon_start_default();
+	tracer_mode(bad_images[_i]);
+	attach_ok(pid);
+	fails("TakeSnapshot", pid_of(pid), too_large ? "LimitReached" : "Failed");
+	ck_assert_uint_eq(kept_count(), 0);
+	target_exit(pid, 3);
+	wait_for_state(pid, "");
+	daemon_log_must_hold("its exit snapshot is lost");
+	ck_assert_uint_eq(kept_count(), 0);
+}
+END_TEST
+
+START_TEST(a_wrong_answer_is_an_error_and_tracing_goes_on)
+{
+	pid_t pid = target_start();
+
+	daemon_start_default();
+	tracer_mode("wrong-answer");
+	attach_ok(pid);
+	fails("TakeSnapshot", pid_of(pid), "Failed");
+	ck_assert_str_eq(state_of(pid), "tracing");
+}
+END_TEST
+
+static size_t open_files(pid_t pid)
+{
+	char path[64];
+	size_t count = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	ck_assert_ptr_nonnull(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+static bool few_files(void *context)
+{
+	(void)context;
+	return open_files(test_daemon) < 100;
+}
+
+START_TEST(module_files_are_bounded_and_closed_again)
+{
+	pid_t pid = target_start();
+
+	daemon_start_default();
+	tracer_mode("module-flood");
+	attach_ok(pid);
+	ck_assert_uint_lt(open_files(test_daemon), 4096 + 200);
+	ck_assert_uint_gt(open_files(test_daemon), 4000);
+	daemon_log_must_hold("too many modules");
+	ok("Detach", pid_of(pid));
+	wait_until(few_files, NULL, "the files are closed");
+}
+END_TEST
+
+static void add_tests(Suite *suite)
+{
+	TCase *t = fixture_case(suite, "attach");
+
+	tcase_add_test(t, a_target_is_attached_shown_and_let_go);
+	tcase_add_test(t, an_unclean_detach_is_told);
+	tcase_add_test(t, a_stopped_target_is_shown_as_stopped);
+	tcase_add_test(t, refusals_become_typed_errors);
+	tcase_add_test(t, what_is_no_process_is_told_apart);
+	tcase_add_test(t, a_second_attach_is_refused);
+	tcase_add_test(t, more_sessions_than_the_limit_are_refused);
+	tcase_add_test(t, a_hanging_attach_holds_nobody_and_can_be_given_up);
+
+	t = fixture_case(suite, "tracers");
+	tcase_add_loop_test(t, a_tracer_that_dies_or_lies_costs_its_session_only, 0,
+			    sizeof(deaths) / sizeof(deaths[0]));
+	tcase_add_test(t, a_tracer_that_dies_when_nobody_asks_is_noticed);
+	tcase_add_test(t, a_death_of_the_tracer_is_told_to_who_waits);
+	tcase_add_loop_test(t, a_bad_image_is_refused_and_nothing_is_kept, 0,
+			    sizeof(bad_images) / sizeof(bad_images[0]));
+	tcase_add_test(t, a_wrong_answer_is_an_error_and_tracing_goes_on);
+	tcase_add_test(t, module_files_are_bounded_and_closed_again);
+}
+
+int main(void)
+{
+	return fixture_run("daemon_tracers", add_tests);
+}

@@ -1,0 +1,492 @@
+/* A tracer without ptrace: plays tracer/wire.h with a canned heap, so that the daemon is tested
+ * alone.  FAKE_TRACER_FOLDER names a folder: its file "mode" says how this one (mis)behaves, and what
+ * it did is written there: "detached", "eof", one line for each. */
+#define _GNU_SOURCE
+#include "base/clock.h"
+#include "base/fd.h"
+#include "model/heap.h"
+#include "model/snapshot.h"
+#include "model/stack.h"
+#include "tracer/wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SOCK 3
+#define CANNED_BYTES 4096
+#define BIG_TRACES 30000
+
+static const char *folder, *mode = "";
+static int target_pid, pidfd = -1;
+static uint64_t start_time, attached_ns;
+static struct heap *heap;
+static struct stack_table *stacks;
+static struct module_map modules;
+static uint32_t frames_limit;
+
+static bool mode_is(const char *name)
+{
+	return strcmp(mode, name) == 0;
+}
+
+/* The code that the canned stacks point into. */
+__attribute__((noinline)) int fake_allocation_site(int n);
+int fake_allocation_site(int n)
+{
+	return n * 3 + getpid();
+}
+
+static void note(const char *what)
+{
+	char path[4096];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/notes", folder);
+	file = fopen(path, "a");
+	if (!file)
+		abort();
+	fprintf(file, "%s %d\n", what, target_pid);
+	fclose(file);
+}
+
+static void read_mode(void)
+{
+	static char text[64];
+	char path[4096];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/mode", folder);
+	file = fopen(path, "r");
+	if (!file)
+		return;
+	if (fgets(text, sizeof(text), file))
+		mode = text;
+	fclose(file);
+}
+
+static void send_head(void *message, uint32_t type, uint32_t serial, size_t len, int fd)
+{
+	struct wire_head *head = message;
+
+	head->type = type;
+	head->serial = serial;
+	head->pid = target_pid;
+	head->length = (uint32_t)len;
+	if (fd_send_message(SOCK, message, len, fd) < 0)
+		exit(0);
+}
+
+static void die_if(const char *name)
+{
+	if (mode_is(name))
+		raise(SIGKILL);
+}
+
+/* --- the canned heap --- */
+
+/* The program itself comes first. */
+static int take_bias(struct dl_phdr_info *info, size_t size, void *context)
+{
+	(void)size;
+	*(uint64_t *)context = info->dlpi_addr;
+	return 1;
+}
+
+static uint64_t bias_of_self(void)
+{
+	uint64_t bias = 0;
+
+	dl_iterate_phdr(take_bias, &bias);
+	return bias;
+}
+
+static uint32_t push(uint32_t parent, uint64_t offset, uint16_t kind)
+{
+	struct frame frame = { .module = 0, .kind = kind, .offset = offset };
+	int64_t id = stack_table_frame(stacks, &frame);
+
+	return (uint32_t)stack_table_push(stacks, parent, (uint32_t)id);
+}
+
+static void born(uint64_t address, uint64_t size, uint32_t domain, uint32_t stack)
+{
+	struct alloc_event event = { .kind = ALLOC_BORN, .tid = target_pid, .domain = domain, .stack = stack,
+				     .time_ns = clock_monotonic_ns(), .address = address, .size = size };
+
+	if (heap_apply(heap, &event) < 0)
+		abort();
+}
+
+static void fill_heap(void)
+{
+	uint64_t site = (uint64_t)(uintptr_t)fake_allocation_site - bias_of_self();
+	uint32_t outer = push(STACK_ROOT, site + 4, FRAME_CALL);
+	uint32_t inner = push(outer, site + 2, FRAME_CALL);
+
+	born(0x10000, 100, DOMAIN_MALLOC, inner);
+	born(0x20000, 200, DOMAIN_MALLOC, inner);
+	born(0x30000, 50, DOMAIN_NEW, outer);
+	if (!mode_is("big"))
+		return;
+	for (uint32_t i = 0; i < BIG_TRACES; i++)
+		born(0x100000 + i * 64, 64, DOMAIN_MALLOC, push(outer, 0x100000 + i * 16, FRAME_CALL));
+}
+
+static void grow_heap(void)
+{
+	static uint64_t address = 0x8000000;
+
+	born(address, CANNED_BYTES, DOMAIN_MALLOC, 1);
+	address += 2 * CANNED_BYTES;
+}
+
+static void make_model(void)
+{
+	struct module self = { .path = (char *)"/proc/self/exe", .mapped = true };
+	char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	if (n > 0) {
+		path[n] = '\0';
+		self.path = path;
+	}
+	module_map_init(&modules);
+	heap = heap_new(NULL, false, clock_monotonic_ns());
+	stacks = stack_table_new(1u << 20);
+	if (!heap || !stacks || module_map_add(&modules, &self) != 0)
+		abort();
+	fill_heap();
+}
+
+/* --- images --- */
+
+static int write_fd(void *context, const void *data, size_t len)
+{
+	return fd_write_all(*(int *)context, data, len);
+}
+
+static int make_image(bool with_blocks)
+{
+	int fd = memfd_create("snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct snapshot_source source = {
+		.heap = heap, .stacks = stacks, .modules = &modules, .command = "fake \xff target", .exe = "/bin/fake",
+		.pid = mode_is("other-pid-image") ? target_pid + 1 : target_pid, .start_time = start_time,
+		.taken_ns = clock_realtime_ns(), .attached_ns = attached_ns, .now_ns = clock_monotonic_ns(),
+		.frames_limit = frames_limit, .exact = true, .with_blocks = with_blocks,
+	};
+
+	if (fd < 0)
+		abort();
+	if (mode_is("garbage-image")) {
+		for (int i = 0; i < 1000; i++) {
+			long noise = random();
+
+			if (write(fd, &noise, sizeof(noise)) < 0)
+				abort();
+		}
+	} else if (mode_is("huge-image")) {
+		if (ftruncate(fd, 1LL << 40) < 0)
+			abort();
+	} else if (!mode_is("empty-image")) {
+		if (snapshot_image_write(&source, write_fd, &fd) < 0)
+			abort();
+	}
+	if (mode_is("cut-image") && ftruncate(fd, lseek(fd, 0, SEEK_END) / 2) < 0)
+		abort();
+	if (!mode_is("unsealed-image") &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+		abort();
+	return fd;
+}
+
+static void send_snapshot(uint32_t serial, enum wire_snapshot_reason reason, bool with_blocks)
+{
+	struct wire_snapshot_ready ready = { .reason = reason };
+	int fd = mode_is("no-image") ? -1 : make_image(with_blocks);
+
+	send_head(&ready, WIRE_SNAPSHOT_READY, serial, sizeof(ready), fd);
+	fd_close(&fd);
+}
+
+/* --- hostile messages --- */
+
+static void send_raw(const void *data, size_t len)
+{
+	if (send(SOCK, data, len, MSG_NOSIGNAL) < 0)
+		exit(0);
+}
+
+static void flood_modules(void)
+{
+	struct wire_module message = { 0 };
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	for (uint32_t i = 0; i < 10000; i++) {
+		message.module = i;
+		snprintf(message.path, sizeof(message.path), "/lib/module-%u.so", i);
+		send_head(&message, WIRE_MODULE, 0, sizeof(message), fd);
+	}
+	close(fd);
+}
+
+/* True: something was sent in place of the right answer. */
+static bool send_nonsense(uint32_t serial)
+{
+	union {
+		char bytes[WIRE_MESSAGE_MAX * 2];
+		struct wire_head head;
+		struct wire_failed failed;
+		struct wire_status status;
+	} m;
+
+	memset(&m, 0, sizeof(m));
+	if (mode_is("bad-length")) {
+		m.head = (struct wire_head){ WIRE_DONE, serial, target_pid, 99 };
+		send_raw(&m, sizeof(m.head));
+	} else if (mode_is("bad-type")) {
+		m.head = (struct wire_head){ 4711, serial, target_pid, sizeof(m.head) };
+		send_raw(&m, sizeof(m.head));
+	} else if (mode_is("wrong-direction")) {
+		m.head = (struct wire_head){ WIRE_STATUS, serial, target_pid, sizeof(m.head) };
+		send_raw(&m, sizeof(m.head));
+	} else if (mode_is("too-long")) {
+		send_raw(&m, sizeof(m));
+	} else if (mode_is("short")) {
+		send_raw(&m, 3);
+	} else if (mode_is("endless-text")) {
+		memset(&m, 'x', sizeof(m));
+		m.head = (struct wire_head){ WIRE_FAILED, serial, target_pid, sizeof(m.failed) };
+		m.failed.failure = FAILURE_INTERNAL;
+		send_raw(&m, sizeof(m.failed));
+	} else if (mode_is("wrong-answer")) {
+		m.head = (struct wire_head){ WIRE_STATUS_REPLY, serial, target_pid, sizeof(m.status) };
+		send_raw(&m, sizeof(m.status));
+	} else if (mode_is("random-bytes")) {
+		for (size_t i = 0; i < sizeof(m.bytes); i++)
+			m.bytes[i] = (char)random();
+		send_raw(&m, 64);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* --- the ordinary life --- */
+
+static void send_failed(uint32_t serial, enum wire_failure failure, int other, const char *text)
+{
+	struct wire_failed failed = { .failure = failure, .other_tracer = other };
+
+	snprintf(failed.text, sizeof(failed.text), "%s", text);
+	send_head(&failed, WIRE_FAILED, serial, sizeof(failed), -1);
+}
+
+static const struct {
+	const char *mode;
+	enum wire_failure failure;
+	int other;
+	const char *text;
+} refusals[] = {
+	{ "no-such-process", FAILURE_NO_SUCH_PROCESS, 0, "it is gone" },
+	{ "not-permitted", FAILURE_NOT_PERMITTED, 77, "it is traced by gdb (77); end that" },
+	{ "unsupported", FAILURE_UNSUPPORTED, 0, "it is a 32-bit program" },
+	{ "no-allocator", FAILURE_NO_ALLOCATOR, 0, "it has no malloc" },
+	{ "gone", FAILURE_GONE, 0, "it ended meanwhile" },
+	{ "limit", FAILURE_LIMIT, 0, "too many threads" },
+	{ "internal", FAILURE_INTERNAL, 0, "broken \xff\x01" },
+};
+
+static bool refuse(uint32_t serial)
+{
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		if (!mode_is(refusals[i].mode))
+			continue;
+		send_failed(serial, refusals[i].failure, refusals[i].other, refusals[i].text);
+		return true;
+	}
+	return false;
+}
+
+static void send_module(void)
+{
+	struct wire_module message = { 0 };
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	snprintf(message.path, sizeof(message.path), "%s", modules.modules.items[0].path);
+	send_head(&message, WIRE_MODULE, 0, sizeof(message), fd);
+	close(fd);
+}
+
+static void attach(const struct wire_attach *request)
+{
+	struct wire_attached attached = { .start_time = request->start_time, .tasks = 1, .probes = 7 };
+
+	start_time = request->start_time;
+	frames_limit = request->frames_limit;
+	attached_ns = attached.attached_realtime_ns = clock_realtime_ns();
+	if (refuse(request->head.serial))
+		exit(0);
+	die_if("die-at-attach");
+	if (mode_is("hang-at-attach")) {
+		note("hanging");
+		return;
+	}
+	if (mode_is("nonsense-at-attach")) {
+		mode = "random-bytes";
+		send_nonsense(request->head.serial);
+		return;
+	}
+	if (mode_is("module-flood"))
+		flood_modules();
+	send_module();
+	snprintf(attached.exe, sizeof(attached.exe), "/bin/fake");
+	snprintf(attached.command, sizeof(attached.command), "fake \xff target");
+	send_head(&attached, WIRE_ATTACHED, request->head.serial, sizeof(attached), -1);
+	die_if("die-when-attached");
+}
+
+static void status(uint32_t serial)
+{
+	struct wire_status reply = { .counters = heap_counters(heap), .tracer_memory = heap_memory(heap),
+				     .frames_limit = frames_limit, .exact = 1, .crash_safe = 1, .tasks = 1,
+				     .longest_stop_us = 42, .stopped = mode_is("stopped") };
+
+	reply.domains[DOMAIN_MALLOC].live_bytes = 300;
+	reply.domains[DOMAIN_MALLOC].live_blocks = 2;
+	reply.domains[DOMAIN_NEW].live_bytes = 50;
+	reply.domains[DOMAIN_NEW].live_blocks = 1;
+	send_head(&reply, WIRE_STATUS_REPLY, serial, sizeof(reply), -1);
+}
+
+static void blocks(const struct wire_block_request *request)
+{
+	struct wire_blocks reply = { 0 };
+	int fd = make_image(false);
+
+	if (request->address >= 0x10000 && request->address < 0x10000 + 100) {
+		reply.count = 1;
+		reply.block[0].address = 0x10000;
+		reply.block[0].size = 100;
+		reply.block[0].age_ns = 1500000000;
+		reply.block[0].trace = mode_is("bad-trace") ? 4000000000u : 0;
+	}
+	send_head(&reply, WIRE_BLOCKS, request->head.serial, sizeof(reply), reply.count > 0 ? fd : -1);
+	close(fd);
+}
+
+static void detach(uint32_t serial)
+{
+	struct wire_detached reply = { .clean = 1 };
+
+	die_if("die-at-detach");
+	if (mode_is("unclean")) {
+		reply.clean = 0;
+		snprintf(reply.text, sizeof(reply.text), "a handler was left");
+	}
+	note("detached");
+	send_head(&reply, WIRE_DETACHED, serial, sizeof(reply), -1);
+	exit(0);
+}
+
+static void handle(const struct wire_head *message)
+{
+	struct wire_head done;
+
+	if (message->type != WIRE_ATTACH && message->type != WIRE_DETACH && send_nonsense(message->serial))
+		return;
+	switch (message->type) {
+	case WIRE_ATTACH:
+		attach((const struct wire_attach *)message);
+		break;
+	case WIRE_SNAPSHOT:
+		die_if("die-at-snapshot");
+		if (mode_is("growing"))
+			grow_heap();
+		send_snapshot(message->serial, SNAPSHOT_ASKED,
+			      ((const struct wire_snapshot_request *)message)->with_blocks);
+		break;
+	case WIRE_STATUS:
+		die_if("die-at-status");
+		status(message->serial);
+		break;
+	case WIRE_BLOCK:
+		die_if("die-at-block");
+		blocks((const struct wire_block_request *)message);
+		break;
+	case WIRE_CLEAR:
+	case WIRE_RESET_PEAK:
+		die_if("die-at-clear");
+		send_head(&done, WIRE_DONE, message->serial, sizeof(done), -1);
+		break;
+	case WIRE_DETACH:
+		detach(message->serial);
+		break;
+	default:
+		abort();
+	}
+}
+
+static void target_ended(void)
+{
+	struct wire_gone gone = { .wait_status = 7 << 8 };
+
+	die_if("die-at-exit");
+	send_snapshot(0, SNAPSHOT_EXIT, false);
+	send_head(&gone, WIRE_TARGET_GONE, 0, sizeof(gone), -1);
+	exit(0);
+}
+
+static void receive(void)
+{
+	static union {
+		char bytes[WIRE_MESSAGE_MAX];
+		struct wire_head head;
+	} buffer;
+	int fd = -1;
+	ssize_t n = fd_receive_message(SOCK, &buffer, sizeof(buffer), &fd);
+
+	if (n <= 0) {
+		note("eof");
+		exit(0);
+	}
+	if (wire_check(&buffer, (size_t)n, 0) < 0) {
+		note("malformed");
+		abort();
+	}
+	if (buffer.head.type == WIRE_ATTACH) {
+		pidfd = fd;
+		target_pid = buffer.head.pid;
+	}
+	handle(&buffer.head);
+}
+
+int main(void)
+{
+	folder = getenv("FAKE_TRACER_FOLDER");
+	if (!folder)
+		return 2;
+	read_mode();
+	die_if("die-at-start");
+	make_model();
+	for (;;) {
+		struct pollfd fds[] = { { SOCK, POLLIN, 0 }, { pidfd, POLLIN, 0 } };
+		struct wire_head beat;
+
+		if (poll(fds, 2, 1000) == 0 && pidfd >= 0)
+			send_head(&beat, WIRE_HEARTBEAT, 0, sizeof(beat), -1);
+		if (fds[0].revents)
+			receive();
+		else if (fds[1].revents)
+			target_ended();
+	}
+}
