@@ -27,11 +27,11 @@ static uint32_t below(uint32_t limit)
 	return (uint32_t)(random_state % limit);
 }
 
-static void *sure(void *item)
+static void *sure(void *memory)
 {
-	if (!item)
+	if (!memory)
 		abort();
-	return item;
+	return memory;
 }
 
 static uint32_t text(struct snapshot *snapshot, const char *format, uint32_t number)
@@ -49,15 +49,18 @@ static uint32_t text(struct snapshot *snapshot, const char *format, uint32_t num
 static void add_code(struct snapshot *snapshot)
 {
 	for (uint32_t i = 0; i < MODULES; i++) {
-		struct snapshot_module *module = sure(vec_push(&snapshot->modules));
+		struct snapshot_module *module = vec_push(&snapshot->modules);
 
+		sure(module);
 		module->path = text(snapshot, "/usr/lib/x86_64-linux-gnu/libsomething.so.", i);
 		module->build_id_len = 20;
 	}
 	for (uint32_t i = 0; i < FRAMES; i++) {
-		struct snapshot_frame *frame = sure(vec_push(&snapshot->frames));
-		struct snapshot_location *location = sure(vec_push(&snapshot->locations));
+		struct snapshot_frame *frame = vec_push(&snapshot->frames);
+		struct snapshot_location *location = vec_push(&snapshot->locations);
 
+		sure(frame);
+		sure(location);
 		frame->frame.module = below(MODULES);
 		frame->frame.kind = FRAME_CALL;
 		frame->frame.offset = below(1 << 24);
@@ -72,8 +75,9 @@ static void add_code(struct snapshot *snapshot)
 static uint32_t add_stack(struct snapshot *snapshot, uint32_t parent)
 {
 	for (int i = 0; i < FRAMES_PER_STACK; i++) {
-		struct stack_node *node = sure(vec_push(&snapshot->nodes));
+		struct stack_node *node = vec_push(&snapshot->nodes);
 
+		sure(node);
 		node->parent = parent;
 		node->frame = 1 + below(FRAMES);
 		parent = (uint32_t)snapshot->nodes.count - 1;
@@ -98,8 +102,9 @@ static struct snapshot *make_snapshot(uint32_t traces)
 		stacks[i] = add_stack(snapshot, stacks[parent]);
 	}
 	for (uint32_t i = 0; i < traces; i++) {
-		struct snapshot_trace *trace = sure(vec_push(&snapshot->traces));
+		struct snapshot_trace *trace = vec_push(&snapshot->traces);
 
+		sure(trace);
 		trace->stack = stacks[i % count];
 		trace->domain = i / count;
 		trace->live_blocks = 1 + below(100);
