@@ -205,15 +205,13 @@ static void a_process_without_its_main_thread_is_traced(void)
 {
 	struct tool *tool = tool_start();
 	struct subject *mainless = victim_start("tests/victims/mainless", NULL);
+	struct state *before = state_take(mainless->pid);
 
 	tool_attach(tool, mainless->pid);
 	for (int i = 0; i < 10; i++)
 		subject_command(mainless, 'g');
 	require_row(tool_stats(tool, pid_text(mainless->pid)), "tests/victims/mainless.c", "/* kept */", 1040, 10);
-	tool_detach(tool, mainless->pid);
-	require(status_number(mainless->pid, "TracerPid", 10) == 0);
-	subject_command(mainless, 'g');
-	subject_quit(mainless);
+	tool_end(tool, mainless, before);
 }
 
 /* The id of the last snapshot taken. */

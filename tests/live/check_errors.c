@@ -48,7 +48,7 @@ static void no_such_process(void)
 	struct tool *tool = tool_start();
 	pid_t pid = unused_pid();
 
-	require_refusal(attach(tool, pid), pid_text(pid), "no process");
+	require_refusal(attach(tool, pid), pid_text(pid), "there is no process");
 	require_refusal(tool_try(tool, "status", pid_text(pid), NULL), pid_text(pid), "traced");
 	require_refusal(tool_try(tool, "detach", pid_text(pid), NULL), pid_text(pid), "traced");
 }

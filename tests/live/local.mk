@@ -2,7 +2,6 @@
 # build tree.  The sanitizers' runtime cannot be in counter.so, which is loaded into victims.
 live_cflags = $(AM_CFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
 live_libs = tests/live/liblive.a src/libbase.a $(JANSSON_LIBS)
-AM_TESTS_ENVIRONMENT = srcdir='$(srcdir)'; export srcdir;
 
 check_LIBRARIES += tests/live/liblive.a
 tests_live_liblive_a_SOURCES = \
@@ -10,7 +9,7 @@ tests_live_liblive_a_SOURCES = \
 	tests/live/state.c tests/live/state.h \
 	tests/live/subject.c tests/live/subject.h \
 	tests/live/tool.c tests/live/tool.h
-tests_live_liblive_a_CFLAGS = $(live_cflags)
+tests_live_liblive_a_CFLAGS = $(live_cflags) -DSOURCE_FOLDER='"$(srcdir)"'
 
 check_DATA += tests/live/counter.so
 EXTRA_DIST += tests/live/counter.c tests/live/counter.h

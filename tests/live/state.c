@@ -155,6 +155,25 @@ static void tell_mappings(FILE *f, pid_t pid)
 	free(maps);
 }
 
+pid_t living_thread(pid_t pid)
+{
+	const char *path = live_text("/proc/%d/task", pid);
+	DIR *tasks = opendir(path);
+	struct dirent *entry;
+	pid_t tid = 0;
+
+	if (!tasks)
+		live_fail("%s: %s", path, strerror(errno));
+	while (tid == 0 && (entry = readdir(tasks))) {
+		if (is_number(entry) && thread_state(pid, atoi(entry->d_name)) != 'Z')
+			tid = atoi(entry->d_name);
+	}
+	closedir(tasks);
+	if (tid == 0)
+		live_fail("no thread of %d lives", pid);
+	return tid;
+}
+
 struct state *state_take(pid_t pid)
 {
 	struct state *state = calloc(1, sizeof(*state));
@@ -164,8 +183,8 @@ struct state *state_take(pid_t pid)
 		live_fail("out of memory");
 	tell_process(f, pid);
 	for_each_number(f, pid, "task", tell_thread);
-	for_each_number(f, pid, "fd", tell_descriptor);
-	tell_mappings(f, pid);
+	for_each_number(f, living_thread(pid), "fd", tell_descriptor);
+	tell_mappings(f, living_thread(pid));
 	fclose(f);
 	return state;
 }
@@ -255,8 +274,9 @@ static const char *compare_mapping(pid_t pid, int mem, const struct mapping *m, 
 	return NULL;
 }
 
-const char *text_difference(pid_t pid, size_t *ret_bytes)
+const char *text_difference(pid_t process, size_t *ret_bytes)
 {
+	pid_t pid = living_thread(process);
 	int mem = open(live_text("/proc/%d/mem", pid), O_RDONLY | O_CLOEXEC);
 	char *maps = read_proc(pid, "maps"), *next = maps, *line;
 	const char *difference = NULL;
@@ -278,7 +298,7 @@ void text_require_intact(pid_t pid)
 {
 	size_t bytes;
 	const char *difference = text_difference(pid, &bytes);
-	char *maps = read_proc(pid, "maps");
+	char *maps = read_proc(living_thread(pid), "maps");
 	bool has_libc = strstr(maps, "/libc.so") || strstr(maps, "/libc-");
 
 	free(maps);

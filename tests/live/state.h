@@ -29,6 +29,9 @@ void require_unharmed(pid_t pid, const struct state *before);
 
 /* The number behind "Name:" in /proc/PID/status, in the given base; -1 when the process is gone. */
 long long status_number(pid_t pid, const char *name, int base);
+/* A thread that still has the process's memory: the process itself, or another one when its main thread
+ * has ended.  /proc/TID shows of it what /proc/PID would. */
+pid_t living_thread(pid_t pid);
 /* 'R', 'S', 'T', 't', ... of one thread. */
 char thread_state(pid_t pid, pid_t tid);
 

@@ -6,7 +6,6 @@
 #include "state.h"
 #include "subject.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -89,15 +88,15 @@ static void start_daemon(struct tool *tool)
 
 static struct tool *tool_new(const char *name, uid_t uid)
 {
+	static int count;
 	struct tool *tool = calloc(1, sizeof(*tool));
 
 	if (!tool)
 		live_fail("out of memory");
 	tool->uid = uid;
-	tool->home = live_text("%s/%s", live_folder(), name);
+	tool->home = live_text("%s/%s-%d", live_folder(), name, count++);
 	tool->socket = live_text("%s/socket", tool->home);
-	/* A test may start its daemon anew: what was kept is there. */
-	if ((mkdir(tool->home, 0700) && errno != EEXIST) || chown(tool->home, uid, uid == geteuid() ? (gid_t)-1 : uid))
+	if (mkdir(tool->home, 0700) || chown(tool->home, uid, uid == geteuid() ? (gid_t)-1 : uid))
 		live_fail("%s: %s", tool->home, strerror(errno));
 	return tool;
 }
@@ -151,7 +150,7 @@ void tool_start_again(struct tool *tool)
 
 pid_t tool_tracer(pid_t pid)
 {
-	pid_t tracer = (pid_t)status_number(pid, "TracerPid", 10);
+	pid_t tracer = (pid_t)status_number(living_thread(pid), "TracerPid", 10);
 
 	if (tracer <= 0)
 		live_fail("nobody traces process %d", pid);
@@ -290,24 +289,10 @@ json_t *tool_json(struct tool *tool, ...)
 	return document;
 }
 
-/* Any thread tells: a main thread that has ended is traced by nobody. */
-static bool is_traced(pid_t pid)
-{
-	DIR *threads = opendir(live_text("/proc/%d/task", pid));
-	struct dirent *entry;
-	bool traced = false;
-
-	while (threads && (entry = readdir(threads)))
-		traced |= entry->d_name[0] != '.' && status_number(atoi(entry->d_name), "TracerPid", 10) > 0;
-	if (threads)
-		closedir(threads);
-	return traced;
-}
-
 void tool_attach(struct tool *tool, pid_t pid)
 {
 	tool_out(tool, "attach", pid_text(pid), NULL);
-	if (!is_traced(pid))
+	if (status_number(living_thread(pid), "TracerPid", 10) <= 0)
 		live_fail("after 'attach %d' nobody traces it", pid);
 }
 
@@ -425,13 +410,12 @@ json_t *row_at(json_t *document, const char *file, int line)
 
 int line_of(const char *source, const char *text)
 {
-	const char *folder = getenv("srcdir");
-	const char *path = live_text("%s/%s", folder ? folder : ".", source);
+	const char *path = live_text("%s/%s", SOURCE_FOLDER, source);
 	char *all, *at;
 	int line = 1, r = file_read_text(path, OUTPUT_MAX, &all, NULL);
 
 	if (r < 0)
-		live_fail("%s: %s (is srcdir set to the source tree?)", path, strerror(-r));
+		live_fail("%s: %s", path, strerror(-r));
 	at = strstr(all, text);
 	if (!at || strstr(at + 1, text))
 		live_fail("%s does not hold '%s' exactly once", path, text);

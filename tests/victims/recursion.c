@@ -3,6 +3,8 @@
  * Tally: depth, blocks and bytes (one kept a round). */
 #include "victim.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 
 static long blocks;
 static volatile long frames_seen;
+static atomic_int main_waits;
 
 static __attribute__((noinline)) void keep_one(void)
 {
@@ -40,8 +43,11 @@ static void dive(void)
 	say("depth=%ld blocks=%ld bytes=%ld", frames_seen - 1, blocks, blocks * KEPT_BYTES);
 }
 
+/* While it creates a thread, the main thread blocks every signal: not ready before that is over. */
 static void *obey_deep(void *argument)
 {
+	while (!atomic_load(&main_waits))
+		sched_yield();
 	obey(dive);
 	_exit(0);
 	return argument;
@@ -50,6 +56,7 @@ static void *obey_deep(void *argument)
 int main(void)
 {
 	start_thread(obey_deep, NULL, STACK_BYTES);
+	atomic_store(&main_waits, 1);
 	for (;;)
 		pause();
 }
