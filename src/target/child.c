@@ -26,8 +26,8 @@
  * at the attach. */
 static bool shares_our_word(struct target *target, pid_t child)
 {
-	const raddr at = target->areas->start + offsetof(struct resident_header, reserved);
-	uint32_t mark = 1, seen = 0;
+	const raddr at = target->areas->start + offsetof(struct resident_header, note);
+	uint64_t mark = 1, seen = 0;
 	bool shared;
 
 	if (ptrace_poke(child, at, &mark, sizeof(mark)) < 0)
