@@ -24,6 +24,7 @@ live_tests = \
 	tests/live/check_detach \
 	tests/live/check_children \
 	tests/live/check_signals \
+	tests/live/check_survival \
 	tests/live/check_allocators \
 	tests/live/check_errors \
 	tests/live/check_programs
@@ -65,3 +66,7 @@ tests_live_check_errors_LDADD = $(live_libs)
 tests_live_check_programs_SOURCES = tests/live/check_programs.c
 tests_live_check_programs_CFLAGS = $(live_cflags)
 tests_live_check_programs_LDADD = $(live_libs)
+
+tests_live_check_survival_SOURCES = tests/live/check_survival.c
+tests_live_check_survival_CFLAGS = $(live_cflags)
+tests_live_check_survival_LDADD = $(live_libs)

@@ -12,6 +12,7 @@ tests_victims_libvictim_a_CFLAGS = $(victim_cflags)
 check_PROGRAMS += \
 	tests/victims/births \
 	tests/victims/execer \
+	tests/victims/filtered \
 	tests/victims/forktree \
 	tests/victims/hammer \
 	tests/victims/mainless \
@@ -36,6 +37,11 @@ tests_victims_execer_SOURCES = tests/victims/execer.c
 tests_victims_execer_CFLAGS = $(victim_cflags)
 tests_victims_execer_LDFLAGS = $(victim_ldflags)
 tests_victims_execer_LDADD = $(victim_libs)
+
+tests_victims_filtered_SOURCES = tests/victims/filtered.c
+tests_victims_filtered_CFLAGS = $(victim_cflags)
+tests_victims_filtered_LDFLAGS = $(victim_ldflags)
+tests_victims_filtered_LDADD = $(victim_libs)
 
 tests_victims_forktree_SOURCES = tests/victims/forktree.c
 tests_victims_forktree_CFLAGS = $(victim_cflags)

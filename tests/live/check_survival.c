@@ -1,0 +1,178 @@
+/* What must not harm a target: the tracer's sudden death at any moment, coming and going without end, a
+ * filter that kills for system calls that are not its own. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include "base/clock.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HAMMER "tests/victims/hammer"
+#define FILTERED "tests/victims/filtered"
+#define KILLS 12
+#define CYCLES 60
+#define SOME_MS 30
+
+static void let_some_time_pass(unsigned up_to_ms)
+{
+	uint64_t until = clock_monotonic_ns() + live_random(up_to_ms * NSEC_PER_MSEC);
+
+	while (!clock_passed(until))
+		poll(NULL, 0, 1);
+}
+
+static bool is_untraced(void *context)
+{
+	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
+}
+
+static bool is_traced(void *context)
+{
+	return !is_untraced(context);
+}
+
+/* It still obeys, its tally is sound and it ends as it should: by its own will. */
+static void require_alive(struct subject *hammer)
+{
+	if (!live_wait(is_untraced, &hammer->pid, 30000))
+		live_fail("process %d is not let go", hammer->pid);
+	subject_command(hammer, 's');
+	require_at_least(subject_tally(hammer, "allocations"), 1);
+	subject_quit(hammer);
+}
+
+static void kill_tracer(pid_t pid)
+{
+	pid_t tracer = (pid_t)status_number(pid, "TracerPid", 10);
+
+	if (tracer > 0)
+		kill(tracer, SIGKILL);
+}
+
+static void a_tracer_killed_while_it_traces_does_no_harm(void)
+{
+	struct tool *tool = tool_start();
+
+	for (int i = 0; i < KILLS; i++) {
+		struct subject *hammer = victim_start(HAMMER, "--threads", i % 2 ? "16" : "1", "--ops", "100", NULL);
+
+		subject_send(hammer, 'r');
+		tool_attach(tool, hammer->pid);
+		let_some_time_pass(SOME_MS);
+		kill_tracer(hammer->pid);
+		require_alive(hammer);
+	}
+	live_note("%d tracers killed, no target harmed", KILLS);
+}
+
+/* The client and the daemon report a failure; that is theirs to do. */
+static void kill_during(struct tool *tool, struct subject *hammer, const char *command)
+{
+	pid_t client = tool_begin(tool, command, pid_text(hammer->pid), NULL);
+	int status;
+
+	if (!strcmp(command, "attach"))
+		live_wait(is_traced, &hammer->pid, 5000);
+	let_some_time_pass(6);
+	kill_tracer(hammer->pid);
+	require(waitpid(client, &status, 0) == client);
+}
+
+static void a_tracer_killed_in_the_attach_does_no_harm(void)
+{
+	struct tool *tool = tool_start();
+
+	for (int i = 0; i < KILLS; i++) {
+		struct subject *hammer = victim_start(HAMMER, "--threads", "16", "--ops", "100", NULL);
+
+		subject_send(hammer, 'r');
+		kill_during(tool, hammer, "attach");
+		require_alive(hammer);
+	}
+}
+
+static void a_tracer_killed_in_the_detach_does_no_harm(void)
+{
+	struct tool *tool = tool_start();
+
+	for (int i = 0; i < KILLS; i++) {
+		struct subject *hammer = victim_start(HAMMER, "--threads", "16", "--ops", "100", NULL);
+
+		subject_send(hammer, 'r');
+		tool_attach(tool, hammer->pid);
+		kill_during(tool, hammer, "detach");
+		require_alive(hammer);
+	}
+}
+
+static void coming_and_going_without_a_pause_does_no_harm(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "16", "--ops", "100", NULL);
+	uint64_t started_ns = clock_monotonic_ns();
+
+	subject_send(hammer, 'r');
+	for (int i = 0; i < CYCLES; i++) {
+		tool_attach(tool, hammer->pid);
+		tool_detach(tool, hammer->pid);
+	}
+	live_note("%d cycles of attach and detach, %.1f ms each", CYCLES,
+		  (double)(clock_monotonic_ns() - started_ns) / (double)NSEC_PER_MSEC / CYCLES);
+	require_unharmed(hammer->pid, NULL);
+	require_alive(hammer);
+}
+
+static void a_filtered_process_is_traced_by_root(void)
+{
+	struct tool *tool;
+	struct subject *filtered;
+	struct state *before;
+
+	if (geteuid() != 0)
+		live_skip("lifting a seccomp filter needs CAP_SYS_ADMIN");
+	tool = tool_start();
+	filtered = victim_start(FILTERED, NULL);
+	before = state_take(filtered->pid);
+	tool_attach(tool, filtered->pid);
+	subject_command(filtered, 'g');
+	require_equal(json_number(tool_status(tool, filtered->pid), "blocks"), subject_tally(filtered, "blocks"));
+	tool_end(tool, filtered, before);
+}
+
+static void a_filtered_process_is_refused_to_an_ordinary_user(void)
+{
+	struct tool *tool;
+	struct subject *filtered;
+	struct tool_run result;
+
+	if (geteuid() != 0)
+		live_skip("becoming an ordinary user needs root");
+	tool = tool_start_ordinary();
+	filtered = victim_start_ordinary(FILTERED, NULL);
+	result = tool_try(tool, "attach", pid_text(filtered->pid), NULL);
+	require_equal(result.status, 1);
+	require(strstr(result.err, "seccomp") != NULL);
+	require(is_untraced(&filtered->pid));
+	subject_command(filtered, 'g');
+	subject_quit(filtered);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(a_tracer_killed_while_it_traces_does_no_harm),
+	LIVE_CASE(a_tracer_killed_in_the_attach_does_no_harm),
+	LIVE_CASE(a_tracer_killed_in_the_detach_does_no_harm),
+	LIVE_CASE(coming_and_going_without_a_pause_does_no_harm),
+	LIVE_CASE(a_filtered_process_is_traced_by_root),
+	LIVE_CASE(a_filtered_process_is_refused_to_an_ordinary_user),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
