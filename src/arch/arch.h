@@ -39,6 +39,8 @@ void arch_regs_to_user(const struct arch_regs *regs, struct user_regs_struct *us
  * AMD64 ABI, 3.2.3). */
 uint64_t arch_pc(const struct user_regs_struct *regs);
 void arch_set_pc(struct user_regs_struct *regs, uint64_t pc);
+/* Where PTRACE_POKEUSER finds the pc. */
+size_t arch_user_pc_offset(void);
 uint64_t arch_sp(const struct user_regs_struct *regs);
 uint64_t arch_argument(const struct user_regs_struct *regs, int number);
 uint64_t arch_result(const struct user_regs_struct *regs);

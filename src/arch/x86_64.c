@@ -1,5 +1,6 @@
 #include "arch/arch.h"
 
+#include <stddef.h>
 #include <string.h>
 #include <sys/user.h>
 
@@ -77,6 +78,11 @@ uint64_t arch_pc(const struct user_regs_struct *regs)
 void arch_set_pc(struct user_regs_struct *regs, uint64_t pc)
 {
 	regs->rip = pc;
+}
+
+size_t arch_user_pc_offset(void)
+{
+	return offsetof(struct user, regs.rip);
 }
 
 uint64_t arch_sp(const struct user_regs_struct *regs)

@@ -1,5 +1,7 @@
 #include "target/ptrace.h"
 
+#include "arch/arch.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -56,6 +58,11 @@ int ptrace_getregs(pid_t tid, struct user_regs_struct *ret_regs)
 int ptrace_setregs(pid_t tid, const struct user_regs_struct *regs)
 {
 	return request(PTRACE_SETREGS, tid, 0, (uintptr_t)regs);
+}
+
+int ptrace_set_pc(pid_t tid, raddr pc)
+{
+	return request(PTRACE_POKEUSER, tid, arch_user_pc_offset(), pc);
 }
 
 int ptrace_event_message(pid_t tid, unsigned long *ret_message)

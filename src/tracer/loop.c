@@ -69,8 +69,7 @@ static bool serve_breakpoint(struct loop *loop, struct task *task)
 		return false;
 	/* First of all a safe state: should we die now, the signal is delivered, and the resident handler
 	 * lets the thread go on at the displaced instruction. */
-	arch_set_pc(&regs, bp->slot);
-	if (ptrace_setregs(task->tid, &regs) < 0)
+	if (ptrace_set_pc(task->tid, bp->slot) < 0)
 		return true;
 	session->stops++;
 	if (bp == session->loader_hook) {
