@@ -9,7 +9,8 @@
 #define SHARD_BLOCKS 1024       /* blocks a shard holds on average when it is split */
 #define SHARD_BLOCKS_LEAST 256  /* and when two are merged */
 #define SHARDS_MAX (1u << 22)
-#define CAPACITY_LEAST 8
+/* Below this no shard is resized, so that a small heap that comes and goes allocates nothing. */
+#define CAPACITY_LEAST 256
 
 /* Per cent of the slots.  A full table costs probes, an empty one memory; between the sizes that a
  * growing and a shrinking shard take lies the resize that a steady shard never makes. */
