@@ -18,6 +18,9 @@
 #include <sys/wait.h>
 
 #define TICKS_PER_SECOND (1000 / LINK_TICK_MS)
+/* A sweep looks at every task, and each look is a system call: after as many stops as there are tasks, and
+ * these more, it costs little also where there are few.  They pass in a millisecond. */
+#define SWEEP_SPARING 64
 #define LEAVING_DEADLINE_MS 10000      /* for tasks that do not stop to be let go (vfork, D state) */
 
 struct loop {
@@ -280,7 +283,8 @@ static void serve_next_stop(struct loop *loop)
 	struct task *task;
 	int r;
 
-	if (target && target->tasks.count > 1 && loop->since_sweep >= target->tasks.count && sweep(loop) > 0)
+	if (target && target->tasks.count > 1 && loop->since_sweep >= target->tasks.count + SWEEP_SPARING &&
+	    sweep(loop) > 0)
 		return;
 	r = stop_wait(&stop);
 	if (r < 0 || stop.kind == STOP_NONE)
