@@ -49,7 +49,8 @@ static int fail_exec(const char *program, int result)
 		fail("cannot run %s: there is no such command; check its name and PATH", program);
 		return EXIT_NOT_FOUND;
 	}
-	fail("cannot run %s: %s", program, strerror(-result));
+	fail("cannot run %s: %s; check that it is an executable file, and whom it belongs to", program,
+	     strerror(-result));
 	return EXIT_CANNOT_EXECUTE;
 }
 

@@ -33,7 +33,7 @@ const struct command commands[] = {
 	{ "stats", "SNAP", "show which lines hold the memory", SNAP_HELP,
 	  GROUPING | TRACEBACKS | OPTION(PRETTY), 1, 1, false, cmd_stats },
 	{ "diff", "OLD NEW", "show what grew and shrank between two snapshots",
-	  "OLD and NEW are written as the SNAP of 'stats'.  " SNAP_HELP,
+	  "OLD and NEW are written as the SNAP of 'stats'.\n" SNAP_HELP,
 	  GROUPING | TRACEBACKS | OPTION(SORT) | OPTION(BORN), 2, 2, false, cmd_diff },
 	{ "block", "PID ADDRESS", "show the traceback that allocated the block holding ADDRESS", NULL,
 	  TRACEBACKS, 2, 2, false, cmd_block },

@@ -31,7 +31,7 @@ static int take_piece(void *context, json_t *reply)
 {
 	struct stream *stream = context;
 
-	progress("reading snapshot %s: %u pieces", stream->name, ++stream->pieces);
+	progress("reading snapshot %s: piece %u", stream->name, ++stream->pieces);
 	return codec_snapshot_reader_feed(stream->reader, json_object_get(reply, "tables"));
 }
 

@@ -129,6 +129,8 @@ static int set_name(struct options *options, const char *value, const char **ret
 {
 	if (!snap_name_is_valid(value))
 		return refuse(ret_reason, "a snapshot's name consists of letters, digits, '.', '_' and '-'");
+	if (snap_name_is_automatic(value))
+		return refuse(ret_reason, "the daemon gives the names exit, exec and detach itself; choose another");
 	options->name = value;
 	return 0;
 }
@@ -172,7 +174,7 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 			       "SIZE (such as 64K, 1MiB) allocated", set_fail_over },
 	[OPTION_FILTER] = { "filter", "F", "keep traces that match [+-]PATTERN[:LINE][@all][@domain=NAME]; "
 			    "can be repeated", set_filter },
-	[OPTION_FOLLOW_FORKS] = { "follow-forks", NULL, "trace the children it starts, too", NULL },
+	[OPTION_FOLLOW_FORKS] = { "follow-forks", NULL, "trace the children it starts, too; not in this version, which refuses", NULL },
 	[OPTION_FRAMES] = { "frames", "N", "at most N frames of each stack (when tracing: 25)", set_frames },
 	[OPTION_FRAMES_SHOWN] = { "frames-shown", "N", "print the N most recent frames; -N leaves the N "
 				  "most recent ones out", set_frames_shown },

@@ -146,8 +146,12 @@ static int print_text(const struct options *options, const struct statistics *st
 	else
 		r = print_rows(options, statistics, diff, &style);
 	source_free(source);
-	if (r == EXIT_DONE && terminal_is(stdout))
+	if (r == EXIT_DONE && terminal_is(stdout)) {
+		if (statistics->row_count == 0)
+			puts(options->filters.count > 0 ? "Nothing matches the filters" :
+			     "Nothing that was traced is live");
 		show_unknown(stdout, statistics->exact, &statistics->unknown);
+	}
 	return r == EXIT_DONE ? show_finish() : r;
 }
 

@@ -17,6 +17,11 @@ bool snap_name_is_valid(const char *name)
 	return len > 0 && len <= NAME_MAX_LENGTH && strspn(name, NAME_CHARACTERS) == len;
 }
 
+bool snap_name_is_automatic(const char *name)
+{
+	return strcmp(name, "exit") == 0 || strcmp(name, "exec") == 0 || strcmp(name, "detach") == 0;
+}
+
 static int parse_pid(const char *text, size_t len, pid_t *ret_pid)
 {
 	char digits[16];

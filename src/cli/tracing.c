@@ -15,7 +15,7 @@ int tracing_pid(const char *command, const char *text, pid_t *ret_pid)
 {
 	if (snap_parse_pid(text, ret_pid) == 0)
 		return EXIT_DONE;
-	return fail_usage(command, "'%s' is no PID: a positive number is expected", text);
+	return fail_usage(command, "'%s' is no PID: a positive number is expected, such as pidof(1) prints for a name", text);
 }
 
 const char *tracing_name(char text[TRACING_NAME_MAX], pid_t pid)
