@@ -27,12 +27,10 @@ struct task {
 	struct stop stop;              /* why it is stopped; STOP_NONE with `stopped`: freely held */
 	bool stopped;
 	bool guest;                    /* shares the memory, belongs to another process; let go at exec */
-	bool guest_in_syscall;
 	bool interrupt_due;            /* PTRACE_INTERRUPT sent, its stop not seen yet */
 	bool masked;                   /* SIGTRAP was looked at in its mask (cleared if need be) */
 	bool sigtrap_was_blocked;
 	bool group_stopped;            /* in PTRACE_LISTEN */
-	uint64_t served;               /* of the sweep for fairness */
 	void *calls;                   /* the probe's pending calls */
 };
 

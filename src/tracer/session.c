@@ -77,6 +77,18 @@ static void drop_unmapped(struct session *session)
 	}
 }
 
+/* Once for each: the answers are not exact from then on, and this is why. */
+static void tell_refusal(struct session *session)
+{
+	const char *refusal = engine_refusal(session->engine);
+
+	if (!refusal || strcmp(refusal, session->refusal_told) == 0)
+		return;
+	snprintf(session->refusal_told, sizeof(session->refusal_told), "%s", refusal);
+	session_fail(session->link, 0, session->target->pid, FAILURE_UNSUPPORTED, 0,
+		     "process %d: %s; what it allocates there is not seen", session->target->pid, refusal);
+}
+
 void session_objects_changed(struct session *session)
 {
 	bool changed = false;
@@ -90,6 +102,7 @@ void session_objects_changed(struct session *session)
 		r = engine_install(session->engine);
 	if (r < 0 && r != -ESRCH)
 		session->modules_failed = true;
+	tell_refusal(session);
 }
 
 /* --- the tables of one heap: a process's life from attach or exec to exec or exit --- */
@@ -207,6 +220,7 @@ int session_plant(struct session *session)
 	}
 	if (r == 0)
 		r = engine_install(session->engine);
+	tell_refusal(session);
 	if (r >= 0)
 		r = loader_prepare_hook(target, &session->loader_hook, &reason);
 	if (r > 0)

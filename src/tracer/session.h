@@ -34,6 +34,7 @@ struct session {
 	uint64_t probe_gaps;
 	uint64_t lost_tasks;           /* threads past a limit, untraced */
 	uint32_t modules_known;        /* told to the daemon and to the unwinder */
+	char refusal_told[256];        /* of a function that cannot be probed */
 	bool modules_failed;           /* an object could not be read: its allocator is unseen */
 	uint64_t stops;
 	int exit_status;               /* of the thread group's leader, as from waitpid; -1 */
