@@ -16,27 +16,6 @@ void arch_regs_from_user(const struct user_regs_struct *user, struct arch_regs *
 	} };
 }
 
-void arch_regs_to_user(const struct arch_regs *regs, struct user_regs_struct *user)
-{
-	user->rax = regs->reg[0];
-	user->rdx = regs->reg[1];
-	user->rcx = regs->reg[2];
-	user->rbx = regs->reg[3];
-	user->rsi = regs->reg[4];
-	user->rdi = regs->reg[5];
-	user->rbp = regs->reg[6];
-	user->rsp = regs->reg[7];
-	user->r8 = regs->reg[8];
-	user->r9 = regs->reg[9];
-	user->r10 = regs->reg[10];
-	user->r11 = regs->reg[11];
-	user->r12 = regs->reg[12];
-	user->r13 = regs->reg[13];
-	user->r14 = regs->reg[14];
-	user->r15 = regs->reg[15];
-	user->rip = regs->reg[16];
-}
-
 /* Bytes of a ModRM operand behind the opcode of `call r/m64`; 0 when it is no such call. */
 static size_t indirect_call_length(const uint8_t *code, size_t len)
 {
