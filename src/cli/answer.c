@@ -27,20 +27,6 @@ bool answer_true(const json_t *object, const char *key)
 	return json_is_true(json_object_get(object, key));
 }
 
-struct snapshot_unknown answer_unknown(const json_t *object)
-{
-	struct snapshot_unknown unknown = {
-		.unknown_frees = answer_number(object, "unknown_frees"),
-		.before_attach_frees = answer_number(object, "before_attach_frees"),
-		.after_clear_frees = answer_number(object, "after_clear_frees"),
-		.lost_events = answer_number(object, "lost_events"),
-		.truncated_stacks = answer_number(object, "truncated_stacks"),
-		.probe_gaps = answer_number(object, "probe_gaps"),
-	};
-
-	return unknown;
-}
-
 const char *answer_time(char text[ANSWER_TIME_MAX], uint64_t ns)
 {
 	time_t seconds = (time_t)(ns / NSEC_PER_SEC);

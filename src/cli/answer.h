@@ -2,8 +2,6 @@
 #ifndef ALLOCWATCH_CLI_ANSWER_H
 #define ALLOCWATCH_CLI_ANSWER_H
 
-#include "model/snapshot.h"
-
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +9,6 @@
 uint64_t answer_number(const json_t *object, const char *key);
 const char *answer_text(const json_t *object, const char *key);
 bool answer_true(const json_t *object, const char *key);
-struct snapshot_unknown answer_unknown(const json_t *object);
 
 /* "2024-05-31 17:02:09" of nanoseconds since the epoch, in local time. */
 #define ANSWER_TIME_MAX 32

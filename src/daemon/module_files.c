@@ -144,8 +144,3 @@ int *module_files_match(const struct module_files *files, const struct snapshot 
 	}
 	return fds;
 }
-
-size_t module_files_count(const struct module_files *files)
-{
-	return files->files.count;
-}

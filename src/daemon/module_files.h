@@ -20,6 +20,5 @@ int module_files_add(struct module_files *files, const struct wire_module *messa
 /* For symbolize_snapshot(): the file of each module of the snapshot, -1 where there is none.  The
  * descriptors stay the files'; the list is to be freed.  NULL: no memory. */
 int *module_files_match(const struct module_files *files, const struct snapshot *snapshot);
-size_t module_files_count(const struct module_files *files);
 
 #endif

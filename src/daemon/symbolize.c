@@ -367,11 +367,6 @@ uint64_t symbolize_deaths(const struct symbolize *symbolize)
 	return symbolize->deaths;
 }
 
-size_t symbolize_cache_size(const struct symbolize *symbolize)
-{
-	return symbolize_cache_memory(symbolize->cache);
-}
-
 pid_t symbolize_pid(const struct symbolize *symbolize)
 {
 	return symbolize->process ? symbolizer_pid(symbolize->process) : 0;

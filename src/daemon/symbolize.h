@@ -19,9 +19,8 @@ void symbolize_free(struct symbolize *symbolize);            /* accepts NULL; ki
 #define SYMBOLIZE_MODULE_MS 120000
 void symbolize_set_deadlines(struct symbolize *symbolize, uint64_t silence_ms, uint64_t module_ms);
 
-/* How often it ended before it was told to; what the cache takes. */
+/* How often it ended before it was told to. */
 uint64_t symbolize_deaths(const struct symbolize *symbolize);
-size_t symbolize_cache_size(const struct symbolize *symbolize);     /* bytes */
 /* The running process, or 0; whether it has been asked about a file and an answer is due. */
 pid_t symbolize_pid(const struct symbolize *symbolize);
 bool symbolize_is_asking(const struct symbolize *symbolize);
