@@ -35,6 +35,9 @@ int task_detach(struct task *task);
 
 /* Moves a stopped task's pc out of the resident code to where it stands for in the text. */
 int task_leave_resident(struct task *task);
+/* Is this hit one that was served already, the task having been put back by task_leave_resident?  Asked once
+ * for each hit.  `regs` as at the hit, its pc aside. */
+bool task_hits_again(struct task *task, const struct breakpoint *bp, const struct user_regs_struct *regs);
 
 /* A new process of fork, vfork or clone: decides by kcmp whether it shares the memory; one that does
  * becomes a guest, one with a copy is cleaned of all that is ours and let go.  1 when a task was added, 0

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 
 /* At a stop that is ours alone, a system call that the interruption broke off goes on as if nothing had
  * happened.  The kernel restarts the -ERESTART kind by itself.  With a signal due the EINTR is the
@@ -35,9 +36,47 @@ static void mend_for_ignored_signal(struct task *task, int sig)
 	ptrace_setregs(task->tid, &regs);
 }
 
+/* What was recorded at the first hit must not be recorded again at the second. */
+static void note_rewind(struct task *task, const struct breakpoint *bp, const struct user_regs_struct *regs)
+{
+	struct task_rewind *rewind;
+	struct arch_regs now;
+
+	if (task->rewind_count == TASK_REWINDS) {
+		memmove(&task->rewinds[0], &task->rewinds[1], (TASK_REWINDS - 1) * sizeof(task->rewinds[0]));
+		task->rewind_count--;
+	}
+	rewind = &task->rewinds[task->rewind_count++];
+	arch_regs_from_user(regs, &now);
+	now.reg[ARCH_DWARF_PC] = 0;
+	rewind->address = bp->address;
+	memcpy(rewind->reg, now.reg, sizeof(rewind->reg));
+}
+
+bool task_hits_again(struct task *task, const struct breakpoint *bp, const struct user_regs_struct *regs)
+{
+	struct arch_regs now;
+
+	if (task->rewind_count == 0)
+		return false;
+	/* The end of a handler brings all registers back.  A handler may also leave by a jump, and the thread
+	 * come to the same place by itself: then hardly with the same registers. */
+	arch_regs_from_user(regs, &now);
+	now.reg[ARCH_DWARF_PC] = 0;
+	for (unsigned i = task->rewind_count; i-- > 0;) {
+		if (task->rewinds[i].address != bp->address ||
+		    memcmp(task->rewinds[i].reg, now.reg, sizeof(now.reg)) != 0)
+			continue;
+		task->rewind_count = i;
+		return true;
+	}
+	return false;
+}
+
 int task_leave_resident(struct task *task)
 {
 	struct user_regs_struct regs;
+	struct breakpoint *bp;
 	raddr pc;
 	int r = ptrace_getregs(task->tid, &regs);
 
@@ -46,6 +85,9 @@ int task_leave_resident(struct task *task)
 	pc = resident_resume(task->target, arch_pc(&regs));
 	if (pc == arch_pc(&regs))
 		return 0;
+	bp = bp_find(task->target, pc);
+	if (bp && bp->slot == arch_pc(&regs))
+		note_rewind(task, bp, &regs);
 	arch_set_pc(&regs, pc);
 	return ptrace_setregs(task->tid, &regs);
 }

@@ -5,6 +5,7 @@
 #ifndef ALLOCWATCH_TARGET_TARGET_H
 #define ALLOCWATCH_TARGET_TARGET_H
 
+#include "arch/arch.h"
 #include "base/reader.h"
 #include "base/vec.h"
 #include "model/module.h"
@@ -19,6 +20,16 @@ struct breakpoint;
 struct resident_area;
 struct target;
 
+/* A breakpoint that was served and that the thread was put back to, because a signal came before the displaced
+ * instruction ran: the thread meets it once more when the handler has ended. */
+struct task_rewind {
+	raddr address;                 /* 0: none */
+	uint64_t reg[ARCH_DWARF_REGS]; /* as they were, but for the pc */
+};
+
+/* Handlers interrupt one another: so many such breakpoints of one thread are kept, the oldest is forgotten. */
+#define TASK_REWINDS 4
+
 /* A thread, or a task that only shares the memory (vfork, clone(CLONE_VM)). */
 struct task {
 	pid_t tid;
@@ -32,6 +43,8 @@ struct task {
 	bool sigtrap_was_blocked;
 	bool group_stopped;            /* in PTRACE_LISTEN */
 	void *calls;                   /* the probe's pending calls */
+	unsigned rewind_count;
+	struct task_rewind rewinds[TASK_REWINDS]; /* the youngest last */
 };
 
 /* Limits, each counted or said when reached. */

@@ -79,7 +79,8 @@ static bool serve_breakpoint(struct loop *loop, struct task *task)
 		serve_loader(loop, task);
 		return true;
 	}
-	engine_hit(session->engine, task, bp, &regs);
+	if (!task_hits_again(task, bp, &regs))
+		engine_hit(session->engine, task, bp, &regs);
 	resume_running(task);
 	placement_note(&loop->placement, session->target, task);
 	return true;

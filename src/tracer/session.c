@@ -251,6 +251,7 @@ void session_exec(struct session *session, struct task *task)
 	session->waits_for_exec = false;
 	session->probe_gaps = 0;
 	task->masked = false;
+	task->rewind_count = 0;
 	r = target_reopen_memory(target);
 	if (r == 0)
 		r = new_tables(session, true);

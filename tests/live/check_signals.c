@@ -4,10 +4,12 @@
 #include "subject.h"
 #include "tool.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void a_handler_may_allocate(const char *option)
@@ -40,6 +42,49 @@ static void a_handler_at_1_khz_allocates(void)
 static void a_handler_on_a_sigaltstack_allocates(void)
 {
 	a_handler_may_allocate(NULL);
+}
+
+/* To each thread but the main one, which does not allocate.  Returns how many were sent. */
+static long signal_workers(pid_t pid, int sig)
+{
+	DIR *dir = opendir(live_text("/proc/%d/task", pid));
+	struct dirent *entry;
+	long sent = 0;
+
+	if (!dir)
+		live_fail("the threads of %d: %s", pid, strerror(errno));
+	while ((entry = readdir(dir))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0 && tid != pid)
+			sent += syscall(SYS_tgkill, pid, tid, sig) == 0;
+	}
+	closedir(dir);
+	return sent;
+}
+
+/* A signal that comes between the int3 and the instruction that it displaced brings the thread back to the
+ * int3; the call is one call all the same. */
+static void a_call_that_a_signal_interrupts_is_counted_once(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *churner = victim_start("tests/victims/rtsignals", NULL);
+	struct state *before = state_take(churner->pid);
+	long sent = 0, allocations = 0;
+	json_t *status;
+
+	tool_attach(tool, churner->pid);
+	while (allocations < 5000) {
+		for (int i = 0; i < 20; i++)
+			sent += signal_workers(churner->pid, SIGWINCH);
+		status = tool_status(tool, churner->pid);
+		allocations = (long)json_number(status, "allocations");
+	}
+	require_at_least(sent, 1000);
+	require_equal(json_number(status, "unknown.unknown_frees"), 0);
+	require_equal(json_number(status, "unknown.lost_events"), 0);
+	live_note("%ld signals, %ld allocations", sent, allocations);
+	tool_end(tool, churner, before);
 }
 
 struct sender {
@@ -159,6 +204,7 @@ static void the_red_zone_is_kept(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(a_handler_at_1_khz_allocates),
 	LIVE_CASE(a_handler_on_a_sigaltstack_allocates),
+	LIVE_CASE(a_call_that_a_signal_interrupts_is_counted_once),
 	LIVE_CASE(no_queued_signal_is_lost_doubled_or_reordered),
 	LIVE_CASE(no_wait_is_broken_off),
 	LIVE_CASE(every_register_is_kept),
