@@ -214,12 +214,19 @@ void session_become_lost(struct session *session, const char *reason)
 
 /* --- what the tracer says --- */
 
+static void take_program(struct session *session, const struct wire_attached *message)
+{
+	free(session->exe);
+	free(session->command);
+	session->exe = strdup(message->exe);
+	session->command = strdup(message->command);
+}
+
 static void take_attached(struct session *session, const struct wire_attached *message)
 {
 	if (session->state != SESSION_ATTACHING)
 		return;
-	session->exe = strdup(message->exe);
-	session->command = strdup(message->command);
+	take_program(session, message);
 	session->since_ns = message->attached_realtime_ns;
 	session->state = SESSION_TRACING;
 	changed(session);
@@ -314,6 +321,8 @@ static void dispatch(struct session *session, const struct wire_head *message, i
 	}
 	if (message->type == WIRE_MODULE)
 		take_module(session, (const struct wire_module *)message, fd);
+	else if (message->type == WIRE_EXECED)
+		take_program(session, (const struct wire_attached *)message);
 	else if (message->type == WIRE_TARGET_GONE)
 		take_gone(session, (const struct wire_gone *)message);
 	else if (message->type == WIRE_SNAPSHOT_READY && message->serial == 0)

@@ -152,10 +152,10 @@ static void on_task_gone(void *context, struct task *task)
 	task_remove(task);
 }
 
-static void answer_attached(struct session *session, uint32_t serial)
+void session_send_program(struct session *session, enum wire_type type, uint32_t serial)
 {
 	struct wire_attached answer = {
-		.head = { WIRE_ATTACHED, serial, session->target->pid, sizeof(answer) },
+		.head = { type, serial, session->target->pid, sizeof(answer) },
 		.start_time = session->target->start_time,
 		.attached_realtime_ns = session->attached_realtime_ns,
 		.tasks = (uint32_t)session->target->tasks.count,
@@ -231,7 +231,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		return r;
 	}
 	drop_privileges(session, uid, gid);
-	answer_attached(session, request->head.serial);
+	session_send_program(session, WIRE_ATTACHED, request->head.serial);
 	*ret_session = session;
 	return 0;
 }

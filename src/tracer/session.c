@@ -262,6 +262,7 @@ void session_exec(struct session *session, struct task *task)
 	if (r == 0) {
 		session_name(session);
 		r = session_plant(session);
+		session_send_program(session, WIRE_EXECED, 0);
 	}
 	if (r < 0)
 		session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0,

@@ -50,6 +50,8 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 void session_free(struct session *session);               /* accepts NULL */
 /* Reads command and exe of the target anew. */
 void session_name(struct session *session);
+/* WIRE_ATTACHED or WIRE_EXECED: what program it is. */
+void session_send_program(struct session *session, enum wire_type type, uint32_t serial);
 
 /* attach.c: attaches as asked and answers.  0, or negative errno after the failure was told; all tasks are
  * then let go.  On success all tasks are held. */

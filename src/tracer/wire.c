@@ -100,6 +100,7 @@ static const struct kind {
 	{ WIRE_RESET_PEAK, false, sizeof(struct wire_head), NULL },
 	{ WIRE_DETACH, false, sizeof(struct wire_head), NULL },
 	{ WIRE_ATTACHED, true, sizeof(struct wire_attached), attached_valid },
+	{ WIRE_EXECED, true, sizeof(struct wire_attached), attached_valid },
 	{ WIRE_FAILED, true, sizeof(struct wire_failed), failed_valid },
 	{ WIRE_MODULE, true, sizeof(struct wire_module), module_valid },
 	{ WIRE_SNAPSHOT_READY, true, sizeof(struct wire_snapshot_ready), snapshot_ready_valid },

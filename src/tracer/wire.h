@@ -38,6 +38,7 @@ enum wire_type {
 	WIRE_DETACHED,         /* body wire_detached */
 	WIRE_TARGET_GONE,      /* body wire_gone, after its "exit" SNAPSHOT_READY */
 	WIRE_HEARTBEAT,        /* no body, once a second */
+	WIRE_EXECED,           /* body wire_attached: the target runs another program now */
 	WIRE_LOG,              /* body wire_failed: a warning for the log */
 };
 
