@@ -108,14 +108,26 @@ static int unmap(struct task *task, const struct resident_area *area)
 	return r < 0 ? r : (int)result;
 }
 
+/* The program may have set an action of its own since: that one stays.  One that the kernel reset, because
+ * SIGTRAP came to a thread that blocked it, still has our restorer. */
+static int restore_action(struct target *target, struct task *task)
+{
+	const uint64_t restorer = target->areas->start + resident_code().restorer;
+	struct kernel_sigaction old, now;
+	int r = get_action(task, &now);
+
+	if (r < 0 || now.restorer != restorer)
+		return r;
+	memcpy(&old, target->old_action, sizeof(old));
+	return set_action(task, &old);
+}
+
 static int remove_with(struct target *target, struct task *task)
 {
-	struct kernel_sigaction old;
 	int r = 0, failed = 0;
 
-	memcpy(&old, target->old_action, sizeof(old));
 	if (target->handler_installed)
-		failed = task ? set_action(task, &old) : -ESRCH;
+		failed = task ? restore_action(target, task) : -ESRCH;
 	/* With the handler still set its code must stay. */
 	if (failed < 0)
 		return failed;

@@ -158,6 +158,23 @@ static void no_wait_is_broken_off(void)
 	subject_quit(waiters);
 }
 
+static void a_sigtrap_handler_set_while_traced_stays(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *trapper = victim_start("tests/victims/trapper", NULL);
+
+	tool_attach(tool, trapper->pid);
+	for (int i = 1; i <= 4; i++) {
+		if (i == 3)
+			tool_detach(tool, trapper->pid);
+		subject_command(trapper, 'g');
+		require_equal(subject_tally(trapper, "caught"), i);
+		require_equal(subject_tally(trapper, "child"), i);
+	}
+	live_note("%s", trapper->line);
+	subject_quit(trapper);
+}
+
 static void every_register_is_kept(void)
 {
 	struct tool *tool = tool_start();
@@ -207,6 +224,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_call_that_a_signal_interrupts_is_counted_once),
 	LIVE_CASE(no_queued_signal_is_lost_doubled_or_reordered),
 	LIVE_CASE(no_wait_is_broken_off),
+	LIVE_CASE(a_sigtrap_handler_set_while_traced_stays),
 	LIVE_CASE(every_register_is_kept),
 	LIVE_CASE(the_red_zone_is_kept),
 };

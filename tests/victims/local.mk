@@ -24,6 +24,7 @@ check_PROGRAMS += \
 	tests/victims/rtsignals \
 	tests/victims/spawner \
 	tests/victims/ticker \
+	tests/victims/trapper \
 	tests/victims/waiters \
 	tests/victims/tiny32 \
 	tests/victims/nomalloc
@@ -87,6 +88,11 @@ tests_victims_rtsignals_SOURCES = tests/victims/rtsignals.c
 tests_victims_rtsignals_CFLAGS = $(victim_cflags)
 tests_victims_rtsignals_LDFLAGS = $(victim_ldflags)
 tests_victims_rtsignals_LDADD = $(victim_libs)
+
+tests_victims_trapper_SOURCES = tests/victims/trapper.c
+tests_victims_trapper_CFLAGS = $(victim_cflags)
+tests_victims_trapper_LDFLAGS = $(victim_ldflags)
+tests_victims_trapper_LDADD = $(victim_libs)
 
 tests_victims_spawner_SOURCES = tests/victims/spawner.c
 tests_victims_spawner_CFLAGS = $(victim_cflags)
