@@ -273,8 +273,8 @@ static void assert_ends_after(const void *message, size_t len)
 START_TEST(garbage_on_the_socket_ends_the_process)
 {
 	struct symbol_wire_resolve nothing = { { SYMBOL_WIRE_RESOLVE, 1, 0, sizeof(nothing) }, 0, 0 };
-	struct { struct symbol_wire_resolve resolve; struct symbol_wire_query query; } unopened = {
-		{ { SYMBOL_WIRE_RESOLVE, 1, 3, sizeof(unopened) }, 1, 0 }, { 4096, 0, 0 } };
+	struct { struct symbol_wire_head head; uint32_t count, pad; struct symbol_wire_query query; }
+		unopened = { { SYMBOL_WIRE_RESOLVE, 1, 3, sizeof(unopened) }, 1, 0, { 4096, 0, 0 } };
 	struct symbol_wire_head wrong = { SYMBOL_WIRE_OPEN, 1, SYMBOL_WIRE_MODULES_MAX, sizeof(wrong) };
 
 	assert_ends_after("x", 1);
@@ -497,8 +497,8 @@ START_TEST(thousands_of_damaged_files_end_the_process_at_most)
 		"clang -O2 -gdwarf-5 -o levels.fuzz $DATA/levels.c",
 		"gcc -O2 -gdwarf-5 -gz -o levels.fuzz $DATA/levels.c",
 		"gcc -O2 -o levels.fuzz $DATA/levels.c",
-		"gcc -O2 -o levels.fuzz $DATA/levels.c && cp levels.fuzz mini && xz -k -f mini && "
-		"objcopy --add-section .gnu_debugdata=mini.xz levels.fuzz && rm mini",
+		("gcc -O2 -o levels.fuzz $DATA/levels.c && xz -k -c levels.fuzz > mini.xz && "
+		 "objcopy --add-section .gnu_debugdata=mini.xz levels.fuzz"),
 	};
 	const char *wanted = getenv("FUZZ_COUNT");
 	size_t count = wanted ? strtoul(wanted, NULL, 10) : 700;
