@@ -1,7 +1,6 @@
 #include "model/block_table.h"
 
-#include "base/hash.h"
-#include "model/event.h"
+#include "model/block_shard.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,17 +18,7 @@
 #define EMPTIEST 68
 #define AFTER_SHRINKING 76
 
-struct shard {
-	struct block_entry *slots;
-	uint32_t capacity, count;
-};
-
 _Static_assert(sizeof(struct block_entry) == 24, "the figure per live block depends on it");
-
-static uint64_t key_hash(const struct block_table *table, raddr address, uint32_t domain)
-{
-	return hash_u64((address + ((uint64_t)domain_family(domain) << 48)) ^ table->seed);
-}
 
 static struct shard *shard_at(const struct block_table *table, uint32_t index)
 {
@@ -44,43 +33,11 @@ static uint32_t shard_index(const struct block_table *table, uint64_t hash)
 	return index < table->shard_count ? index : index & (mask >> 1);
 }
 
-/* The upper half of the hash scaled to the capacity: a shard can have any size, and rewriting it
- * into another size goes through both in order. */
-static uint32_t home_slot(const struct shard *shard, uint64_t hash)
-{
-	return (uint32_t)((hash >> 32) * shard->capacity >> 32);
-}
-
-static uint32_t next_slot(const struct shard *shard, uint32_t slot)
-{
-	return slot + 1 == shard->capacity ? 0 : slot + 1;
-}
-
 static uint32_t capacity_for(uint32_t count, unsigned percent)
 {
 	uint32_t capacity = (uint32_t)((uint64_t)count * 100 / percent) + 1;
 
 	return capacity < CAPACITY_LEAST ? CAPACITY_LEAST : capacity;
-}
-
-static void place_entry(struct shard *shard, const struct block_entry *entry, uint64_t hash)
-{
-	uint32_t slot = home_slot(shard, hash);
-
-	while (shard->slots[slot].address)
-		slot = next_slot(shard, slot);
-	shard->slots[slot] = *entry;
-	shard->count++;
-}
-
-static int shard_make(struct shard *shard, uint32_t capacity)
-{
-	struct block_entry *slots = calloc(capacity, sizeof(*slots));
-
-	if (!slots)
-		return -ENOMEM;
-	*shard = (struct shard){ .slots = slots, .capacity = capacity };
-	return 0;
 }
 
 static void pour(const struct block_table *table, const struct shard *from, struct shard *into)
@@ -89,7 +46,7 @@ static void pour(const struct block_table *table, const struct shard *from, stru
 		const struct block_entry *entry = &from->slots[i];
 
 		if (entry->address)
-			place_entry(into, entry, key_hash(table, entry->address, entry->domain));
+			shard_put(into, table->seed, entry);
 	}
 }
 
@@ -127,8 +84,7 @@ static void split_shard(struct block_table *table)
 	for (uint32_t i = 0; i < lower->capacity; i++) {
 		const struct block_entry *entry = &lower->slots[i];
 
-		if (entry->address && (key_hash(table, entry->address, entry->domain) & top))
-			moving++;
+		moving += entry->address && (block_entry_hash(table->seed, entry) & top);
 	}
 	if (shard_make(&kept, capacity_for(lower->count - moving + 1, AFTER_SHRINKING)) < 0)
 		return;
@@ -138,12 +94,10 @@ static void split_shard(struct block_table *table)
 	}
 	for (uint32_t i = 0; i < lower->capacity; i++) {
 		const struct block_entry *entry = &lower->slots[i];
-		uint64_t hash;
 
-		if (!entry->address)
-			continue;
-		hash = key_hash(table, entry->address, entry->domain);
-		place_entry(hash & top ? &moved : &kept, entry, hash);
+		if (entry->address)
+			shard_put(block_entry_hash(table->seed, entry) & top ? &moved : &kept, table->seed,
+				  entry);
 	}
 	table->shard_count++;
 	replace_shard(table, lower, &kept);
@@ -199,66 +153,52 @@ void block_table_fini(struct block_table *table)
 bool block_table_find(const struct block_table *table, raddr address, uint32_t domain,
 		      struct block_place *ret_place)
 {
-	uint64_t hash = key_hash(table, address, domain);
+	uint64_t hash = block_hash(table->seed, address, domain);
 	uint32_t index = shard_index(table, hash);
-	const struct shard *shard = shard_at(table, index);
-	uint32_t slot = home_slot(shard, hash);
+	struct block_entry *entry = shard_find(shard_at(table, index), hash, address, domain);
 
-	for (;; slot = next_slot(shard, slot)) {
-		struct block_entry *entry = &shard->slots[slot];
+	if (!entry)
+		return false;
+	*ret_place = (struct block_place){ index, entry };
+	return true;
+}
 
-		if (!entry->address)
-			return false;
-		if (entry->address == address && domain_family(entry->domain) == domain_family(domain)) {
-			*ret_place = (struct block_place){ index, slot, entry };
-			return true;
-		}
-	}
+void block_table_prefetch(const struct block_table *table, raddr address, uint32_t domain)
+{
+	uint64_t hash = block_hash(table->seed, address, domain);
+	const struct shard *shard = shard_at(table, shard_index(table, hash));
+
+	__builtin_prefetch(&shard->slots[shard_home(shard, hash)]);
 }
 
 int block_table_put(struct block_table *table, const struct block_entry *entry)
 {
-	uint64_t hash = key_hash(table, entry->address, entry->domain);
-	struct shard *shard = shard_at(table, shard_index(table, hash));
+	struct shard *shard = shard_at(table, shard_index(table, block_entry_hash(table->seed, entry)));
 
 	/* One slot stays empty, or a search for what is not there would not end. */
 	if ((uint64_t)(shard->count + 1) * 100 > (uint64_t)shard->capacity * FULLEST &&
 	    resize_shard(table, shard, AFTER_GROWTH) < 0 && shard->count + 2 > shard->capacity)
 		return -ENOMEM;
-	place_entry(shard, entry, hash);
+	shard_put(shard, table->seed, entry);
 	table->count++;
 	if (table->count > (uint64_t)table->shard_count * SHARD_BLOCKS)
 		split_shard(table);
 	return 0;
 }
 
-/* Fills the gap with what a search would no longer find behind it. */
-static void close_gap(const struct block_table *table, struct shard *shard, uint32_t gap)
+void block_table_replace(const struct block_place *place, const struct block_entry *entry)
 {
-	uint32_t slot = gap;
+	uint64_t far = place->entry->far;
 
-	for (;;) {
-		uint32_t home;
-
-		slot = next_slot(shard, slot);
-		if (!shard->slots[slot].address)
-			break;
-		home = home_slot(shard, key_hash(table, shard->slots[slot].address,
-						 shard->slots[slot].domain));
-		if (gap <= slot ? gap < home && home <= slot : gap < home || home <= slot)
-			continue;
-		shard->slots[gap] = shard->slots[slot];
-		gap = slot;
-	}
-	shard->slots[gap].address = 0;
+	*place->entry = *entry;
+	place->entry->far = far;
 }
 
 void block_table_remove(struct block_table *table, const struct block_place *place)
 {
 	struct shard *shard = shard_at(table, place->shard);
 
-	close_gap(table, shard, place->slot);
-	shard->count--;
+	shard_remove(shard, table->seed, place->entry);
 	table->count--;
 	if (shard->capacity > CAPACITY_LEAST &&
 	    (uint64_t)shard->count * 100 < (uint64_t)shard->capacity * EMPTIEST &&

@@ -17,13 +17,14 @@ struct block_entry {
 	raddr address;
 	uint64_t size : 48;
 	uint64_t parked : 1;           /* a resize of it has begun */
-	uint64_t domain : 15;
+	uint64_t far : 5;              /* the shard's: slots behind its home, BLOCK_FAR and more */
+	uint64_t domain : 10;
 	uint32_t trace;
 	uint32_t born;
 };
 
 #define BLOCK_SIZE_MAX ((1ULL << 48) - 1)
-#define BLOCK_DOMAIN_MAX ((1u << 15) - 1)
+#define BLOCK_FAR 31
 
 struct block_table {
 	struct steps shards;
@@ -35,8 +36,8 @@ struct block_table {
 
 /* Where a block is; good until the next put or remove. */
 struct block_place {
-	uint32_t shard, slot;
-	struct block_entry *entry;     /* NULL: not there */
+	uint32_t shard;
+	struct block_entry *entry;
 };
 
 /* The seed keeps a target from choosing addresses that fall into one shard. */
@@ -45,8 +46,12 @@ void block_table_fini(struct block_table *table);
 
 bool block_table_find(const struct block_table *table, raddr address, uint32_t domain,
 		      struct block_place *ret_place);
+/* Begins to load what a find of this block will read. */
+void block_table_prefetch(const struct block_table *table, raddr address, uint32_t domain);
 /* Adds a block that is not there; 0 or -ENOMEM. */
 int block_table_put(struct block_table *table, const struct block_entry *entry);
+/* Another block takes the place of one with the same address and family. */
+void block_table_replace(const struct block_place *place, const struct block_entry *entry);
 void block_table_remove(struct block_table *table, const struct block_place *place);
 
 /* Visits all; a non-zero return ends it and is returned. */

@@ -28,6 +28,7 @@ enum alloc_domain {
 	DOMAIN_NEW = 2,
 	DOMAIN_PYTHON = 3,
 	DOMAIN_USER = 100,    /* this one and up: allocators named by the user */
+	DOMAIN_MAX = 1023,
 };
 
 /* Domains whose calls nest into one block are one address space. */

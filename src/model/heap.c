@@ -165,7 +165,7 @@ int heap_born(struct heap *heap, const struct alloc_event *event)
 	struct block_entry block = {
 		.address = event->address,
 		.size = event->size < BLOCK_SIZE_MAX ? event->size : BLOCK_SIZE_MAX,
-		.domain = event->domain & BLOCK_DOMAIN_MAX,
+		.domain = event->domain & DOMAIN_MAX,
 		.born = born_time(heap, event->time_ns),
 	};
 	struct block_place place;
@@ -174,14 +174,16 @@ int heap_born(struct heap *heap, const struct alloc_event *event)
 
 	if (event->address == 0)
 		return 0;
-	trace = event->domain <= BLOCK_DOMAIN_MAX ?
+	/* In a large heap each of the tables is out of the cache: let them be fetched together. */
+	block_table_prefetch(&heap->blocks, event->address, event->domain);
+	trace = event->domain <= DOMAIN_MAX ?
 			intern_trace(heap, event->stack, event->domain) : -ENOSPC;
 	if (trace < 0)
 		return (int)trace;
 	block.trace = heap->trace_base + (uint32_t)trace;
 	if (block_table_find(&heap->blocks, block.address, block.domain, &place)) {
 		displace(heap, place.entry);
-		*place.entry = block;
+		block_table_replace(&place, &block);
 	} else {
 		if (heap->blocks.count >= heap->limits.max_blocks)
 			return -ENOSPC;
@@ -206,6 +208,8 @@ static int freed(struct heap *heap, const struct alloc_event *event)
 
 	if (event->old_address == 0)
 		return 0;
+	if (!heap->from_start)
+		seen_prefetch(&heap->seen, event->old_address, domain_family(event->domain));
 	if (!block_table_find(&heap->blocks, event->old_address, event->domain, &place)) {
 		heap_account_unmatched(heap, event->old_address, event->domain);
 		return 0;

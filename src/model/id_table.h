@@ -41,6 +41,13 @@ static inline uint32_t id_table_first(const struct id_table *table, uint64_t has
 	return *(const uint32_t *)steps_at(&table->heads, id_table_bucket(table, hash)) - 1;
 }
 
+/* Begins to load what id_table_first() will read. */
+static inline void id_table_prefetch(const struct id_table *table, uint64_t hash)
+{
+	if (table->count > 0)
+		__builtin_prefetch(steps_at(&table->heads, id_table_bucket(table, hash)));
+}
+
 static inline uint32_t id_table_next(const struct id_table *table, uint32_t id)
 {
 	return *(const uint32_t *)id_table_at(table, id) - 1;

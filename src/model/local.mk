@@ -1,6 +1,7 @@
 # model: see doc/ARCHITECTURE.md
 noinst_LIBRARIES += src/libmodel.a
 src_libmodel_a_SOURCES = \
+	src/model/block_shard.c src/model/block_shard.h \
 	src/model/block_table.c src/model/block_table.h \
 	src/model/diff.c \
 	src/model/event.h \

@@ -17,6 +17,8 @@ void seen_init(struct seen *seen, uint64_t max_bytes);
 void seen_fini(struct seen *seen);
 /* Past max_bytes no new page is remembered. */
 void seen_mark(struct seen *seen, raddr address, uint32_t family);
+/* Begins to load what the other two will read. */
+void seen_prefetch(const struct seen *seen, raddr address, uint32_t family);
 bool seen_has(const struct seen *seen, raddr address, uint32_t family);
 size_t seen_memory(const struct seen *seen);
 
