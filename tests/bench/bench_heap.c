@@ -3,7 +3,9 @@
  *	bench_heap [BLOCKS...]        default 100000 1000000 10000000
  *
  * Addresses are handed out like an allocator's: the heap grows upwards, a freed place goes to a
- * later allocation.  Every figure is of events applied, none is computed. */
+ * later allocation.  "churn" frees any block, "young" one of the newest few thousand, as most programs
+ * do.  "random_read_ns" is the floor of the same run: one read of a random place in as much memory
+ * as the table takes. */
 #include "base/clock.h"
 #include "model/heap.h"
 
@@ -14,6 +16,7 @@
 
 #define STACKS 10000
 #define CHURN_EVENTS 4000000u
+#define YOUNG 4000
 
 struct run {
 	struct heap *heap;
@@ -100,6 +103,18 @@ static void churn(struct run *run)
 	}
 }
 
+static void churn_young(struct run *run)
+{
+	size_t young = run->count < YOUNG ? run->count : YOUNG;
+
+	for (unsigned i = 0; i < CHURN_EVENTS / 2; i++) {
+		size_t at = run->count - 1 - next_random(run) % young;
+
+		freed(run, run->live[at]);
+		born(run, run->live[at]);
+	}
+}
+
 static void shrink(struct run *run)
 {
 	for (size_t i = run->count; i > 1; i--) {
@@ -117,6 +132,29 @@ static double phase(struct run *run, void (*work)(struct run *), double events)
 
 	work(run);
 	return (double)(clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns) / events;
+}
+
+/* Every read depends on the one before, as those of one event do. */
+static double random_read_ns(size_t bytes)
+{
+	enum { READS = 2000000 };
+	size_t lines = bytes / 64 + 1;
+	struct { uint64_t next, pad[7]; } *memory = calloc(lines, sizeof(*memory));
+	volatile uint64_t kept;
+	uint64_t begun_ns, at = 1;
+
+	if (!memory)
+		abort();
+	for (size_t i = 0; i < lines; i++)
+		memory[i].next = i * 0x9e3779b97f4a7c15ULL;
+	begun_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+	for (unsigned i = 0; i < READS; i++)
+		at = memory[(at ^ i) * 0xbf58476d1ce4e5b9ULL % lines].next + i;
+	begun_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - begun_ns;
+	kept = at;
+	(void)kept;
+	free(memory);
+	return (double)begun_ns / READS;
 }
 
 static void start(struct run *run, size_t count, bool timed)
@@ -139,7 +177,7 @@ static void end(struct run *run)
 
 static void measure(size_t count)
 {
-	double grow_ns, churn_ns, shrink_ns, per_block, all_per_block, resident;
+	double grow_ns, churn_ns, young_ns, shrink_ns, per_block, all_per_block, resident;
 	size_t before, grown;
 	struct run run;
 
@@ -149,6 +187,7 @@ static void measure(size_t count)
 	grown = heap_block_memory(run.heap);
 	resident = (double)(resident_bytes() - before) / (double)count;
 	churn_ns = phase(&run, churn, CHURN_EVENTS);
+	young_ns = phase(&run, churn_young, CHURN_EVENTS);
 	per_block = (double)heap_block_memory(run.heap) / (double)count;
 	all_per_block = (double)heap_memory(run.heap) / (double)count;
 	printf("{\"bench\": \"heap\", \"blocks\": %zu, \"bytes_per_block\": %.2f, "
@@ -157,7 +196,9 @@ static void measure(size_t count)
 	       count, (double)grown / (double)count, per_block, all_per_block, resident);
 	shrink_ns = phase(&run, shrink, (double)(count - 1));
 	printf("\"grow_ns_per_event\": %.1f, \"churn_ns_per_event\": %.1f, "
-	       "\"shrink_ns_per_event\": %.1f, ", grow_ns, churn_ns, shrink_ns);
+	       "\"young_ns_per_event\": %.1f, \"shrink_ns_per_event\": %.1f, "
+	       "\"random_read_ns\": %.1f, ",
+	       grow_ns, churn_ns, young_ns, shrink_ns, random_read_ns(grown));
 	end(&run);
 
 	start(&run, count, true);
