@@ -12,6 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* As ck_assert(), but free as long as it holds: for what is said a million times. */
+#define REQUIRE(claim) \
+	do { \
+		if (!(claim)) \
+			ck_abort_msg("not true: %s", #claim); \
+	} while (0)
+
 START_TEST(equal_strings_have_equal_ids)
 {
 	struct strtab *strtab = strtab_new();
@@ -57,7 +64,7 @@ START_TEST(strings_stay_where_they_are_while_the_table_grows)
 	first = strtab_get(strtab, (uint32_t)strtab_add(strtab, "first"));
 	for (int i = 0; i < 100000; i++) {
 		snprintf(text, sizeof(text), "string number %d", i);
-		ck_assert_int_eq(strtab_add(strtab, text), i + 2);
+		REQUIRE(strtab_add(strtab, text) == i + 2);
 	}
 	for (int i = 0; i < 100000; i += 997) {
 		snprintf(text, sizeof(text), "string number %d", i);

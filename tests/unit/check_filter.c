@@ -183,7 +183,7 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_set_timeout(tcase, 60);
+	tcase_set_timeout(tcase, 600);
 	tcase_add_test(tcase, a_pattern_alone_is_inclusive_and_of_the_most_recent_frame);
 	tcase_add_test(tcase, all_suffixes_in_any_order);
 	tcase_add_test(tcase, a_domain_alone_is_a_domain_filter);

@@ -8,6 +8,13 @@
 #define ALICE 11
 #define BOB 22
 
+/* As ck_assert(), but free as long as it holds: for what is said a million times. */
+#define REQUIRE(claim) \
+	do { \
+		if (!(claim)) \
+			ck_abort_msg("not true: %s", #claim); \
+	} while (0)
+
 static struct heap *heap;
 
 static void setup(void)
@@ -30,7 +37,7 @@ static int born_in(uint32_t domain, raddr address, uint64_t size, uint32_t stack
 
 static void born(raddr address, uint64_t size, uint32_t stack)
 {
-	ck_assert_int_eq(born_in(DOMAIN_MALLOC, address, size, stack), 0);
+	REQUIRE(born_in(DOMAIN_MALLOC, address, size, stack) == 0);
 }
 
 static void freed_in(uint32_t domain, raddr address)
@@ -38,7 +45,7 @@ static void freed_in(uint32_t domain, raddr address)
 	struct alloc_event event = { .kind = ALLOC_FREED, .tid = ALICE, .domain = domain,
 				     .old_address = address };
 
-	ck_assert_int_eq(heap_apply(heap, &event), 0);
+	REQUIRE(heap_apply(heap, &event) == 0);
 }
 
 static void freed(raddr address)
@@ -50,7 +57,7 @@ static void resize_begin(int32_t tid, raddr old)
 {
 	struct alloc_event event = { .kind = ALLOC_RESIZE_BEGIN, .tid = tid, .old_address = old };
 
-	ck_assert_int_eq(heap_apply(heap, &event), 0);
+	REQUIRE(heap_apply(heap, &event) == 0);
 }
 
 static void resize_end(int32_t tid, raddr old, raddr address, uint64_t size, uint32_t stack)
@@ -58,7 +65,7 @@ static void resize_end(int32_t tid, raddr old, raddr address, uint64_t size, uin
 	struct alloc_event event = { .kind = ALLOC_RESIZE_END, .tid = tid, .stack = stack,
 				     .old_address = old, .address = address, .size = size };
 
-	ck_assert_int_eq(heap_apply(heap, &event), 0);
+	REQUIRE(heap_apply(heap, &event) == 0);
 }
 
 static void ck_live(uint64_t blocks, uint64_t bytes)
@@ -95,7 +102,7 @@ static int sum_trace(void *context, const struct heap_trace *trace)
 {
 	struct sums *sums = context;
 
-	ck_assert_int_eq(heap_trace_index(heap, trace->stack, trace->domain), (int64_t)sums->traces);
+	REQUIRE(heap_trace_index(heap, trace->stack, trace->domain) == (int64_t)sums->traces);
 	sums->blocks += trace->live_blocks;
 	sums->bytes += trace->live_bytes;
 	sums->total_blocks += trace->total_blocks;
@@ -591,7 +598,7 @@ START_TEST(births_are_dated)
 	uint64_t minute_ns = 60000000000ULL;
 
 	event.time_ns = 1000 + minute_ns;
-	ck_assert_int_eq(heap_apply(heap, &event), 0);
+	REQUIRE(heap_apply(heap, &event) == 0);
 	ck_assert_uint_eq(only_block(0x1000).born_ns, 1000 + minute_ns);
 }
 END_TEST
@@ -748,9 +755,9 @@ static int match_model(void *context, const struct heap_block *block)
 	const struct model *m = context;
 	int at = (int)((block->address - place_address(0)) / 16);
 
-	ck_assert(m->place[at].live);
-	ck_assert_uint_eq(block->size, m->place[at].size);
-	ck_assert_uint_eq(block->stack, m->place[at].stack);
+	REQUIRE(m->place[at].live);
+	REQUIRE(block->size == m->place[at].size);
+	REQUIRE(block->stack == m->place[at].stack);
 	return 0;
 }
 
@@ -791,6 +798,7 @@ static TCase *semantics(void)
 {
 	TCase *tcase = tcase_create("semantics");
 
+	tcase_set_timeout(tcase, 600);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, a_block_lives_from_birth_to_free);
 	tcase_add_test(tcase, null_is_neither_born_nor_freed);
@@ -814,6 +822,7 @@ static TCase *resizes(void)
 {
 	TCase *tcase = tcase_create("resizes");
 
+	tcase_set_timeout(tcase, 600);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, a_realloc_is_credited_to_its_own_stack);
 	tcase_add_test(tcase, failed_realloc_keeps_the_old_block);
@@ -839,6 +848,7 @@ static TCase *clears(void)
 {
 	TCase *tcase = tcase_create("clear");
 
+	tcase_set_timeout(tcase, 600);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, after_a_clear_the_frees_of_forgotten_blocks_are_told_apart);
 	tcase_add_test(tcase, a_clear_inside_a_resize_whose_address_was_given_on);
@@ -850,7 +860,7 @@ static TCase *sizes(void)
 {
 	TCase *tcase = tcase_create("sizes");
 
-	tcase_set_timeout(tcase, 120);
+	tcase_set_timeout(tcase, 600);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, memory_per_block_is_bounded_at_every_size);
 	tcase_add_test(tcase, large_blocks_take_no_more_memory_than_small_ones);

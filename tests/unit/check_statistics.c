@@ -360,7 +360,7 @@ int main(void)
 	SRunner *runner;
 	int failed;
 
-	tcase_set_timeout(tcase, 60);
+	tcase_set_timeout(tcase, 600);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, lines_without_line_information_go_by_function);
 	tcase_add_test(tcase, files_are_shown_with_line_0_as_tracemalloc_does);
