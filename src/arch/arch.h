@@ -26,8 +26,10 @@ struct arch_regs {                     /* what the unwinder sees of a thread */
 /* --- registers (arch/x86_64.c) --- */
 
 #define ARCH_CALLEE_SAVED 6
-/* DWARF numbers of the registers that a function hands back as it found them, apart from sp. */
+/* DWARF numbers of the registers that a function hands back as it found them, apart from sp: rbx, rbp,
+ * r12 to r15 (psABI, figure 3.4). */
 extern const uint8_t arch_callee_saved[ARCH_CALLEE_SAVED];
+#define ARCH_CALLEE_SAVED_BP 1         /* arch_callee_saved[1] is the frame pointer */
 
 struct user_regs_struct;               /* of <sys/user.h>: what PTRACE_GETREGS delivers */
 

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/user.h>
 
-/* psABI, figure 3.4: rbx, rbp and r12 to r15 belong to the caller. */
 const uint8_t arch_callee_saved[ARCH_CALLEE_SAVED] = { 3, 6, 12, 13, 14, 15 };
 
 void arch_regs_from_user(const struct user_regs_struct *user, struct arch_regs *ret)

@@ -50,16 +50,17 @@ static void forget_oldest(struct symbolize_files *files)
 static struct symbolize_file *add(struct symbolize_files *files, const struct stat *st,
 				  const struct snapshot_module *module)
 {
-	struct symbolize_file *file;
+	struct symbolize_file **place, *file;
 
 	if (files->items.count >= SYMBOLIZE_FILES_MAX)
 		forget_oldest(files);
-	if (vec_reserve(&files->items, 1) < 0)
-		return NULL;
 	file = calloc(1, sizeof(*file));
-	if (!file)
+	place = file ? vec_push(&files->items) : NULL;
+	if (!place) {
+		free(file);
 		return NULL;
-	files->items.items[files->items.count++] = file;
+	}
+	*place = file;
 	file->number = ++files->last_number;
 	file->device = st->st_dev;
 	file->inode = st->st_ino;

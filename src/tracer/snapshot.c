@@ -1,8 +1,6 @@
 #define _GNU_SOURCE
 #include "tracer/snapshot.h"
 
-#include "tracer/placement.h"
-
 #include "model/snapshot.h"
 
 #include "base/clock.h"
@@ -149,10 +147,8 @@ void snapshot_start(struct session *session, uint32_t serial, bool with_blocks)
 		child = fd < 0 ? -1 : fork();
 		error = errno;
 	}
-	if (child == 0) {
-		placement_release();
+	if (child == 0)
 		_exit(write_image(session, session->heap, with_blocks, fd) < 0);
-	}
 	if (child < 0) {
 		fd_close(&fd);
 		session_fail(session->link, serial, pid, place ? FAILURE_INTERNAL : FAILURE_LIMIT, 0,

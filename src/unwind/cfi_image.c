@@ -161,6 +161,8 @@ static int add_search_table(struct builder *b, const struct cfi_index *index)
 
 		memcpy(to + 16 + i * 16, pair, sizeof(pair));
 	}
+	b->image.search_table = (size_t)(to + 16 - b->image.bytes);
+	b->image.functions = count32;
 	return 0;
 }
 

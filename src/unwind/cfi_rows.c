@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Row 0: empty slots name it, so that a look-up may read the row before it knows whether it has one. */
+static const struct cfi_row no_row = { .module = UINT32_MAX, .kind = CFI_ROW_DEAD };
+
 static size_t table_size(const struct cfi_table *table)
 {
 	return table->slots ? (size_t)1 << (64 - table->shift) : 0;
@@ -31,7 +34,8 @@ int cfi_rows_init(struct cfi_rows *rows)
 {
 	*rows = (struct cfi_rows){ .row_index_space = 256 };
 	rows->row_index = calloc(rows->row_index_space, sizeof(*rows->row_index));
-	if (!rows->row_index || table_init(&rows->table, CFI_SLOTS_MIN) < 0) {
+	if (!rows->row_index || table_init(&rows->table, CFI_SLOTS_MIN) < 0 ||
+	    cfi_rows_intern(rows, &no_row, NULL) < 0) {
 		cfi_rows_fini(rows);
 		return -ENOMEM;
 	}
@@ -61,7 +65,7 @@ void cfi_rows_restart(struct cfi_rows *rows)
 	struct cfi_table small;
 
 	free_frames(rows);
-	rows->rows.count = 0;
+	rows->rows.count = 1;
 	memset(rows->row_index, 0, rows->row_index_space * sizeof(*rows->row_index));
 	table_fini(&rows->old);
 	if (table_init(&small, CFI_SLOTS_MIN) == 0) {
@@ -156,12 +160,7 @@ int64_t cfi_rows_intern(struct cfi_rows *rows, const struct cfi_row *row, Dwarf_
 
 static struct cfi_slot *find_slot(const struct cfi_table *table, uint64_t key)
 {
-	size_t mask = table_size(table) - 1;
-	size_t i = (key * 0x9e3779b97f4a7c15ULL) >> table->shift;
-
-	while (table->slots[i].key != 0 && table->slots[i].key != key)
-		i = (i + 1) & mask;
-	return &table->slots[i];
+	return table->slots + (cfi_table_find(table, key) - table->slots);
 }
 
 /* At the largest size the table stays as large and the old one still answers: what is in use comes over
@@ -184,7 +183,7 @@ const struct cfi_slot *cfi_rows_set(struct cfi_rows *rows, uint64_t key, uint32_
 	struct cfi_slot *slot = find_slot(&rows->table, key);
 
 	if (slot->key == 0) {
-		if (rows->table.used + 1 > table_size(&rows->table) / 4 * 3) {
+		if (rows->table.used >= table_size(&rows->table) / 2) {
 			if (grow(rows) < 0)
 				return NULL;
 			slot = find_slot(&rows->table, key);

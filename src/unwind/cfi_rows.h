@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define CFI_SLOTS_MIN 4096u
-#define CFI_SLOTS_MAX (1u << 20)       /* at most 3/4 of them in use; then the cache starts anew */
+#define CFI_SLOTS_MAX (1u << 20)       /* at most half of them in use; then the cache starts anew */
 #define CFI_ROWS_MAX 65536u            /* different rows, dead ones included; then the cache starts anew */
 
 enum cfi_row_kind {
@@ -30,21 +30,21 @@ enum cfi_row_kind {
 	CFI_ROW_DEAD,                  /* its module is gone */
 };
 
-/* Offsets are in 8-byte words from the CFA, all negative: the lowest one says how much of the stack
- * one step reads.  The row of a register that was not saved has offset -1 and no bit in saved_mask. */
+/* A plain row is made for speed: CFA = rsp or rbp + offset, the return address right below the CFA,
+ * callee-saved registers near it.  Anything else is a full one. */
 struct cfi_row {
 	uint32_t module;
 	int32_t cfa_offset;            /* bytes */
 	uint8_t kind;
-	uint8_t cfa_register;
+	uint8_t from_bp;               /* 1: CFA is counted from rbp, 0: from rsp */
 	uint8_t saved_mask;            /* bit i: arch_callee_saved[i] */
 	uint8_t unused;                /* rows are compared as bytes: no padding */
-	int16_t lowest;
-	int16_t return_address;
-	int16_t saved[ARCH_CALLEE_SAVED];
+	uint16_t depth;                /* bytes below the CFA that a step reads */
+	int16_t saved[ARCH_CALLEE_SAVED];  /* bytes from the CFA; -8 for a register not saved */
+	uint16_t unused_too;
 	uint32_t full;                 /* CFI_ROW_FULL: its number in the cache's list of frames */
 };
-_Static_assert(sizeof(struct cfi_row) == 20 + 2 * ARCH_CALLEE_SAVED, "a row has no padding");
+_Static_assert(sizeof(struct cfi_row) == 32, "a row has no padding");
 
 struct cfi_slot {
 	uint64_t key;                  /* cfi_key(), 0: empty */
@@ -98,21 +98,25 @@ void cfi_rows_remove_module(struct cfi_rows *rows, uint32_t module);
 void cfi_rows_restart(struct cfi_rows *rows);
 size_t cfi_rows_memory(const struct cfi_rows *rows);
 
-/* The live slot of a key, or NULL. */
-static inline const struct cfi_slot *cfi_rows_find(struct cfi_rows *rows, uint64_t key)
+/* The slot of a key in a table; an empty one when it is not there.  Its row may be dead. */
+static inline const struct cfi_slot *cfi_table_find(const struct cfi_table *table, uint64_t key)
 {
-	const struct cfi_table *table = &rows->table;
 	size_t mask = ~(uint64_t)0 >> table->shift;
 	size_t i = (key * 0x9e3779b97f4a7c15ULL) >> table->shift;
 
-	for (;; i = (i + 1) & mask) {
-		const struct cfi_slot *slot = &table->slots[i];
+	while (table->slots[i].key != key && table->slots[i].key != 0)
+		i = (i + 1) & mask;
+	return &table->slots[i];
+}
 
-		if (__builtin_expect(slot->key == key, 1))
-			return rows->rows.items[slot->row].kind != CFI_ROW_DEAD ? slot : NULL;
-		if (slot->key == 0)
-			return rows->old.slots ? cfi_rows_find_old(rows, key) : NULL;
-	}
+/* The live slot of a key, or NULL. */
+static inline const struct cfi_slot *cfi_rows_find(struct cfi_rows *rows, uint64_t key)
+{
+	const struct cfi_slot *slot = cfi_table_find(&rows->table, key);
+
+	if (slot->key == 0)
+		return rows->old.slots ? cfi_rows_find_old(rows, key) : NULL;
+	return rows->rows.items[slot->row].kind != CFI_ROW_DEAD ? slot : NULL;
 }
 
 #endif

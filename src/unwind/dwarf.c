@@ -1,6 +1,7 @@
 #include "unwind/dwarf.h"
 
 #include "unwind/cfi_image.h"
+#include "unwind/cfi_ranges.h"
 #include "unwind/expression.h"
 
 #include <dwarf.h>
@@ -8,24 +9,29 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* A plain row reads the stack in one piece of at most this many words. */
-#define PLAIN_WORDS_MAX 256
+/* A plain row reads the stack in one piece of at most this many bytes. */
+#define PLAIN_DEPTH_MAX 2048
 
 struct dwarf_cfi {
 	struct cfi_image image;
 	Elf *elf;
 	Dwarf *dwarf;                      /* NULL: no .debug_frame */
 	Dwarf_CFI *eh_frame, *debug_frame; /* NULL: not there */
+	struct cfi_ranges ranges;          /* of eh_frame */
 };
 
-static void open_tables(struct dwarf_cfi *cfi)
+static int open_eh_frame(struct dwarf_cfi *cfi)
+{
+	cfi->eh_frame = dwarf_getcfi_elf(cfi->elf);
+	/* The image keeps its parts 8-aligned. */
+	return cfi_ranges_init(&cfi->ranges, (const void *)(cfi->image.bytes + cfi->image.search_table),
+			       cfi->image.functions);
+}
+
+static void open_debug_frame(struct dwarf_cfi *cfi)
 {
 	Dwarf_Frame *frame;
 
-	if (cfi->image.has_eh_frame)
-		cfi->eh_frame = dwarf_getcfi_elf(cfi->elf);
-	if (!cfi->image.has_debug_frame)
-		return;
 	cfi->dwarf = dwarf_begin_elf(cfi->elf, DWARF_C_READ, NULL);
 	cfi->debug_frame = cfi->dwarf ? dwarf_getcfi(cfi->dwarf) : NULL;
 	/* libdw walks .debug_frame until it finds an address and remembers what it passed: one that is
@@ -48,7 +54,10 @@ int dwarf_cfi_open(int elf_fd, struct dwarf_cfi **ret_cfi)
 	cfi->elf = elf_memory(cfi->image.bytes, cfi->image.size);
 	if (!cfi->elf)
 		goto fail;
-	open_tables(cfi);
+	if (cfi->image.has_eh_frame && open_eh_frame(cfi) < 0)
+		goto fail;
+	if (cfi->image.has_debug_frame)
+		open_debug_frame(cfi);
 	err = -ENODATA;
 	if (!cfi->eh_frame && !cfi->debug_frame)
 		goto fail;
@@ -63,6 +72,7 @@ void dwarf_cfi_close(struct dwarf_cfi *cfi)
 {
 	if (!cfi)
 		return;
+	cfi_ranges_fini(&cfi->ranges);
 	if (cfi->eh_frame)
 		dwarf_cfi_end(cfi->eh_frame);
 	if (cfi->dwarf)
@@ -75,7 +85,7 @@ void dwarf_cfi_close(struct dwarf_cfi *cfi)
 
 size_t dwarf_cfi_memory(const struct dwarf_cfi *cfi)
 {
-	return sizeof(*cfi) + cfi->image.size;
+	return sizeof(*cfi) + cfi->image.size + cfi_ranges_memory(&cfi->ranges);
 }
 
 enum rule_kind { RULE_SAME, RULE_UNDEFINED, RULE_AT_CFA, RULE_IS_CFA, RULE_OTHER, RULE_BAD };
@@ -108,7 +118,7 @@ static struct rule get_rule(Dwarf_Frame *frame, int number, Dwarf_Op memory[3])
 	return rule;
 }
 
-/* CFA = register + offset into the row; false when it is anything else. */
+/* CFA = rsp or rbp + offset into the row; false when it is anything else. */
 static bool plain_cfa(Dwarf_Frame *frame, struct cfi_row *row)
 {
 	Dwarf_Op *ops;
@@ -118,19 +128,12 @@ static bool plain_cfa(Dwarf_Frame *frame, struct cfi_row *row)
 	if (dwarf_frame_cfa(frame, &ops, &count) < 0 || count != 1 || ops[0].atom != DW_OP_bregx)
 		return false;
 	offset = (int64_t)ops[0].number2;
-	if (ops[0].number >= ARCH_DWARF_PC || offset > INT_MAX || offset < INT_MIN)
+	if (offset > INT_MAX || offset < INT_MIN)
 		return false;
-	row->cfa_register = (uint8_t)ops[0].number;
+	if (ops[0].number != ARCH_DWARF_SP && ops[0].number != ARCH_DWARF_BP)
+		return false;
+	row->from_bp = ops[0].number == ARCH_DWARF_BP;
 	row->cfa_offset = (int32_t)offset;
-	return true;
-}
-
-static bool plain_place(const struct rule *rule, int16_t *ret_words)
-{
-	if (rule->kind != RULE_AT_CFA || rule->offset % 8 != 0 || rule->offset >= 0 ||
-	    rule->offset < -8 * PLAIN_WORDS_MAX)
-		return false;
-	*ret_words = (int16_t)(rule->offset / 8);
 	return true;
 }
 
@@ -139,16 +142,17 @@ static bool plain_saved(Dwarf_Frame *frame, unsigned int i, struct cfi_row *row)
 	Dwarf_Op memory[3];
 	struct rule rule = get_rule(frame, arch_callee_saved[i], memory);
 
-	row->saved[i] = -1;
+	row->saved[i] = -8;
 	/* An undefined register is left as it is: nobody may ask for it, and libdw calls rbx undefined
 	 * when nothing is said about it (elfutils 0.188 takes it for register 0). */
 	if (rule.kind == RULE_SAME || rule.kind == RULE_UNDEFINED)
 		return true;
-	if (!plain_place(&rule, &row->saved[i]))
+	if (rule.kind != RULE_AT_CFA || rule.offset > -8 || rule.offset < -PLAIN_DEPTH_MAX)
 		return false;
+	row->saved[i] = (int16_t)rule.offset;
 	row->saved_mask |= (uint8_t)(1u << i);
-	if (row->saved[i] < row->lowest)
-		row->lowest = row->saved[i];
+	if (-rule.offset > row->depth)
+		row->depth = (uint16_t)-rule.offset;
 	return true;
 }
 
@@ -163,9 +167,9 @@ static bool plain_row(Dwarf_Frame *frame, struct cfi_row *row)
 	if (rule.kind != RULE_IS_CFA || rule.offset != 0)
 		return false;
 	rule = get_rule(frame, ARCH_DWARF_PC, memory);
-	if (!plain_place(&rule, &row->return_address))
+	if (rule.kind != RULE_AT_CFA || rule.offset != -8)
 		return false;
-	row->lowest = row->return_address;
+	row->depth = 8;
 	for (unsigned int i = 0; i < ARCH_CALLEE_SAVED; i++)
 		if (!plain_saved(frame, i, row))
 			return false;
@@ -205,24 +209,43 @@ static int find_frame(struct dwarf_cfi *cfi, uint64_t address, Dwarf_Frame **ret
 	return -ENOENT;
 }
 
-int dwarf_cfi_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
-		  Dwarf_Frame **ret_frame)
+static void remember(struct dwarf_cfi *cfi, uint64_t address, Dwarf_Frame *frame, const struct cfi_row *row)
+{
+	Dwarf_Addr end;
+
+	if (cfi->eh_frame && dwarf_frame_info(frame, NULL, &end, NULL) >= 0 && address < end)
+		cfi_ranges_add(&cfi->ranges, address, end, row);
+}
+
+static int make_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
+		    Dwarf_Frame **ret_frame)
 {
 	Dwarf_Frame *frame;
-	struct cfi_row row;
 
 	if (find_frame(cfi, address, &frame) < 0)
 		return -ENOENT;
-	if (!classify(frame, &row)) {
+	if (!classify(frame, ret_row)) {
 		free(frame);
 		return -ENOENT;
 	}
-	if (row.kind != CFI_ROW_FULL) {
+	if (ret_row->kind != CFI_ROW_FULL) {
+		remember(cfi, address, frame, ret_row);
 		free(frame);
 		frame = NULL;
 	}
-	*ret_row = row;
 	*ret_frame = frame;
+	return 0;
+}
+
+int dwarf_cfi_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
+		  Dwarf_Frame **ret_frame)
+{
+	const struct cfi_row *known = cfi->eh_frame ? cfi_ranges_find(&cfi->ranges, address) : NULL;
+
+	if (!known)
+		return make_row(cfi, address, ret_row, ret_frame);
+	*ret_row = *known;
+	*ret_frame = NULL;
 	return 0;
 }
 

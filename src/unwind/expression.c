@@ -75,6 +75,13 @@ static int divide(uint64_t a, uint64_t b, uint64_t *ret)
 	return 0;
 }
 
+static uint64_t shift_arithmetic(uint64_t a, uint64_t b)
+{
+	uint64_t bits = (int64_t)a < 0 ? UINT64_MAX : 0;
+
+	return b < 64 ? (a ^ bits) >> b ^ bits : bits;
+}
+
 static int compute(unsigned int atom, uint64_t a, uint64_t b, uint64_t *ret)
 {
 	int64_t x = (int64_t)a, y = (int64_t)b;
@@ -94,7 +101,7 @@ static int compute(unsigned int atom, uint64_t a, uint64_t b, uint64_t *ret)
 		return 0;
 	case DW_OP_shl: *ret = b < 64 ? a << b : 0; return 0;
 	case DW_OP_shr: *ret = b < 64 ? a >> b : 0; return 0;
-	case DW_OP_shra: *ret = (uint64_t)(x >> (b < 64 ? b : 63)); return 0;
+	case DW_OP_shra: *ret = shift_arithmetic(a, b); return 0;
 	case DW_OP_eq: *ret = x == y; return 0;
 	case DW_OP_ne: *ret = x != y; return 0;
 	case DW_OP_lt: *ret = x < y; return 0;

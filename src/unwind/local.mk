@@ -4,11 +4,16 @@ src_libaw_unwind_a_CFLAGS = $(AM_CFLAGS) $(DW_CFLAGS) $(ELF_CFLAGS) $(UNWIND_CFL
 src_libaw_unwind_a_SOURCES = \
 	src/unwind/cfi_find.c src/unwind/cfi_find.h \
 	src/unwind/cfi_image.c src/unwind/cfi_image.h \
+	src/unwind/cfi_ranges.c src/unwind/cfi_ranges.h \
 	src/unwind/cfi_rows.c src/unwind/cfi_rows.h \
 	src/unwind/cfi_section.c src/unwind/cfi_section.h \
 	src/unwind/dwarf.c src/unwind/dwarf.h \
 	src/unwind/expression.c src/unwind/expression.h \
 	src/unwind/framepointer.c src/unwind/framepointer.h \
+	src/unwind/lookup.c src/unwind/lookup.h \
 	src/unwind/libunwind.c src/unwind/libunwind.h \
 	src/unwind/stack_copy.c src/unwind/stack_copy.h \
-	src/unwind/unwind.c src/unwind/unwind.h
+	src/unwind/trail.c src/unwind/trail.h \
+	src/unwind/unwind.c src/unwind/unwind.h \
+	src/unwind/unwinder.h \
+	src/unwind/walk.c src/unwind/walk.h

@@ -5,9 +5,6 @@
 
 #define PAGE 4096u
 #define RED_ZONE 128u      /* below sp a leaf function may keep registers (x86-64 psABI, 3.2.2) */
-#define LEARNED_MIN 1024u
-#define LEARNED_FIRST 4096u
-#define LEARNED_SLACK 256u
 
 int stack_copy_init(struct stack_copy *copy)
 {
@@ -15,7 +12,7 @@ int stack_copy_init(struct stack_copy *copy)
 
 	if (!bytes)
 		return -ENOMEM;
-	*copy = (struct stack_copy){ .learned = LEARNED_FIRST };
+	*copy = (struct stack_copy){ 0 };
 	for (unsigned int i = 0; i < STACK_WINDOWS; i++)
 		copy->windows[i].bytes = bytes + i * (size_t)STACK_WINDOW_MAX;
 	copy->current = &copy->windows[0];
@@ -37,79 +34,68 @@ void stack_copy_begin(struct stack_copy *copy, const struct reader *reader, radd
 	copy->sp = sp;
 }
 
-/* Up at once, down slowly: one read too many costs more than some kilobytes too many. */
-void stack_copy_learn(struct stack_copy *copy, raddr end)
+static raddr *top_slot(struct stack_copy *copy)
 {
-	uint64_t used = end - copy->sp + RED_ZONE;
+	return &copy->tops[(copy->sp / STACK_WINDOW_MAX) % STACK_TOPS];
+}
 
-	if (end < copy->sp || used > STACK_WINDOW_MAX)
-		used = STACK_WINDOW_MAX;
-	if (used > copy->learned)
-		copy->learned = (uint32_t)used + LEARNED_SLACK;
+/* Where stacks are cut at a number of frames the top moves with the depth: up at once, down slowly, since
+ * one read too many costs more than some kilobytes too many. */
+void stack_copy_learn(struct stack_copy *copy, raddr top)
+{
+	raddr *slot = top_slot(copy);
+
+	if (top >= *slot || *slot - top > STACK_WINDOW_MAX)
+		*slot = top;
 	else
-		copy->learned -= (copy->learned - (uint32_t)used) / 64;
-	if (copy->learned > STACK_WINDOW_MAX)
-		copy->learned = STACK_WINDOW_MAX;
-	if (copy->learned < LEARNED_MIN)
-		copy->learned = LEARNED_MIN;
+		*slot -= (*slot - top + 7) / 8;
 }
 
-static raddr *end_slot(struct stack_copy *copy, raddr address)
+/* Bytes from sp that the first piece should hold. */
+static uint32_t wanted_bytes(struct stack_copy *copy)
 {
-	return &copy->ends[(address / STACK_WINDOW_MAX) % STACK_ENDS];
+	raddr top = *top_slot(copy);
+
+	if (top <= copy->sp || top - copy->sp > STACK_WINDOW_MAX - PAGE)
+		return STACK_FIRST;
+	return (uint32_t)(top - copy->sp);
 }
 
-/* Cuts a read that would cross an end of memory met before: it may be out of date, which then costs
- * one more read. */
-static uint32_t cut_at_known_end(struct stack_copy *copy, raddr start, uint32_t len)
+static int try_read(struct stack_copy *copy, struct stack_window *window, uint32_t len)
 {
-	raddr end = *end_slot(copy, start);
-
-	if (end > start && end - start < len)
-		return (uint32_t)(end - start);
-	end = *end_slot(copy, start + len - 1);
-	if (end > start && end - start < len)
-		return (uint32_t)(end - start);
-	return len;
-}
-
-/* What of [start, start + len) can be read, at least `need` bytes of it; 0 when not even that.
- * Memory ends at page boundaries, so those are searched by halves. */
-static uint32_t read_most(struct stack_copy *copy, struct stack_window *window, raddr start, uint32_t len,
-			  uint32_t need)
-{
-	uint64_t good_page, bad_page;
-	uint32_t good = 0;
-	int err = reader_read(copy->reader, start, window->bytes, len);
+	int err = reader_read(copy->reader, window->start, window->bytes, len);
 
 	if (err == 0)
-		return len;
-	good_page = (start + need - 1) / PAGE;          /* the last page that must be readable */
-	bad_page = (start + len - 1) / PAGE;
-	while (err != -ESRCH && good_page < bad_page) {
-		uint64_t page = good ? (good_page + bad_page) / 2 : good_page;
-		raddr end = (page + 1) * PAGE;
-		uint32_t want = end - start < len ? (uint32_t)(end - start) : len;
+		window->len = len;
+	return err;
+}
 
-		if (good && page == good_page)
-			break;
-		err = reader_read(copy->reader, start, window->bytes, want);
+/* Memory ends at a page, which is searched by halves between one that must be there and one that cannot
+ * be read.  A failed try leaves the buffer undefined, so the best length is read once more. */
+static void read_to_the_end(struct stack_copy *copy, struct stack_window *window, uint32_t len, uint32_t need)
+{
+	raddr good = (window->start + need - 1) / PAGE, bad = (window->start + len - 1) / PAGE;
+	uint32_t best = need;
+	int err = -EFAULT;
+
+	while (good < bad) {
+		raddr page = (good + bad) / 2;
+		uint32_t want = (uint32_t)((page + 1) * PAGE - window->start);
+
+		err = try_read(copy, window, want);
+		if (err == -ESRCH)
+			return;
 		if (err == 0) {
-			good = want;
-			good_page = page;
-		} else if (!good) {
-			return 0;
+			best = want;
+			good = page + 1;
 		} else {
-			bad_page = page;
+			bad = page;
 		}
 	}
-	if (good == 0 || err == -ESRCH)
-		return 0;
-	*end_slot(copy, start + good) = start + good;
-	/* A failed try leaves the buffer undefined. */
-	if (err < 0 && reader_read(copy->reader, start, window->bytes, good) < 0)
-		return 0;
-	return good;
+	if (err == 0)
+		return;
+	window->len = 0;
+	try_read(copy, window, best);
 }
 
 static const uint8_t *find_window(struct stack_copy *copy, raddr at, size_t len)
@@ -126,30 +112,38 @@ static const uint8_t *find_window(struct stack_copy *copy, raddr at, size_t len)
 	return NULL;
 }
 
+/* Reads [start, start + len) into the next window, or as much of it as there is; false when that does not
+ * include [must, must + must_len). */
 static bool read_window(struct stack_copy *copy, raddr start, uint32_t len, raddr must, size_t must_len)
 {
 	struct stack_window *window = &copy->windows[copy->fetches % STACK_WINDOWS];
 	uint32_t need = (uint32_t)(must + must_len - start);
+	int err;
 
 	copy->fetches++;
+	copy->current = window;
 	window->len = 0;
 	window->start = start;
-	len = cut_at_known_end(copy, start, len);
 	if (len < need)
 		len = need;
-	window->len = read_most(copy, window, start, len, need);
-	copy->current = window;
+	err = try_read(copy, window, len);
+	if (err < 0 && err != -ESRCH && len > need)
+		read_to_the_end(copy, window, len, need);
 	return window->len != 0;
 }
 
-/* The first piece holds the top of the stack, red zone included as far as it is on the same page: the
- * page below may not be there yet. */
+/* The first piece holds the top of the stack, red zone included: registers are saved there by leaf
+ * functions, and after an epilogue's pops the tables still name places below sp.  When the page below is
+ * not there, never having been used, it begins with sp's page. */
 static void read_first(struct stack_copy *copy)
 {
 	raddr page = copy->sp & ~(raddr)(PAGE - 1);
-	raddr start = copy->sp - page < RED_ZONE ? page : copy->sp - RED_ZONE;
+	uint32_t wanted = wanted_bytes(copy);
 
-	read_window(copy, start, copy->learned, copy->sp, sizeof(uint64_t));
+	if (read_window(copy, copy->sp - RED_ZONE, RED_ZONE + wanted, copy->sp, sizeof(uint64_t)) ||
+	    copy->sp - page >= RED_ZONE)
+		return;
+	read_window(copy, page, (uint32_t)(copy->sp - page) + wanted, copy->sp, sizeof(uint64_t));
 }
 
 const uint8_t *stack_copy_fetch(struct stack_copy *copy, raddr at, size_t len)

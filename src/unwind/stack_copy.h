@@ -1,8 +1,9 @@
 /* The stack memory of one unwind, read in few large pieces.
  *
- * One call to the reader is a system call, so the first piece is made as large as the last stacks needed
- * it.  Further pieces (a very large frame, another stack) go into windows of their own.  Nothing
- * is kept from one unwind to the next but what was learned: sizes, and where mappings end. */
+ * One call to the reader is a system call, and every kilobyte costs something, too: the first piece
+ * should be exactly what will be needed.  A stack is needed up to its outermost frame, which stays where
+ * it is while the thread lives, so that address is remembered.  Further pieces (a very large frame,
+ * another stack) go into windows of their own.  No bytes are kept from one unwind to the next. */
 #ifndef ALLOCWATCH_UNWIND_STACK_COPY_H
 #define ALLOCWATCH_UNWIND_STACK_COPY_H
 
@@ -16,7 +17,8 @@
 #define STACK_WINDOWS 4u
 #define STACK_WINDOW_MAX 65536u        /* most bytes one piece holds */
 #define STACK_FETCHES_MAX 64u          /* pieces read for one unwind, at most */
-#define STACK_ENDS 64u
+#define STACK_FIRST 4096u              /* bytes of a stack about which nothing is known yet */
+#define STACK_TOPS 256u
 
 struct stack_window {
 	raddr start;
@@ -28,10 +30,9 @@ struct stack_copy {
 	struct stack_window windows[STACK_WINDOWS];
 	struct stack_window *current;      /* where the last word was found */
 	uint32_t fetches;                  /* of this unwind */
-	uint32_t learned;                  /* size of the first piece */
 	const struct reader *reader;
 	raddr sp;
-	raddr ends[STACK_ENDS];            /* ends of readable memory met before, by their 64 KiB piece */
+	raddr tops[STACK_TOPS];            /* how far out stacks were needed, by the 64 KiB piece of their sp */
 };
 
 int stack_copy_init(struct stack_copy *copy);           /* 0 or -ENOMEM */
@@ -39,8 +40,8 @@ void stack_copy_fini(struct stack_copy *copy);
 
 /* Forgets the last stack.  Reads nothing yet. */
 void stack_copy_begin(struct stack_copy *copy, const struct reader *reader, raddr sp);
-/* The stack was needed from its sp up to `end`: the next first piece will be about that large. */
-void stack_copy_learn(struct stack_copy *copy, raddr end);
+/* The stack was needed from its sp up to `top`. */
+void stack_copy_learn(struct stack_copy *copy, raddr top);
 
 /* Finds len bytes that are not in the current window, reading them if need be; NULL when they cannot be
  * read or too much was read already. */

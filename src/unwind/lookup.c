@@ -1,0 +1,83 @@
+#include "unwind/lookup.h"
+
+#include <errno.h>
+
+/* Of code in no module nothing can be cached: what is there may change without notice. */
+static const struct cfi_row no_module_row = { .module = MODULE_NONE, .kind = CFI_ROW_FRAME_POINTER };
+
+/* The number of a row made from a module's CFI, or negative errno. */
+static int64_t make_row(struct unwinder *unwinder, uint32_t module, uint64_t address)
+{
+	struct dwarf_cfi *cfi = module < unwinder->modules.count ? unwinder->modules.items[module] : NULL;
+	Dwarf_Frame *frame = NULL;
+	struct cfi_row row;
+
+	if (!cfi || dwarf_cfi_row(cfi, address, &row, &frame) < 0)
+		row = (struct cfi_row){ .kind = CFI_ROW_NONE };
+	row.module = module;
+	return cfi_rows_intern(&unwinder->rows, &row, frame);
+}
+
+static int64_t intern_frame(struct unwinder *unwinder, uint32_t module, bool exact, uint64_t offset)
+{
+	const struct frame frame = {
+		.module = module,
+		.kind = exact ? FRAME_EXACT : FRAME_CALL,
+		.offset = offset,
+	};
+
+	return stack_table_frame(unwinder->stacks, &frame);
+}
+
+static const struct cfi_row *miss(struct unwinder *unwinder, raddr pc, bool exact, uint32_t *ret_frame,
+				  enum truncation *ret_reason)
+{
+	raddr address = exact ? pc : pc - 1;
+	const struct module_range *range = module_map_find(unwinder->map, address);
+	uint32_t module = range ? range->module : MODULE_NONE;
+	raddr bias = range ? unwinder->map->modules.items[module].bias : 0;
+	int64_t frame = intern_frame(unwinder, module, exact, pc - bias), row;
+
+	*ret_reason = frame == -ENOSPC ? TRUNCATED_TABLE : TRUNCATED_NO_CFI;
+	if (frame < 0)
+		return NULL;
+	*ret_frame = (uint32_t)frame;
+	if (!range)
+		return &no_module_row;
+	unwinder->counters.row_misses++;
+	row = make_row(unwinder, module, address - bias);
+	if (row == -ENOSPC) {
+		cfi_rows_restart(&unwinder->rows);
+		row = make_row(unwinder, module, address - bias);
+	}
+	if (row < 0)
+		return NULL;
+	cfi_rows_set(&unwinder->rows, cfi_key(pc, exact), (uint32_t)frame, (uint32_t)row);
+	return &unwinder->rows.rows.items[row];
+}
+
+const struct cfi_row *lookup_pc(struct unwinder *unwinder, raddr pc, bool exact, uint32_t *ret_frame,
+				enum truncation *ret_reason)
+{
+	const struct cfi_slot *slot = NULL;
+
+	if (cfi_is_key(pc))
+		slot = cfi_rows_find(&unwinder->rows, cfi_key(pc, exact));
+	if (!slot)
+		return miss(unwinder, pc, exact, ret_frame, ret_reason);
+	*ret_frame = slot->frame;
+	return &unwinder->rows.rows.items[slot->row];
+}
+
+void lookup_set_kind(struct unwinder *unwinder, raddr pc, bool exact, const struct cfi_row *row,
+		     enum cfi_row_kind kind)
+{
+	const struct cfi_slot *slot = cfi_rows_find(&unwinder->rows, cfi_key(pc, exact));
+	struct cfi_row changed = *row;
+	int64_t number;
+
+	changed.kind = (uint8_t)kind;
+	number = cfi_rows_intern(&unwinder->rows, &changed, NULL);
+	if (slot && number >= 0)
+		cfi_rows_set(&unwinder->rows, slot->key, slot->frame, (uint32_t)number);
+}

@@ -1,0 +1,16 @@
+/* What is known of a pc: the row of its unwind table and its interned frame. */
+#ifndef ALLOCWATCH_UNWIND_LOOKUP_H
+#define ALLOCWATCH_UNWIND_LOOKUP_H
+
+#include "unwind/unwinder.h"
+
+/* Returns the row and *ret_frame; NULL with *ret_reason when there is none and the stack ends here.
+ * exact: pc is the instruction itself.  The row is good until the next look-up. */
+const struct cfi_row *lookup_pc(struct unwinder *unwinder, raddr pc, bool exact, uint32_t *ret_frame,
+				enum truncation *ret_reason);
+
+/* Notes how to go on from a pc about which the tables say nothing. */
+void lookup_set_kind(struct unwinder *unwinder, raddr pc, bool exact, const struct cfi_row *row,
+		     enum cfi_row_kind kind);
+
+#endif
