@@ -50,17 +50,16 @@ static void forget_oldest(struct symbolize_files *files)
 static struct symbolize_file *add(struct symbolize_files *files, const struct stat *st,
 				  const struct snapshot_module *module)
 {
-	struct symbolize_file **place, *file;
+	struct symbolize_file *file;
 
 	if (files->items.count >= SYMBOLIZE_FILES_MAX)
 		forget_oldest(files);
-	file = calloc(1, sizeof(*file));
-	place = file ? vec_push(&files->items) : NULL;
-	if (!place) {
-		free(file);
+	if (vec_reserve(&files->items, 1) < 0)
 		return NULL;
-	}
-	*place = file;
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return NULL;
+	files->items.items[files->items.count++] = file;
 	file->number = ++files->last_number;
 	file->device = st->st_dev;
 	file->inode = st->st_ino;

@@ -106,8 +106,6 @@ static bool belongs_to(const struct elf_file *debug, const struct elf_file *file
 
 	if (is_same_file(debug->fd, file->fd))
 		return false;
-	if (debug->build_id_len != file->build_id_len)
-		return false;
 	if (file->build_id_len > 0 &&
 	    !elf_file_same_build_id(debug, file->build_id, file->build_id_len))
 		return false;

@@ -1,7 +1,7 @@
 /* Finds the separate files that hold an ELF file's debug information, as gdb does:
  * ROOT/.build-id/xx/yyy.debug, then the .gnu_debuglink name beside the file, in .debug/ there and
- * in ROOT/<directory>.  A file is used only when it provably belongs: its build-id is the same, and
- * for a debuglink the CRC too.  Nothing is ever fetched from elsewhere. */
+ * in ROOT/<directory>.  A file is used only when it provably belongs: it has the file's build-id,
+ * if that has one, and for a debuglink the CRC too.  Nothing is ever fetched from elsewhere. */
 #ifndef ALLOCWATCH_SYMBOL_DEBUGFILE_H
 #define ALLOCWATCH_SYMBOL_DEBUGFILE_H
 

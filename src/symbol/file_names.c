@@ -55,7 +55,7 @@ const char *file_names_get(struct file_names *names, size_t number)
 		    vec_reserve(&names->paths, number + 1 - names->paths.count) < 0)
 			return NULL;
 		while (names->paths.count <= number)
-			*vec_push(&names->paths) = NULL;
+			names->paths.items[names->paths.count++] = NULL;
 	}
 	if (!names->paths.items[number])
 		names->paths.items[number] = make_path(names, number);

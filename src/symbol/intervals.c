@@ -78,6 +78,14 @@ static int advance(struct sweep *sweep, uint64_t at)
 	return 0;
 }
 
+static int begin(struct sweep *sweep, const struct interval *next)
+{
+	if (advance(sweep, next->lo) < 0 || vec_reserve(&sweep->open, 1) < 0)
+		return -ENOMEM;
+	sweep->open.items[sweep->open.count++] = *next;
+	return 0;
+}
+
 int intervals_flatten(struct intervals *intervals)
 {
 	struct sweep sweep = { 0 };
@@ -86,16 +94,8 @@ int intervals_flatten(struct intervals *intervals)
 	if (intervals->items.count > 0)
 		qsort(intervals->items.items, intervals->items.count, sizeof(struct interval),
 		      compare_nesting);
-	for (size_t i = 0; i < intervals->items.count && r == 0; i++) {
-		struct interval *open;
-
-		r = advance(&sweep, intervals->items.items[i].lo);
-		open = r == 0 ? vec_push(&sweep.open) : NULL;
-		if (!open)
-			r = -ENOMEM;
-		else
-			*open = intervals->items.items[i];
-	}
+	for (size_t i = 0; i < intervals->items.count && r == 0; i++)
+		r = begin(&sweep, &intervals->items.items[i]);
 	if (r == 0)
 		r = advance(&sweep, UINT64_MAX);
 	vec_fini(&sweep.open);

@@ -12,26 +12,41 @@
 /* "follow" (default), "free", or "cpu:N" for benchmarks. */
 #define PLACEMENT_VARIABLE "ALLOCWATCH_PLACEMENT"
 
+/* Where this process may run by the will of others, from before its first choice of its own. */
+static cpu_set_t permitted;
+static bool permitted_known;
+
+static bool is_permitted(int cpu)
+{
+	if (!permitted_known)
+		permitted_known = sched_getaffinity(0, sizeof(permitted), &permitted) == 0;
+	return permitted_known && CPU_ISSET((size_t)cpu, &permitted);
+}
+
 static void set_cpu(struct placement *placement, int cpu)
 {
 	cpu_set_t set;
 
+	if (!is_permitted(cpu))
+		return;
 	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
+	CPU_SET((size_t)cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set) < 0)
 		return;
 	placement->pinned = true;
 	placement->cpu = cpu;
 }
 
+void placement_release(void)
+{
+	if (permitted_known)
+		sched_setaffinity(0, sizeof(permitted), &permitted);
+}
+
 static void set_free(struct placement *placement)
 {
-	cpu_set_t set;
-
-	/* The kernel cuts the mask to the CPUs that the cpuset allows. */
-	memset(&set, 0xff, sizeof(set));
-	if (sched_setaffinity(0, sizeof(set), &set) == 0)
-		placement->pinned = false;
+	placement_release();
+	placement->pinned = false;
 }
 
 static void read_environment(struct placement *placement)

@@ -20,5 +20,7 @@ struct placement {
 
 /* Notes a stop that was served. */
 void placement_note(struct placement *placement, const struct target *target, const struct task *task);
+/* For a forked child with work of its own: it shall not stay on the CPU of the target's thread. */
+void placement_release(void);
 
 #endif

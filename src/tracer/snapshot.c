@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "tracer/snapshot.h"
 
+#include "tracer/placement.h"
+
 #include "model/snapshot.h"
 
 #include "base/clock.h"
@@ -147,8 +149,10 @@ void snapshot_start(struct session *session, uint32_t serial, bool with_blocks)
 		child = fd < 0 ? -1 : fork();
 		error = errno;
 	}
-	if (child == 0)
+	if (child == 0) {
+		placement_release();
 		_exit(write_image(session, session->heap, with_blocks, fd) < 0);
+	}
 	if (child < 0) {
 		fd_close(&fd);
 		session_fail(session->link, serial, pid, place ? FAILURE_INTERNAL : FAILURE_LIMIT, 0,

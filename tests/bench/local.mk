@@ -1,7 +1,62 @@
-# Measurements: printed, never judged.
-check_PROGRAMS += tests/bench/bench_heap
+# Measurements: printed, never judged.  `make bench` runs them all and makes tables of what they say.
+bench_common = \
+	tests/bench/driver.c tests/bench/driver.h \
+	tests/bench/process.c tests/bench/process.h
+bench_libs = src/libwire.a src/libbase.a
+# Optimised whatever the rest is, and without frame pointers: the ordinary program of a distribution.
+bench_victim_cflags = $(victim_cflags) -O2 -fomit-frame-pointer
+
+bench_programs = \
+	tests/bench/bench_calls \
+	tests/bench/bench_heap \
+	tests/bench/bench_latency \
+	tests/bench/bench_stops \
+	tests/bench/bench_store \
+	tests/bench/bench_symbol
+bench_victims = \
+	tests/bench/latency \
+	tests/bench/pairs
+check_PROGRAMS += tests/bench/bench_calls tests/bench/bench_heap tests/bench/bench_latency tests/bench/bench_stops \
+	$(bench_victims)
+
+tests_bench_bench_calls_SOURCES = tests/bench/bench_calls.c tests/bench/allocation_counter.h $(bench_common)
+tests_bench_bench_calls_LDADD = $(bench_libs)
 tests_bench_bench_heap_SOURCES = tests/bench/bench_heap.c
 tests_bench_bench_heap_LDADD = src/libmodel.a src/libbase.a
-include tests/bench/symbol.mk
+tests_bench_bench_latency_SOURCES = tests/bench/bench_latency.c $(bench_common)
+tests_bench_bench_latency_LDADD = $(bench_libs)
+tests_bench_bench_stops_SOURCES = tests/bench/bench_stops.c tests/bench/floor.c tests/bench/floor.h \
+	src/tracer/placement.c src/tracer/placement.h $(bench_common)
+tests_bench_bench_stops_LDADD = src/libtarget.a $(bench_libs)
+
+tests_bench_latency_SOURCES = tests/bench/latency.c
+tests_bench_latency_CFLAGS = $(bench_victim_cflags)
+tests_bench_latency_LDFLAGS = $(victim_ldflags)
+tests_bench_latency_LDADD = $(victim_libs)
+tests_bench_pairs_SOURCES = tests/bench/pairs.c
+tests_bench_pairs_CFLAGS = $(bench_victim_cflags)
+tests_bench_pairs_LDFLAGS = $(victim_ldflags)
+tests_bench_pairs_LDADD = $(victim_libs)
+
+bench_data = tests/bench/allocation_counter.so
+check_DATA += $(bench_data)
+tests/bench/allocation_counter.so: tests/bench/allocation_counter.c tests/bench/allocation_counter.h
+	$(AM_V_CCLD)$(MKDIR_P) tests/bench && $(victim_link_shared) $(srcdir)/tests/bench/allocation_counter.c
+
+EXTRA_DIST += tests/bench/allocation_counter.c tests/bench/report.py tests/bench/run.py
+CLEANFILES += $(bench_data) bench-results.json
+
 include tests/bench/store.mk
+include tests/bench/symbol.mk
+
+# All of it takes some six minutes; the numbers stay in bench-results.json.
+bench: all $(bench_programs) $(bench_victims) $(bench_data)
+	srcdir='$(srcdir)' $(srcdir)/tests/bench/run.py bench-results.json; r=$$?; \
+	$(srcdir)/tests/bench/report.py bench-results.json && exit $$r
+# The same as a page of the documentation, from the last run.
+bench-page: bench-results.json
+	$(srcdir)/tests/bench/report.py bench-results.json > $(srcdir)/doc/BENCH.md
+bench-results.json:
+	$(MAKE) bench
+.PHONY: bench bench-page
 include tests/bench/unwind.mk

@@ -263,6 +263,8 @@ START_TEST(versions_are_not_part_of_a_name_and_an_ifunc_has_one)
 	assert_name("bare.so", fixture_address("full.so", "old_version", NULL), "versioned");
 	assert_name("bare.so", fixture_address("full.so", "new_version", NULL), "versioned");
 	assert_name("bare.so", fixture_address("full.so", "indirect", NULL), "indirect");
+	fixture_run("nm full.so | grep -q 'versioned@@NEIGHBOURS_2'");
+	assert_name("full.so", fixture_address("full.so", "new_version", NULL), "versioned");
 }
 END_TEST
 

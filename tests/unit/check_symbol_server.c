@@ -140,6 +140,22 @@ START_TEST(a_message_of_the_wrong_length_or_direction_is_refused)
 }
 END_TEST
 
+/* As the daemon does: answer by answer, location by location. */
+static size_t read_answers(const struct symbol_wire_answers *answers)
+{
+	const struct symbol_wire_location *at = symbol_wire_locations(answers);
+	size_t sum = 0;
+
+	for (uint32_t i = 0; i < answers->count; i++) {
+		for (uint32_t j = 0; j < symbol_wire_counts(answers)[i]; j++, at++) {
+			sum += strlen(symbol_wire_text(answers) + at->function);
+			sum += strlen(symbol_wire_text(answers) + at->file);
+		}
+	}
+	ck_assert_ptr_eq(at, symbol_wire_locations(answers) + answers->location_count);
+	return sum;
+}
+
 /* Whatever the check lets through can be read without leaving the message. */
 START_TEST(an_accepted_message_is_safe_to_read)
 {
@@ -163,12 +179,7 @@ START_TEST(an_accepted_message_is_safe_to_read)
 		copy = malloc(len);      /* of the exact size, for AddressSanitizer */
 		memcpy(copy, message, len);
 		answers = (const void *)copy;
-		for (uint32_t j = 0; j < answers->location_count; j++) {
-			const struct symbol_wire_location *at = &symbol_wire_locations(answers)[j];
-
-			sum += strlen(symbol_wire_text(answers) + at->function);
-			sum += strlen(symbol_wire_text(answers) + at->file);
-		}
+		sum += read_answers(answers);
 		free(copy);
 	}
 	printf("messages: %zu accepted, %zu refused\n", accepted, refused);
@@ -273,8 +284,8 @@ static void assert_ends_after(const void *message, size_t len)
 START_TEST(garbage_on_the_socket_ends_the_process)
 {
 	struct symbol_wire_resolve nothing = { { SYMBOL_WIRE_RESOLVE, 1, 0, sizeof(nothing) }, 0, 0 };
-	struct { struct symbol_wire_resolve resolve; struct symbol_wire_query query; } unopened = {
-		{ { SYMBOL_WIRE_RESOLVE, 1, 3, sizeof(unopened) }, 1, 0 }, { 4096, 0, 0 } };
+	struct { struct symbol_wire_head head; uint32_t count, pad; struct symbol_wire_query query; }
+		unopened = { { SYMBOL_WIRE_RESOLVE, 1, 3, sizeof(unopened) }, 1, 0, { 4096, 0, 0 } };
 	struct symbol_wire_head wrong = { SYMBOL_WIRE_OPEN, 1, SYMBOL_WIRE_MODULES_MAX, sizeof(wrong) };
 
 	assert_ends_after("x", 1);
@@ -336,6 +347,28 @@ START_TEST(the_process_has_given_up_its_privileges)
 #if !SANITIZED
 	assert_limit(client.pid, "Max address space", CONFINE_MEMORY_MAX);
 #endif
+	client_stop(&client);
+}
+END_TEST
+
+/* A service may run as an ordinary user with some of root's capabilities. */
+START_TEST(a_user_with_capabilities_loses_them_too)
+{
+	struct client client;
+	const char *status;
+
+	if (geteuid() != 0) {
+		puts("not tried: only root can hand capabilities to a user");
+		return;
+	}
+	client_start_by(&client, "exec setpriv --reuid=12345 --regid=12345 --clear-groups "
+			"--inh-caps=+chown --ambient-caps=+chown " SYMBOLIZER);
+	status = read_status(client.pid);
+	assert_status(status, "\nUid:\t12345\t12345\t12345\t12345\n");
+	assert_status(status, "\nCapEff:\t0000000000000000\n");
+	assert_status(status, "\nCapPrm:\t0000000000000000\n");
+	assert_status(status, "\nCapInh:\t0000000000000000\n");
+	assert_status(status, "\nCapAmb:\t0000000000000000\n");
 	client_stop(&client);
 }
 END_TEST
@@ -497,8 +530,8 @@ START_TEST(thousands_of_damaged_files_end_the_process_at_most)
 		"clang -O2 -gdwarf-5 -o levels.fuzz $DATA/levels.c",
 		"gcc -O2 -gdwarf-5 -gz -o levels.fuzz $DATA/levels.c",
 		"gcc -O2 -o levels.fuzz $DATA/levels.c",
-		"gcc -O2 -o levels.fuzz $DATA/levels.c && cp levels.fuzz mini && xz -k -f mini && "
-		"objcopy --add-section .gnu_debugdata=mini.xz levels.fuzz && rm mini",
+		("gcc -O2 -o levels.fuzz $DATA/levels.c && xz -k -c levels.fuzz > mini.xz && "
+		 "objcopy --add-section .gnu_debugdata=mini.xz levels.fuzz"),
 	};
 	const char *wanted = getenv("FUZZ_COUNT");
 	size_t count = wanted ? strtoul(wanted, NULL, 10) : 700;
@@ -547,6 +580,7 @@ int main(void)
 	tcase_add_test(process, what_is_no_elf_file_is_an_answer_and_not_an_end);
 	tcase_add_test(process, garbage_on_the_socket_ends_the_process);
 	tcase_add_test(process, the_process_has_given_up_its_privileges);
+	tcase_add_test(process, a_user_with_capabilities_loses_them_too);
 	tcase_add_test(process, the_process_inherits_no_descriptor);
 	tcase_add_test(process, started_by_hand_the_program_says_what_it_is);
 	tcase_set_timeout(process, 120);

@@ -44,6 +44,7 @@ void fixture_leave(void)
 	ck_assert_int_eq(nftw(directory, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
+static bool run(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 static bool run(const char *format, va_list arguments)
 {
 	char command[4096];

@@ -20,6 +20,11 @@
 
 void client_start(struct client *client)
 {
+	client_start_by(client, "exec " SYMBOLIZER);
+}
+
+void client_start_by(struct client *client, const char *command)
+{
 	const struct symbol_wire_head *ready;
 	int pair[2], hung;
 
@@ -31,7 +36,7 @@ void client_start(struct client *client)
 
 		dup2(log, STDERR_FILENO);
 		dup3(pair[1], 3, 0);
-		execl(SYMBOLIZER, SYMBOLIZER, (char *)NULL);
+		execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 		_exit(127);
 	}
 	close(pair[1]);

@@ -15,6 +15,8 @@ struct client {
 
 /* Starts the program with its standard error appended to the file "stderr", waits for READY. */
 void client_start(struct client *client);
+/* As above, by a shell command that ends in the program's path. */
+void client_start_by(struct client *client, const char *command);
 /* Closes the socket and waits for the end; the wait status, or -1 when it had to be killed. */
 int client_stop(struct client *client);
 

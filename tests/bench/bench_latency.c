@@ -1,0 +1,198 @@
+/* How long a target waits: its own longest malloc, by its own clock, while it is attached to and while
+ * snapshots are taken with many live blocks; and what those blocks cost the tracer.  Prints one JSON
+ * object a line and judges nothing.
+ *
+ *	bench_latency [BLOCKS]          default 1000000
+ *
+ * The same program untraced, or traced with nothing else going on, is the measure of what the machine
+ * itself adds. */
+#include "driver.h"
+#include "process.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ATTACHES 20
+#define SNAPSHOTS 5
+#define QUIET_MS 100           /* how long the program is watched with nothing going on */
+
+struct series {
+	double longest_ms[ATTACHES];
+	unsigned count;
+};
+
+static void begin(struct victim *victim)
+{
+	victim_send(victim, 'r');
+}
+
+static void end(struct victim *victim, struct series *series)
+{
+	victim_command(victim, 's');
+	if (victim_tally(victim, "calls") == 0)
+		bench_fail("the target did not call malloc at all");
+	series->longest_ms[series->count++] = (double)victim_tally(victim, "longest_ns") / 1e6;
+}
+
+static void watch_quiet(struct victim *victim, struct series *series)
+{
+	begin(victim);
+	usleep(QUIET_MS * 1000);
+	end(victim, series);
+}
+
+static void print_series(const char *name, const struct series *series)
+{
+	printf(", \"%s\": [", name);
+	for (unsigned i = 0; i < series->count; i++)
+		printf("%s%.3f", i ? ", " : "", series->longest_ms[i]);
+	printf("]");
+}
+
+static struct victim *start(unsigned threads, long blocks)
+{
+	char thread_text[16], block_text[24];
+
+	snprintf(thread_text, sizeof(thread_text), "%u", threads);
+	snprintf(block_text, sizeof(block_text), "%ld", blocks);
+	return victim_start(CPU_ANY, "tests/bench/latency", "--threads", thread_text, "--blocks", block_text,
+			    NULL);
+}
+
+/* --- attaching and detaching --- */
+
+static void measure_attach(unsigned threads)
+{
+	struct driver_options options = { 0 };
+	struct victim *victim = start(threads, 0);
+	struct series untraced = { .count = 0 }, attaching = { .count = 0 }, detaching = { .count = 0 };
+	struct series held = { .count = 0 };
+
+	for (unsigned i = 0; i < ATTACHES; i++) {
+		struct driver *driver = driver_start(&options);
+
+		watch_quiet(victim, &untraced);
+		begin(victim);
+		driver_attach(driver, victim_pid(victim));
+		end(victim, &attaching);
+		held.longest_ms[held.count++] = (double)driver_status(driver).longest_stop_us / 1e3;
+		begin(victim);
+		driver_detach(driver);
+		end(victim, &detaching);
+	}
+	victim_quit(victim);
+	printf("{\"bench\": \"attach\", \"threads\": %u", threads);
+	print_series("untraced_longest_ms", &untraced);
+	print_series("attach_longest_ms", &attaching);
+	print_series("attach_held_ms", &held);
+	print_series("detach_longest_ms", &detaching);
+	printf("}\n");
+	fflush(stdout);
+}
+
+/* --- many blocks --- */
+
+/* What is in memory for this process alone. */
+static uint64_t private_bytes(pid_t pid)
+{
+	char path[64], line[256];
+	unsigned long kib = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "Private_Dirty: %lu kB", &kib);
+	if (f)
+		fclose(f);
+	if (kib == 0)
+		bench_fail("cannot read the tracer's memory from %s: %s", path, strerror(errno));
+	return (uint64_t)kib * 1024;
+}
+
+static void measure_memory(struct victim *victim, struct driver *driver)
+{
+	struct wire_status before = driver_status(driver), after;
+	uint64_t before_bytes = private_bytes(driver_pid(driver)), grown;
+	uint64_t blocks;
+
+	victim_command(victim, 'f');
+	after = driver_status(driver);
+	blocks = after.counters.live_blocks - before.counters.live_blocks;
+	if (blocks != (uint64_t)victim_tally(victim, "blocks") || !after.exact)
+		bench_fail("of %ld blocks the tracer saw %" PRIu64, victim_tally(victim, "blocks"), blocks);
+	grown = private_bytes(driver_pid(driver)) - before_bytes;
+	printf("{\"bench\": \"memory\", \"blocks\": %" PRIu64 ", \"block_table_bytes\": %" PRIu64
+	       ", \"tables_bytes\": %" PRIu64 ", \"resident_bytes\": %" PRIu64 ", \"fill_seconds\": %.2f}\n",
+	       blocks, after.block_memory - before.block_memory, after.tracer_memory - before.tracer_memory, grown,
+	       (double)victim_tally(victim, "ns") / 1e9);
+	fflush(stdout);
+}
+
+static uint64_t snap(struct victim *victim, struct driver *driver, bool with_blocks, struct series *series)
+{
+	uint64_t bytes;
+
+	begin(victim);
+	bytes = driver_snapshot(driver, with_blocks);
+	end(victim, series);
+	return bytes;
+}
+
+static void measure_snapshots(struct victim *victim, struct driver *driver, long blocks)
+{
+	struct series quiet = { .count = 0 }, plain = { .count = 0 }, full = { .count = 0 };
+	uint64_t plain_bytes = 0, full_bytes = 0, plain_ns = 0, full_ns = 0;
+
+	for (unsigned i = 0; i < SNAPSHOTS; i++) {
+		uint64_t begun_ns;
+
+		watch_quiet(victim, &quiet);
+		begun_ns = clock_monotonic_ns();
+		plain_bytes = snap(victim, driver, false, &plain);
+		plain_ns += clock_monotonic_ns() - begun_ns;
+		begun_ns = clock_monotonic_ns();
+		full_bytes = snap(victim, driver, true, &full);
+		full_ns += clock_monotonic_ns() - begun_ns;
+	}
+	printf("{\"bench\": \"snapshot\", \"blocks\": %ld, \"image_bytes\": %" PRIu64
+	       ", \"image_bytes_with_blocks\": %" PRIu64 ", \"seconds\": %.3f, \"seconds_with_blocks\": %.3f",
+	       blocks, plain_bytes, full_bytes, (double)plain_ns / 1e9 / SNAPSHOTS,
+	       (double)full_ns / 1e9 / SNAPSHOTS);
+	print_series("traced_longest_ms", &quiet);
+	print_series("snapshot_longest_ms", &plain);
+	print_series("snapshot_blocks_longest_ms", &full);
+	printf("}\n");
+	fflush(stdout);
+}
+
+static void measure_blocks(long blocks)
+{
+	struct driver_options options = { 0 };
+	struct victim *victim = start(1, blocks);
+	struct driver *driver = driver_start(&options);
+
+	driver_attach(driver, victim_pid(victim));
+	measure_memory(victim, driver);
+	measure_snapshots(victim, driver, blocks);
+	driver_detach(driver);
+	victim_quit(victim);
+}
+
+int main(int argc, char **argv)
+{
+	long blocks = argc > 1 ? atol(argv[1]) : 1000000;
+
+	if (blocks < 1)
+		bench_fail("usage: bench_latency [BLOCKS]");
+	measure_attach(1);
+	measure_attach(16);
+	measure_blocks(blocks);
+	return 0;
+}

@@ -1,0 +1,219 @@
+#!/usr/bin/python3
+"""Makes the tables of a run of the benchmarks, as Markdown, from its JSON alone.
+
+    report.py RESULTS
+
+The goals are the project's; whether one is met is worked out here, printed, and nothing more.
+"""
+import json
+import re
+import statistics
+import sys
+
+NUMBER = re.compile(r"[0-9.]+")
+
+GOAL_MULTIPLE = 1.25
+GOAL_WAITS = 2
+GOAL_UNWIND = 50
+GOAL_ATTACH_MS = 100
+GOAL_SNAPSHOT_MS = 30
+GOAL_BLOCK_BYTES = 40
+
+WAITS = ("waitid", "wait4")
+READS = ("process_vm_readv", "pread64")
+
+
+def table(head, rows):
+    """Text to the left, numbers to the right; padded, so that it reads on a terminal, too."""
+    cells = [[str(cell) for cell in row] for row in [head, *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    numeric = [all(NUMBER.fullmatch(row[i]) for row in cells[1:]) for i in range(len(head))]
+
+    def line(row):
+        parts = [cell.rjust(width) if right else cell.ljust(width)
+                 for cell, width, right in zip(row, widths, numeric)]
+        return "| " + " | ".join(parts) + " |"
+
+    rule = "|" + "|".join("-" * (width + 1) + (":" if right else "-")
+                          for width, right in zip(widths, numeric)) + "|"
+    return "\n".join([line(cells[0]), rule] + [line(row) for row in cells[1:]]) + "\n"
+
+
+def met(reached):
+    return "met" if reached else "not met"
+
+
+def paragraph(text):
+    print(text + "\n")
+
+
+def stops(documents):
+    print("## A malloc+free pair, against three bare stops\n")
+    paragraph("The victim's threads call `malloc(64)` and `free` at stack depth 20, without frame pointers; "
+              "%d frames are kept. A bare stop is trap, look, get registers, set registers, continue, by the "
+              "smallest loop that does that, of the same threads in the same run, by the victim's own clock. "
+              "Times are microseconds a pair, over all threads; the smallest of %d rounds of %d pairs each."
+              % (documents[0]["frames"], documents[0]["rounds"], documents[0]["pairs_per_round"]))
+    print(table(("threads", "placement of the tracer", "priority", "untraced", "3 bare stops", "traced", "multiple",
+                 "goal %.2f" % GOAL_MULTIPLE),
+                [(d["threads"], d["placement"] if d["placement"] != "policy" else
+                  "policy: ended on CPU " + d["tracer_cpus"], d["scheduling"],
+                  "%.3f" % d["untraced_pair_us"], "%.1f" % d["bare_pair_us"], "%.1f" % d["traced_pair_us"],
+                  "%.2f" % d["multiple"], met(d["multiple"] <= GOAL_MULTIPLE)) for d in documents]))
+    paragraph("Same core, other core: victim and tracer are each held on one CPU. Policy: neither is, and the "
+              "tracer's own rule decides, for the bare loop as well: it follows the thread that stops as long as "
+              "it is one, and goes where the scheduler puts it when they are several. A median of the rounds in "
+              "place of the smallest gives " +
+              ", ".join("%.2f" % (statistics.median(d["traced_rounds_us"]) / statistics.median(d["bare_rounds_us"]))
+                        for d in documents) + ".")
+
+
+def an_event(calls, names, events):
+    return sum(count for name, count in calls.items() if name in names) / events
+
+
+def calls(documents):
+    print("## System calls and requests for memory, an event\n")
+    paragraph("Counted on the tracing thread, in the steady state; an event is one stop, and three make a pair. The "
+              "pc is set by PTRACE_POKEUSER, which costs a third of PTRACE_SETREGS. Reads are those of the stack, "
+              "one an allocation, and what is looked at by the clock (once a second every breakpoint).")
+    rows = []
+    for d in documents:
+        waits = an_event(d["calls"], WAITS, d["events"])
+        known = [an_event(d["calls"], names, d["events"]) for names in (
+            ("PTRACE_GETREGS",), ("PTRACE_POKEUSER", "PTRACE_SETREGS"), READS, ("PTRACE_CONT",))]
+        others = an_event(d["calls"], d["calls"], d["events"]) - waits - sum(known)
+        rows.append((d["threads"], d["live_blocks"], *("%.3f" % x for x in (waits, *known, others)),
+                     "%.4f" % (d["memory_requests"] / d["memory_events"]),
+                     "%d in %.1f s" % (d["memory_requests"], d["memory_seconds"]),
+                     met(waits <= GOAL_WAITS and all(x <= 1.05 for x in (known[0], known[1], known[2], known[3])) and
+                         d["memory_requests"] / d["memory_events"] < 0.001)))
+    print(table(("threads", "live blocks", "wait", "GETREGS", "set pc", "read", "CONT", "others", "requests", "in all",
+                 "goal 2, 1, 1, 1, 1; 0"), rows))
+
+
+def unwind(documents):
+    total = documents[-1]["total"]
+    print("## Unwinds a second\n")
+    paragraph("Distinct stacks recorded from live programs; cold: everything made anew, each miss included; warm: the "
+              "same stacks again. libdw's walker has the same stacks in the same run.")
+    rows = [(d["recording"].rsplit("/", 1)[-1].split(".")[0], d["stacks"], "%.1f" % d["frames_per_stack"],
+             "%.2f" % d["ours"]["cold_us"], "%.2f" % d["ours"]["warm_us"], "%.1f" % d["libdw"]["cold_us"],
+             "%.1f" % d["libdw"]["warm_us"], "%.0f" % d["times_faster_cold"], "%.0f" % d["times_faster_warm"],
+             d["differ"]) for d in documents[-1]["recordings"]]
+    print(table(("program", "stacks", "frames", "cold us", "warm us", "libdw cold us", "libdw warm us",
+                 "times faster, cold", "warm", "stacks that differ"), rows))
+    paragraph("Together %d stacks: %.0f unwinds a second cold and %.0f warm, libdw's walker %.0f; %.0f and %.0f times "
+              "faster. Goal %d, on %d stacks or more: %s cold, %s warm."
+              % (total["stacks"], total["unwinds_per_second_cold"], total["unwinds_per_second_warm"],
+                 total["libdw_unwinds_per_second"], total["times_faster_cold"], total["times_faster_warm"], GOAL_UNWIND,
+                 10000, met(total["times_faster_cold"] >= GOAL_UNWIND and total["stacks"] >= 10000),
+                 met(total["times_faster_warm"] >= GOAL_UNWIND and total["stacks"] >= 10000)))
+
+
+def series(name, values, goal=None):
+    return (name, len(values), "%.2f" % min(values), "%.2f" % statistics.median(values), "%.2f" % max(values),
+            "" if goal is None else "%s %d" % (met(max(values) <= goal), goal))
+
+
+def latency(documents):
+    print("## The target's own longest malloc\n")
+    paragraph("By the target's clock, in milliseconds, while its threads allocate as fast as they can; over so many "
+              "attempts. What it shows untraced, or traced with nothing else going on, is the machine's.")
+    rows = []
+    for d in documents:
+        if d["bench"] == "attach":
+            of = "1 thread" if d["threads"] == 1 else "%d threads" % d["threads"]
+            rows += [series(of + ", untraced", d["untraced_longest_ms"]),
+                     series(of + ", attach", d["attach_longest_ms"], GOAL_ATTACH_MS),
+                     series(of + ", attach, held by the tracer's clock", d["attach_held_ms"]),
+                     series(of + ", detach", d["detach_longest_ms"])]
+        elif d["bench"] == "snapshot":
+            of = "%d live blocks" % d["blocks"]
+            rows += [series(of + ", traced only", d["traced_longest_ms"]),
+                     series(of + ", snapshot", d["snapshot_longest_ms"], GOAL_SNAPSHOT_MS),
+                     series(of + ", snapshot --blocks", d["snapshot_blocks_longest_ms"], GOAL_SNAPSHOT_MS)]
+    print(table(("during", "attempts", "shortest", "median", "longest", "goal, of the longest"), rows))
+    for d in documents:
+        if d["bench"] == "snapshot":
+            paragraph("A snapshot takes %.3f s and %d bytes, with blocks %.3f s and %d bytes; the target runs on "
+                      "meanwhile." % (d["seconds"], d["image_bytes"], d["seconds_with_blocks"],
+                                      d["image_bytes_with_blocks"]))
+
+
+def memory(documents):
+    print("## The tracer's memory a live block\n")
+    rows = [("%d" % d["blocks"], "%.1f" % (d["block_table_bytes"] / d["blocks"]),
+             "%.1f" % (d["tables_bytes"] / d["blocks"]), "%.1f" % (d["resident_bytes"] / d["blocks"]),
+             met(d["block_table_bytes"] / d["blocks"] <= GOAL_BLOCK_BYTES)) for d in documents]
+    print(table(("live blocks", "table of blocks, bytes", "all tables, bytes", "resident, stacks included, bytes",
+                 "goal %d" % GOAL_BLOCK_BYTES), rows))
+    paragraph("Grown while a target allocated its blocks, from some thousand different stacks.")
+
+
+def heap(documents):
+    print("## The table of live blocks by itself\n")
+    print(table(("blocks", "bytes a block", "after churn", "grow, ns an event", "churn", "shrink", "longest, us"),
+                [(d["blocks"], "%.1f" % d["bytes_per_block"], "%.1f" % d["bytes_per_block_after_churn"],
+                  "%.0f" % d["grow_ns_per_event"], "%.0f" % d["churn_ns_per_event"], "%.0f" % d["shrink_ns_per_event"],
+                  "%.0f" % d["longest_operation_us"]) for d in documents]))
+
+
+def symbol(documents):
+    print("## Names of frames\n")
+    print(table(("case", "frames", "seconds", "frames a second"),
+                [(d["case"], d["frames"], "%.3f" % d["seconds"], "%.0f" % d["frames_per_second"]) for d in documents]))
+    paragraph("Of `%s`; \"libdw\" asks libdw for each frame by itself." % documents[0]["file"])
+
+
+def store(documents):
+    print("## Snapshot files\n")
+    print(table(("phase", "traces", "stack nodes", "seconds", "CPU seconds", "file, bytes"),
+                [(d["phase"], d["traces"], d["nodes"], "%.2f" % d["seconds"], "%.2f" % d["cpu_seconds"],
+                  d["file_bytes"]) for d in documents]))
+
+
+SECTIONS = {"stops": (stops,), "calls": (calls,), "unwind": (unwind,), "heap": (heap,), "symbol": (symbol,),
+            "store": (store,)}
+
+
+def section(result):
+    documents = result["documents"]
+    if result["failure"]:
+        paragraph("**%s: not measured.** %s" % (result["name"], result["failure"]))
+    elif result["name"] == "latency":
+        latency(documents)
+        memory([d for d in documents if d["bench"] == "memory"])
+    else:
+        for make in SECTIONS[result["name"]]:
+            make(documents)
+
+
+def machine(results):
+    m = results["machine"]
+    known = ["%s" % m["processor"], "%d processors%s" % (m["processors"], ", virtual" if m["virtual"] else ""),
+             m["memory"], m["system"], "Linux " + m["kernel"], m["libc"],
+             m["elfutils"] and "elfutils " + m["elfutils"], "as root" if m["root"] else "as an ordinary user"]
+    return "; ".join(part for part in known if part)
+
+
+def main():
+    if len(sys.argv) != 2:
+        print("usage: report.py RESULTS", file=sys.stderr)
+        return 2
+    with open(sys.argv[1], encoding="utf-8") as file:
+        results = json.load(file)
+    print("# What allocwatch costs\n")
+    paragraph("Printed by `tests/bench/report.py` from one run of `make bench`; no number here was typed.")
+    paragraph("%s%s. %s." % (results["began"], ", at " + results["commit"] if results["commit"] else "",
+                             machine(results)))
+    paragraph("Load of the machine before and after each part (what else ran adds to the times): " +
+              ", ".join("%s %.1f to %.1f in %.0f s" % (r["name"], r["load_before"], r["load_after"], r["seconds"])
+                        for r in results["benchmarks"]) + ".")
+    for result in results["benchmarks"]:
+        section(result)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
