@@ -49,21 +49,31 @@ static void a_failed_realloc_keeps_the_old_block_and_its_line(void)
 	tool_end(tool, v, NULL);
 }
 
-static void require_built_with_cxx(const char *victim)
+#define JEMALLOC "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+
+/* preload: an allocator to put before libc's, or NULL. */
+static struct subject *start_cxx(const char *victim, const char *preload)
 {
+	struct subject *subject;
+
 	if (access(live_text("%s/%s", live_build(), victim), X_OK))
 		live_fail("%s is not built: there was no C++ compiler", victim);
+	if (preload && access(preload, R_OK))
+		live_fail("%s is not installed; contrib/install-deps --test installs it", preload);
+	if (preload)
+		setenv("LD_PRELOAD", preload, 1);
+	subject = victim_start(victim, NULL);
+	unsetenv("LD_PRELOAD");
+	return subject;
 }
 
-/* By exceptions and by longjmp: no call is taken to be still pending afterwards. */
-static void escapes_out_of_new_leave_no_pending_call(void)
+static void escapes_are_counted_rightly(const char *preload)
 {
 	struct tool *tool = tool_start();
 	struct subject *v;
 	struct state *before;
 
-	require_built_with_cxx("tests/victims/escapes");
-	v = victim_start("tests/victims/escapes", NULL);
+	v = start_cxx("tests/victims/escapes", preload);
 	before = state_take(v->pid);
 	tool_attach(tool, v->pid);
 	for (int i = 0; i < 20; i++)
@@ -76,15 +86,26 @@ static void escapes_out_of_new_leave_no_pending_call(void)
 	tool_end(tool, v, before);
 }
 
-static void new_is_credited_to_the_line_that_says_new(void)
+/* By exceptions and by longjmp: no call is taken to be still pending afterwards. */
+static void escapes_out_of_new_leave_no_pending_call(void)
+{
+	escapes_are_counted_rightly(NULL);
+}
+
+/* Its operator new is a function of the allocator's own, which the exception leaves. */
+static void escapes_out_of_jemallocs_new_leave_no_pending_call(void)
+{
+	escapes_are_counted_rightly(JEMALLOC);
+}
+
+static void new_is_credited_rightly(const char *preload)
 {
 	struct tool *tool = tool_start();
 	struct subject *v;
 	struct state *before;
 	json_t *stats;
 
-	require_built_with_cxx("tests/victims/newonly");
-	v = victim_start("tests/victims/newonly", NULL);
+	v = start_cxx("tests/victims/newonly", preload);
 	before = state_take(v->pid);
 	tool_attach(tool, v->pid);
 	for (int i = 0; i < 10; i++)
@@ -94,6 +115,16 @@ static void new_is_credited_to_the_line_that_says_new(void)
 	require_row(stats, "tests/victims/newonly.cc", "// growing vector", 10 * 16384, 10);
 	require_nothing_unknown(tool_status(tool, v->pid), 0);
 	tool_end(tool, v, before);
+}
+
+static void new_is_credited_to_the_line_that_says_new(void)
+{
+	new_is_credited_rightly(NULL);
+}
+
+static void jemallocs_new_counts_once(void)
+{
+	new_is_credited_rightly(JEMALLOC);
 }
 
 static void plugins_that_come_and_go_are_named(void)
@@ -128,6 +159,22 @@ static void a_malloc_that_is_loaded_later_is_watched(void)
 	subject_command(v, 'F');
 	subject_command(v, 'F');
 	require_row(tool_stats(tool, pid), "tests/victims/plugins.c", "/* own block */", 5 * 444, 5);
+	require_nothing_unknown(tool_status(tool, v->pid), 0);
+	tool_end(tool, v, NULL);
+}
+
+/* The call that was left must not swallow those that come after it. */
+static void a_malloc_left_by_siglongjmp_is_not_pending(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *v = victim_start("tests/victims/plugins", live_text("%s/tests/victims", live_build()), NULL);
+
+	tool_attach(tool, v->pid);
+	subject_command(v, 'O');
+	for (int i = 0; i < 9; i++)
+		subject_command(v, 'J');
+	require_equal(subject_tally(v, "escapes"), 9);
+	require_row(tool_stats(tool, pid_text(v->pid)), "tests/victims/plugins.c", "/* own block */", 9 * 444, 9);
 	require_nothing_unknown(tool_status(tool, v->pid), 0);
 	tool_end(tool, v, NULL);
 }
@@ -177,9 +224,12 @@ static const struct live_case cases[] = {
 	LIVE_CASE(resizes_are_counted_rightly),
 	LIVE_CASE(a_failed_realloc_keeps_the_old_block_and_its_line),
 	LIVE_CASE(escapes_out_of_new_leave_no_pending_call),
+	LIVE_CASE(escapes_out_of_jemallocs_new_leave_no_pending_call),
 	LIVE_CASE(new_is_credited_to_the_line_that_says_new),
+	LIVE_CASE(jemallocs_new_counts_once),
 	LIVE_CASE(plugins_that_come_and_go_are_named),
 	LIVE_CASE(a_malloc_that_is_loaded_later_is_watched),
+	LIVE_CASE(a_malloc_left_by_siglongjmp_is_not_pending),
 	LIVE_CASE(a_recursion_of_100000_frames_is_cut_and_told),
 	LIVE_CASE(threads_born_while_attaching_are_all_traced),
 };

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -166,6 +167,15 @@ static bool is_stopped(void *context)
 	return thread_state(pid, pid) == 'T';
 }
 
+/* It would have read what waits for it, if it had run for a moment. */
+static void require_untouched_input(const struct subject *subject)
+{
+	int waiting = 0;
+
+	require(ioctl(subject->to, FIONREAD, &waiting) == 0);
+	require_equal(waiting, 1);
+}
+
 static void a_stopped_process_stays_stopped(void)
 {
 	struct tool *tool = tool_start();
@@ -175,13 +185,17 @@ static void a_stopped_process_stays_stopped(void)
 	kill(leaky->pid, SIGSTOP);
 	require(live_wait(is_stopped, &leaky->pid, 10000));
 	before = state_take(leaky->pid);
+	subject_send(leaky, 'g');
 	tool_attach(tool, leaky->pid);
 	tool_out(tool, "snapshot", pid_text(leaky->pid), NULL);
+	require_equal(json_number(tool_status(tool, leaky->pid), "allocations"), 0);
+	require_untouched_input(leaky);
 	tool_detach(tool, leaky->pid);
 	require_unharmed(leaky->pid, before);
 	require_equal(thread_state(leaky->pid, leaky->pid), 'T');
+	require_untouched_input(leaky);
 	kill(leaky->pid, SIGCONT);
-	subject_command(leaky, 'g');
+	subject_line(leaky);
 	subject_quit(leaky);
 }
 

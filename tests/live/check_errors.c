@@ -64,7 +64,7 @@ static void anothers_process(void)
 	tool = tool_start_ordinary();
 	leaky = victim_start(LEAKY, "--commands", NULL);
 	before = state_take(leaky->pid);
-	require_refusal(attach(tool, leaky->pid), pid_text(leaky->pid), "root");
+	require_refusal(attach(tool, leaky->pid), pid_text(leaky->pid), "runs as uid 0");
 	require_unharmed(leaky->pid, before);
 	subject_quit(leaky);
 }
@@ -136,7 +136,8 @@ static void a_process_that_is_traced_already(void)
 	require_refusal(attach(tool, leaky->pid), pid_text(leaky->pid), "traced");
 	if (geteuid() == 0) {
 		other = tool_start_named("other");
-		require_refusal(attach(other, leaky->pid), pid_text(leaky->pid), "allocwatch");
+		require_refusal(attach(other, leaky->pid), pid_text(tool_tracer(leaky->pid)),
+				"(allocwatch-tracer) traces it already");
 	}
 	subject_command(leaky, 'g');
 	require_row(tool_stats(tool, pid_text(leaky->pid)), "contrib/sample/leaky.c", "/* leak */", 100000, 100);
@@ -171,7 +172,7 @@ static void a_kernel_thread(void)
 
 	if (geteuid() || status_number(2, "PPid", 10) != 0 || status_number(2, "VmSize", 10) != 0)
 		live_skip("no kernel thread can be seen here: a PID namespace, or not root");
-	require_refusal(attach(tool, 2), "2", "attach");
+	require_refusal(attach(tool, 2), "2", "kernel thread");
 }
 
 static void a_snapshot_that_does_not_exist(void)

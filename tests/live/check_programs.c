@@ -132,6 +132,8 @@ static void require_sane_names(json_t *document, const char *object)
 	live_note("%zu rows, %zu frames, %zu of %s, %zu with a function or a line", i, frames, own, object, named);
 	require_at_least((long long)frames, 1);
 	require_at_least((long long)own, 1);
+	/* stripped programs keep the names that they export */
+	require_at_least((long long)named * 2, (long long)frames);
 }
 
 static void watch_program(struct tool *tool, struct program *program, bool quiet)

@@ -1,6 +1,7 @@
 /* A library with a malloc family of its own, from one static array: what is loaded later by dlopen.
  *
- * Blocks have a header with their size; freed ones are kept in one list and reused when they fit. */
+ * Blocks have a header with their size; freed ones are kept in one list and reused when they fit.
+ * own_hook, when set, is called in the middle of malloc: it may leave by siglongjmp. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -22,6 +23,9 @@ void *calloc(size_t count, size_t size);
 void *realloc(void *p, size_t size);
 int own_holds(const void *p);
 
+extern void (*own_hook)(void);
+void (*own_hook)(void);
+
 static struct header *reuse(size_t size)
 {
 	for (struct header **link = &freed; *link; link = &(*link)->next) {
@@ -38,8 +42,11 @@ static struct header *reuse(size_t size)
 __attribute__((noinline)) void *malloc(size_t size)
 {
 	size_t room = (size + sizeof(struct header) + 15) & ~(size_t)15;
-	struct header *h = reuse(size);
+	struct header *h;
 
+	if (own_hook)
+		own_hook();
+	h = reuse(size);
 	if (h)
 		return h + 1;
 	if (size > ARENA_BYTES || used + room > ARENA_BYTES)

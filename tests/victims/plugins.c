@@ -4,10 +4,13 @@
  *
  * Commands: 'o' dlopens plugin.so, 'g' keeps one block from it, 'c' dlcloses it (its blocks stay);
  * 'O' dlopens ownmalloc.so, a library with a malloc of its own, 'G' keeps one block from that, 'F'
- * frees one of them.  Tally: plugin_blocks, own_blocks. */
+ * frees one of them, 'J' leaves the library's malloc by siglongjmp out of a signal handler and keeps
+ * one block afterwards, deeper in the stack.  Tally: plugin_blocks, own_blocks, escapes. */
 #include "victim.h"
 
 #include <dlfcn.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +25,9 @@ static void *(*own_malloc)(size_t);
 static void (*own_free)(void *);
 static int (*own_holds)(const void *);
 static void *own_block[MAX_OWN];
-static long plugin_blocks, own_blocks;
+static void (**own_hook)(void);
+static sigjmp_buf way_out;
+static long plugin_blocks, own_blocks, escapes;
 
 static void *load(const char *name)
 {
@@ -59,6 +64,7 @@ static void open_own(void)
 	look_up(own, "malloc", &own_malloc);
 	look_up(own, "free", &own_free);
 	look_up(own, "own_holds", &own_holds);
+	look_up(own, "own_hook", &own_hook);
 }
 
 static void use_plugin(void)
@@ -75,6 +81,41 @@ static __attribute__((noinline)) void use_own(void)
 	if (!p || !own_holds(p) || own_blocks == MAX_OWN)
 		die("this was not the library's own malloc");
 	own_block[own_blocks++] = p;
+}
+
+static void jump_out(int sig)
+{
+	(void)sig;
+	siglongjmp(way_out, 1);
+}
+
+static void raise_in_malloc(void)
+{
+	raise(SIGUSR1);
+}
+
+static __attribute__((noinline)) void keep_deeper(int depth)
+{
+	volatile char room[256];
+
+	room[depth] = 1;
+	if (depth > 0)
+		keep_deeper(depth - 1);
+	else
+		use_own();
+	if (room[depth] != 1)
+		die("the stack was written to");
+}
+
+static void escape_from_own(void)
+{
+	signal(SIGUSR1, jump_out);
+	*own_hook = raise_in_malloc;
+	if (sigsetjmp(way_out, 1) == 0)
+		die("malloc came back: %p", own_malloc(OWN_BYTES));
+	*own_hook = NULL;
+	escapes++;
+	keep_deeper(4);
 }
 
 static void free_own(void)
@@ -96,10 +137,11 @@ int main(int argc, char **argv)
 		case 'O': open_own(); break;
 		case 'G': use_own(); break;
 		case 'F': free_own(); break;
+		case 'J': escape_from_own(); break;
 		default: die("unknown command '%c'", command);
 		}
-		say("plugin_blocks=%ld plugin_bytes=%ld own_blocks=%ld own_bytes=%ld", plugin_blocks,
-		    plugin_blocks * PLUGIN_BYTES, own_blocks, own_blocks * OWN_BYTES);
+		say("plugin_blocks=%ld plugin_bytes=%ld own_blocks=%ld own_bytes=%ld escapes=%ld",
+		    plugin_blocks, plugin_blocks * PLUGIN_BYTES, own_blocks, own_blocks * OWN_BYTES, escapes);
 	}
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* Keeps known values in the 128 bytes below its stack pointer, as a leaf function may.
  *
- * One thread does it all the time, with no call and no system call in the loop, while another
- * allocates.  A round waits for 10,000 more loops.  Tally: loops, wrong (values found changed). */
+ * The main thread does it all the time, with no call and no system call in the loop; another one
+ * allocates, and one obeys.  A round waits for 10,000 more loops.  Tally: loops, wrong (values found changed). */
 #include "victim.h"
 
 #include <stdatomic.h>
@@ -34,7 +34,7 @@ static __attribute__((noinline)) uint64_t count_changes(uint64_t count, uint64_t
 	return changes;
 }
 
-static void *use_red_zone(void *argument)
+static __attribute__((noreturn)) void use_red_zone(void)
 {
 	uint64_t pattern = 0x0123456789abcdefULL;
 
@@ -44,7 +44,6 @@ static void *use_red_zone(void *argument)
 		atomic_fetch_add(&wrong, (long)changes);
 		atomic_fetch_add(&loops, LOOPS_PER_LOOK);
 	}
-	return argument;
 }
 
 static void *churn(void *argument)
@@ -63,10 +62,18 @@ static void answer(void)
 	say("loops=%ld wrong=%ld", atomic_load(&loops), atomic_load(&wrong));
 }
 
-int main(void)
+static void *obey_beside(void *argument)
 {
-	start_thread(use_red_zone, NULL, STACK_BYTES);
-	start_thread(churn, NULL, STACK_BYTES);
+	while (atomic_load(&loops) == 0)
+		;
 	obey(answer);
 	_exit(0);
+	return argument;
+}
+
+int main(void)
+{
+	start_thread(churn, NULL, STACK_BYTES);
+	start_thread(obey_beside, NULL, STACK_BYTES);
+	use_red_zone();
 }
