@@ -23,6 +23,7 @@ live_tests = \
 	tests/live/check_exact \
 	tests/live/check_detach \
 	tests/live/check_children \
+	tests/live/check_oracle \
 	tests/live/check_signals \
 	tests/live/check_survival \
 	tests/live/check_allocators \
@@ -70,3 +71,12 @@ tests_live_check_programs_LDADD = $(live_libs)
 tests_live_check_survival_SOURCES = tests/live/check_survival.c
 tests_live_check_survival_CFLAGS = $(live_cflags)
 tests_live_check_survival_LDADD = $(live_libs)
+
+# It stops programs by itself, with the sampler of the benchmarks.
+tests_live_check_oracle_SOURCES = tests/live/check_oracle.c \
+	tests/bench/process_map.c tests/bench/process_map.h \
+	tests/bench/sampler.c tests/bench/sampler.h \
+	tests/bench/workload.c tests/bench/workload.h
+tests_live_check_oracle_CFLAGS = $(live_cflags) -I$(srcdir)/tests/bench $(UNWIND_CFLAGS)
+tests_live_check_oracle_LDADD = $(live_libs) src/libaw_unwind.a src/libarch.a src/libmodel.a src/libbase.a \
+	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS)
