@@ -41,9 +41,10 @@ void engine_free(struct engine *engine);          /* accepts NULL */
  * stopped where that is possible.  0 or -ENOMEM; an unreadable object has nothing to probe. */
 int engine_plan_module(struct engine *engine, uint32_t module, int elf_fd);
 void engine_drop_module(struct engine *engine, uint32_t module);
-/* How many functions are planned to be probed; *ret_refused (not NULL) is set to a text about one that
- * had to be refused, for people, or NULL. */
-unsigned engine_planned(const struct engine *engine, const char **ret_refused);
+/* How many functions are planned to be probed. */
+unsigned engine_planned(const struct engine *engine);
+/* An object whose malloc cannot be probed, and why (static text); false: there is none. */
+bool engine_unwatchable(const struct engine *engine, uint32_t *ret_module, const char **ret_reason);
 
 /* Prepares breakpoints for all that is planned and not yet prepared, and plants them.  All threads that
  * run must have SIGTRAP unblocked.  Returns how many functions are probed, or negative errno. */

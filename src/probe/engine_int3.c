@@ -136,22 +136,29 @@ void engine_drop_module(struct engine *engine, uint32_t module)
 		engine->probes.items[i]->gone |= engine->probes.items[i]->module == module;
 }
 
-unsigned engine_planned(const struct engine *engine, const char **ret_refused)
+unsigned engine_planned(const struct engine *engine)
 {
 	unsigned count = 0;
 
-	*ret_refused = NULL;
 	for (size_t i = 0; i < engine->plans.count; i++) {
 		const struct plan *plan = &engine->plans.items[i]->plan;
 
-		for (size_t k = 0; k < plan->functions.count; k++) {
-			if (plan->functions.items[k].refused)
-				*ret_refused = plan->functions.items[k].refused;
-			else
-				count++;
-		}
+		for (size_t k = 0; k < plan->functions.count; k++)
+			count += !plan->functions.items[k].refused;
 	}
 	return count;
+}
+
+bool engine_unwatchable(const struct engine *engine, uint32_t *ret_module, const char **ret_reason)
+{
+	for (size_t i = 0; i < engine->plans.count; i++) {
+		if (!engine->plans.items[i]->plan.malloc_refused)
+			continue;
+		*ret_module = engine->plans.items[i]->module;
+		*ret_reason = engine->plans.items[i]->plan.malloc_refused;
+		return true;
+	}
+	return false;
 }
 
 static struct probe *add_probe(struct engine *engine, const struct plan_function *function, uint32_t module,

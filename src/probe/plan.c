@@ -244,6 +244,24 @@ static void find_internal_range(struct plan *plan, struct elf_code *code)
 	}
 }
 
+/* An allocator whose malloc cannot be watched is not watched at all: its frees alone would be of blocks that
+ * nobody knows. */
+static void leave_alone(struct plan *plan)
+{
+	const char *reason = NULL;
+
+	for (size_t i = 0; i < plan->functions.count; i++) {
+		if (strcmp(plan->functions.items[i].entry->name, "malloc") == 0)
+			reason = plan->functions.items[i].refused;
+	}
+	if (!reason)
+		return;
+	plan->malloc_refused = reason;
+	plan->sites.count = 0;
+	for (size_t i = 0; i < plan->functions.count; i++)
+		plan->functions.items[i].refused = reason;
+}
+
 int plan_make(int elf_fd, struct plan *ret_plan)
 {
 	struct plan plan = { 0 };
@@ -257,6 +275,8 @@ int plan_make(int elf_fd, struct plan *ret_plan)
 		drop_functions_beside(&plan);
 	for (uint32_t i = 0; r == 0 && i < plan.functions.count; i++)
 		r = add_function(&plan, code, i);
+	if (r == 0)
+		leave_alone(&plan);
 	if (r == 0 && plan.is_glibc)
 		find_internal_range(&plan, code);
 	elf_code_close(code);

@@ -41,6 +41,7 @@ struct plan {
 	VEC_OF(struct plan_function) functions;
 	VEC_OF(struct plan_site) sites;
 	bool defines_malloc, is_glibc;
+	const char *malloc_refused;        /* why its malloc cannot be probed, and nothing of it is */
 	/* glibc's own code around malloc frees what a thread had cached when it ends, by plain calls of free:
 	 * blocks that the program gave back long ago, and the cache itself.  A call from [start, end) is
 	 * such a one.  0: not glibc. */

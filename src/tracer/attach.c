@@ -87,16 +87,27 @@ static int check_target(struct link *link, const struct wire_attach *request, co
 	return 0;
 }
 
+/* What is found out before anything is touched; of a program that is yet to come, later and in the log. */
 static int check_allocators(struct session *session, const struct wire_attach *request)
 {
-	const char *refused;
+	const struct target *target = session->target;
+	const char *reason;
+	uint32_t module;
 
-	if (request->from_exec || engine_planned(session->engine, &refused) > 0)
+	if (request->from_exec)
 		return 0;
-	session_fail(session->link, request->head.serial, session->target->pid, FAILURE_NO_ALLOCATOR, 0,
-		     "no allocator found in process %d%s%s: none of its objects defines malloc under a name that "
-		     "allocwatch knows (a stripped static program?)", session->target->pid,
-		     refused ? "; a function that was found cannot be probed, since " : "", refused ? refused : "");
+	if (engine_unwatchable(session->engine, &module, &reason)) {
+		session_fail(session->link, request->head.serial, target->pid, FAILURE_NO_ALLOCATOR, 0,
+			     "malloc in %s of process %d cannot be watched: %s; this version knows glibc's and jemalloc's "
+			     "and those that end by plain returns", target->modules.modules.items[module].path,
+			     target->pid, reason);
+		return -ENOTSUP;
+	}
+	if (engine_planned(session->engine) > 0)
+		return 0;
+	session_fail(session->link, request->head.serial, target->pid, FAILURE_NO_ALLOCATOR, 0,
+		     "no allocator found in process %d: none of its objects defines malloc under a name that "
+		     "allocwatch knows (a stripped static program?)", target->pid);
 	return -ENOENT;
 }
 
