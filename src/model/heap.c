@@ -9,7 +9,6 @@
 #define DEFAULT_MAX_BLOCKS (1ULL << 31)
 #define DEFAULT_MAX_SEEN_BYTES (1ULL << 30)
 #define DEFAULT_MAX_PARKED 65536    /* as many threads inside a resize at once */
-#define BORN_UNIT_NS 10000000ULL      /* a birth time fits 32 bits for 497 days */
 
 static uint64_t trace_hash(const void *item)
 {
@@ -62,12 +61,12 @@ bool heap_forgotten(const struct heap *heap, const struct block_entry *block)
 	return block->trace < heap->trace_base;
 }
 
-static struct trace_item *trace_of(const struct heap *heap, const struct block_entry *block)
+struct trace_item *heap_trace_of(const struct heap *heap, const struct block_entry *block)
 {
 	return id_table_at(&heap->traces, block->trace - heap->trace_base);
 }
 
-static uint32_t find_trace(const struct heap *heap, uint32_t stack, uint32_t domain)
+uint32_t heap_find_trace(const struct heap *heap, uint32_t stack, uint32_t domain)
 {
 	for (uint32_t id = id_table_first(&heap->traces, hash_pair(stack, domain)); id != ID_NONE;
 	     id = id_table_next(&heap->traces, id)) {
@@ -82,7 +81,7 @@ static uint32_t find_trace(const struct heap *heap, uint32_t stack, uint32_t dom
 static int64_t intern_trace(struct heap *heap, uint32_t stack, uint32_t domain)
 {
 	struct trace_item new = { .stack = stack, .domain = domain };
-	uint32_t id = find_trace(heap, stack, domain);
+	uint32_t id = heap_find_trace(heap, stack, domain);
 
 	if (id != ID_NONE)
 		return id;
@@ -104,7 +103,7 @@ void heap_drop_live(struct heap *heap, const struct block_entry *block)
 
 	if (heap_forgotten(heap, block))
 		return;
-	trace = trace_of(heap, block);
+	trace = heap_trace_of(heap, block);
 	trace->live_blocks--;
 	trace->live_bytes -= block->size;
 	heap->counters.live_blocks--;
@@ -136,7 +135,7 @@ void heap_account_unmatched(struct heap *heap, raddr address, uint32_t domain)
 
 static void account_birth(struct heap *heap, const struct block_entry *block)
 {
-	struct trace_item *trace = trace_of(heap, block);
+	struct trace_item *trace = heap_trace_of(heap, block);
 	struct heap_counters *counters = &heap->counters;
 
 	trace->live_blocks++;
@@ -312,107 +311,4 @@ size_t heap_memory(const struct heap *heap)
 	       heap->parkings.space * sizeof(*heap->parkings.items) +
 	       heap->dying.space * sizeof(*heap->dying.items) +
 	       heap->dying_bytes;
-}
-
-int64_t heap_trace_index(const struct heap *heap, uint32_t stack, uint32_t domain)
-{
-	uint32_t id = find_trace(heap, stack, domain);
-
-	return id == ID_NONE ? -ENOENT : (int64_t)id;
-}
-
-uint32_t heap_trace_count(const struct heap *heap)
-{
-	return heap->traces.count;
-}
-
-int heap_each_trace(const struct heap *heap, int (*visit)(void *context, const struct heap_trace *),
-		    void *context)
-{
-	for (uint32_t id = 0; id < heap->traces.count; id++) {
-		const struct trace_item *item = id_table_at(&heap->traces, id);
-		struct heap_trace trace = {
-			.stack = item->stack,
-			.domain = item->domain,
-			.live_blocks = item->live_blocks,
-			.live_bytes = item->live_bytes,
-			.total_blocks = item->total_blocks,
-			.total_bytes = item->total_bytes,
-		};
-		int r = visit(context, &trace);
-
-		if (r != 0)
-			return r;
-	}
-	return 0;
-}
-
-struct block_visit {
-	const struct heap *heap;
-	int (*visit)(void *context, const struct heap_block *block);
-	void *context;
-};
-
-static int visit_block(void *context, const struct block_entry *entry)
-{
-	const struct block_visit *v = context;
-	struct heap_block block = {
-		.address = entry->address,
-		.size = entry->size,
-		.domain = entry->domain,
-		.born_ns = v->heap->start_ns + entry->born * BORN_UNIT_NS,
-	};
-
-	if (heap_forgotten(v->heap, entry))
-		return 0;
-	block.stack = trace_of(v->heap, entry)->stack;
-	return v->visit(v->context, &block);
-}
-
-int heap_each_block(const struct heap *heap, int (*visit)(void *context, const struct heap_block *),
-		    void *context)
-{
-	struct block_visit v = { heap, visit, context };
-	int r = block_table_each(&heap->blocks, visit_block, &v);
-
-	for (size_t i = 0; r == 0 && i < heap->parkings.count; i++) {
-		const struct parking *parking = &heap->parkings.items[i];
-
-		if (parking->state == PARK_VACATED)
-			r = visit_block(&v, &parking->block);
-	}
-	return r;
-}
-
-struct search {
-	raddr address;
-	struct heap_block *found;
-	size_t space, count;
-};
-
-static int match_block(void *context, const struct heap_block *block)
-{
-	struct search *search = context;
-	uint64_t reach = block->size ? block->size : 1;
-	size_t i;
-
-	if (search->address < block->address || search->address - block->address >= reach)
-		return 0;
-	for (i = search->count; i > 0 && search->found[i - 1].size > block->size; i--) {
-		if (i < search->space)
-			search->found[i] = search->found[i - 1];
-	}
-	if (i < search->space)
-		search->found[i] = *block;
-	if (search->count < search->space)
-		search->count++;
-	return 0;
-}
-
-size_t heap_find(const struct heap *heap, raddr address, struct heap_block *found, size_t space)
-{
-	struct search search = { .address = address, .found = found, .space = space };
-
-	heap_each_block(heap, match_block, &search);
-	return search.count;
 }

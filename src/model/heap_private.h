@@ -7,6 +7,8 @@
 #include "model/id_table.h"
 #include "model/seen.h"
 
+#define BORN_UNIT_NS 10000000ULL      /* a birth time fits 32 bits for 497 days */
+
 struct trace_item {
 	uint32_t next;
 	uint32_t stack, domain, pad;
@@ -52,6 +54,10 @@ struct heap {
 	size_t dying_bytes;
 };
 
+/* Of a block that is not forgotten. */
+struct trace_item *heap_trace_of(const struct heap *heap, const struct block_entry *block);
+/* An id in `traces`, or ID_NONE. */
+uint32_t heap_find_trace(const struct heap *heap, uint32_t stack, uint32_t domain);
 bool heap_forgotten(const struct heap *heap, const struct block_entry *block);
 /* A known block was freed: it leaves the counters. */
 void heap_account_leave(struct heap *heap, const struct block_entry *block);

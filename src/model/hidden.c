@@ -92,7 +92,8 @@ static bool is_prefixed_allocator(const char *name, size_t len)
 
 		if (starts_with(name, allocator_prefixes[i]))
 			return is_one_of(allocators, COUNT(allocators), name + skip, len - skip) ||
-			       is_one_of(prefixed_allocators, COUNT(prefixed_allocators), name + skip, len - skip);
+			       is_one_of(prefixed_allocators, COUNT(prefixed_allocators), name + skip,
+					 len - skip);
 	}
 	return false;
 }
@@ -127,6 +128,14 @@ static bool is_operator(const char *at)
 	return starts_with(at, "operator") && !in_identifier(at[strlen("operator")]);
 }
 
+static bool after_decltype(const char *name, const char *at)
+{
+	static const char word[] = "decltype ";
+	size_t len = sizeof(word) - 1;
+
+	return (size_t)(at - name) >= len && starts_with(at - len, word);
+}
+
 /* Finds where a demangled name begins: "RESULT NAME(PARAMETERS)", "NAME(PARAMETERS) const", "NAME",
  * in all of which blanks and parentheses may also stand inside <>, {}, [] and (). */
 static struct qualified find_name(const char *name)
@@ -143,7 +152,7 @@ static struct qualified find_name(const char *name)
 		component = false;
 		if (depth == 0 && starts_with(at, "(anonymous namespace)")) {
 			at += strlen("(anonymous namespace)") - 1;
-		} else if (depth == 0 && *at == '(' && !(at - name >= 9 && starts_with(at - 9, "decltype "))) {
+		} else if (depth == 0 && *at == '(' && !after_decltype(name, at)) {
 			found.has_parameters = true;
 			return found;
 		} else if (strchr("<{[(", *at)) {

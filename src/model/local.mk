@@ -11,6 +11,7 @@ src_libmodel_a_SOURCES = \
 	src/model/grouping.c src/model/grouping.h \
 	src/model/heap.c src/model/heap.h src/model/heap_private.h \
 	src/model/heap_resize.c \
+	src/model/heap_visit.c \
 	src/model/hidden.c src/model/hidden.h \
 	src/model/id_table.c src/model/id_table.h \
 	src/model/module.c src/model/module.h \

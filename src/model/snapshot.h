@@ -90,7 +90,8 @@ struct snapshot *snapshot_ref(struct snapshot *snapshot);
 void snapshot_put(struct snapshot *snapshot);        /* accepts NULL */
 
 /* 0 when every index is in range, parents come before children, no stack is deeper than
- * SNAPSHOT_DEPTH_MAX and no sum overflows, else -EBADMSG with *ret_reason (a static text) saying what is wrong. */
+ * SNAPSHOT_DEPTH_MAX and no sum overflows, else -EBADMSG with *ret_reason (a static text) saying what
+ * is wrong. */
 #define SNAPSHOT_DEPTH_MAX 131072
 int snapshot_check(const struct snapshot *snapshot, const char **ret_reason);
 size_t snapshot_memory(const struct snapshot *snapshot);      /* bytes, about */
@@ -111,7 +112,8 @@ struct snapshot_source {                     /* what the tracer knows at that mo
 
 /* Writes the image (only nodes, frames and modules that traces use) through `write`, which returns
  * 0 or negative errno.  Modules keep their ids; unused ones among them have no path.  Traces come
- * in the order of heap_each_trace(), so that heap_trace_index() is their index.  May be called in a forked child. */
+ * in the order of heap_each_trace(), so that heap_trace_index() is their index.  May be called in a
+ * forked child. */
 int snapshot_image_write(const struct snapshot_source *source,
 			 int (*write)(void *context, const void *data, size_t len), void *context);
 /* Reads one; every byte is treated as hostile.  -EBADMSG with a reason, -ENOMEM, -E2BIG past

@@ -157,6 +157,11 @@ static uint32_t add_stack(struct snapshot *s, const struct shown *frames, unsign
 	return build_stack(s, outermost_first, made);
 }
 
+static json_t *shown_json(const struct shown *frame)
+{
+	return json_pack("[o, i]", hex(frame->file ? frame->file : frame->name), (int)frame->line);
+}
+
 static json_t *add_trace(struct snapshot *s)
 {
 	static const uint32_t domains[] = { 0, 1, 2, 100 };
@@ -172,8 +177,7 @@ static json_t *add_trace(struct snapshot *s)
 			frames[i] = frames[pick(i)];
 		else
 			pick_frame(&frames[i]);
-		json_array_append_new(list, json_pack("[o, i]", hex(frames[i].file ? frames[i].file : frames[i].name),
-						      (int)frames[i].line));
+		json_array_append_new(list, shown_json(&frames[i]));
 	}
 	for (unsigned i = 0; i < blocks; i++) {
 		unsigned size = pick(3) * 8;
@@ -209,11 +213,12 @@ static json_t *random_filter(struct filter *ret_filter)
 	};
 	bool inclusive = pick(2), all = pick(2);
 	const char *pattern = pick(6) ? patterns[pick(COUNT(patterns))] : NULL, *reason = "";
-	int line = pattern && !pick(3) ? 1 + (int)pick(3) : 0, domain = !pattern || !pick(4) ? (int)pick(3) : -1;
+	int line = pattern && !pick(3) ? 1 + (int)pick(3) : 0;
+	int domain = !pattern || !pick(4) ? (int)pick(3) : -1;
+	const char *sign = !inclusive ? "-" : pick(2) ? "+" : "";
 	char text[256], part[64];
 
-	snprintf(text, sizeof(text), "%s%s", inclusive ? (pick(2) ? "+" : pattern && *pattern != '-' ? "" : "+") : "-",
-		 pattern ? pattern : "");
+	snprintf(text, sizeof(text), "%s%s", sign, pattern ? pattern : "");
 	if (line) {
 		snprintf(part, sizeof(part), ":%d", line);
 		strcat(text, part);
@@ -257,8 +262,8 @@ static json_t *random_query(struct asked *asked, const struct snapshot *old, con
 		limit = old->frames_limit;
 	if (asked->query.traceback.limit && asked->query.traceback.limit < limit)
 		limit = asked->query.traceback.limit;
-	return json_pack("{s:s, s:b, s:b, s:s, s:i, s:o}", "key", keys[key], "cumulative", asked->query.cumulative,
-			 "diff", asked->diff, "sort", sorts[sort], "limit", (int)limit, "filters", filters);
+	return json_pack("{s:s, s:b, s:b, s:s, s:i, s:o}", "key", keys[key],
+			 "cumulative", asked->query.cumulative, "diff", asked->diff, "sort", sorts[sort], "limit", (int)limit, "filters", filters);
 }
 
 /* --- comparing --- */
@@ -405,7 +410,8 @@ START_TEST(patterns_match_what_pythons_fnmatch_matches)
 		bool want = json_is_true(json_array_get(answers, i));
 
 		if (fnmatch_python(patterns[i], texts[i]) != want)
-			ck_abort_msg("pattern \"%s\", text \"%s\": Python says %d", patterns[i], texts[i], want);
+			ck_abort_msg("pattern \"%s\", text \"%s\": Python says %d", patterns[i], texts[i],
+				     want);
 		matched += want;
 	}
 	json_decref(answers);

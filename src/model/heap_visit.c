@@ -1,0 +1,106 @@
+#include "model/heap_private.h"
+
+#include <errno.h>
+
+int64_t heap_trace_index(const struct heap *heap, uint32_t stack, uint32_t domain)
+{
+	uint32_t id = heap_find_trace(heap, stack, domain);
+
+	return id == ID_NONE ? -ENOENT : (int64_t)id;
+}
+
+uint32_t heap_trace_count(const struct heap *heap)
+{
+	return heap->traces.count;
+}
+
+int heap_each_trace(const struct heap *heap, int (*visit)(void *context, const struct heap_trace *),
+		    void *context)
+{
+	for (uint32_t id = 0; id < heap->traces.count; id++) {
+		const struct trace_item *item = id_table_at(&heap->traces, id);
+		struct heap_trace trace = {
+			.stack = item->stack,
+			.domain = item->domain,
+			.live_blocks = item->live_blocks,
+			.live_bytes = item->live_bytes,
+			.total_blocks = item->total_blocks,
+			.total_bytes = item->total_bytes,
+		};
+		int r = visit(context, &trace);
+
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+struct block_visit {
+	const struct heap *heap;
+	int (*visit)(void *context, const struct heap_block *block);
+	void *context;
+};
+
+static int visit_block(void *context, const struct block_entry *entry)
+{
+	const struct block_visit *v = context;
+	struct heap_block block = {
+		.address = entry->address,
+		.size = entry->size,
+		.domain = entry->domain,
+		.born_ns = v->heap->start_ns + entry->born * BORN_UNIT_NS,
+	};
+
+	if (heap_forgotten(v->heap, entry))
+		return 0;
+	block.stack = heap_trace_of(v->heap, entry)->stack;
+	return v->visit(v->context, &block);
+}
+
+int heap_each_block(const struct heap *heap, int (*visit)(void *context, const struct heap_block *),
+		    void *context)
+{
+	struct block_visit v = { heap, visit, context };
+	int r = block_table_each(&heap->blocks, visit_block, &v);
+
+	for (size_t i = 0; r == 0 && i < heap->parkings.count; i++) {
+		const struct parking *parking = &heap->parkings.items[i];
+
+		if (parking->state == PARK_VACATED)
+			r = visit_block(&v, &parking->block);
+	}
+	return r;
+}
+
+struct search {
+	raddr address;
+	struct heap_block *found;
+	size_t space, count;
+};
+
+static int match_block(void *context, const struct heap_block *block)
+{
+	struct search *search = context;
+	uint64_t reach = block->size ? block->size : 1;
+	size_t i;
+
+	if (search->address < block->address || search->address - block->address >= reach)
+		return 0;
+	for (i = search->count; i > 0 && search->found[i - 1].size > block->size; i--) {
+		if (i < search->space)
+			search->found[i] = search->found[i - 1];
+	}
+	if (i < search->space)
+		search->found[i] = *block;
+	if (search->count < search->space)
+		search->count++;
+	return 0;
+}
+
+size_t heap_find(const struct heap *heap, raddr address, struct heap_block *found, size_t space)
+{
+	struct search search = { .address = address, .found = found, .space = space };
+
+	heap_each_block(heap, match_block, &search);
+	return search.count;
+}
