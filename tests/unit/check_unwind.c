@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +194,40 @@ START_TEST(a_changed_return_address_is_seen_at_any_depth)
 	}
 	ck_assert_uint_eq(seen, before.count - 3);
 	ck_assert_uint_gt(seen, 40);
+}
+END_TEST
+
+/* The compiler puts nothing behind a call that does not return: the return address is the next function's. */
+void last_call(void);
+void jump_away(void);
+__asm__(".text\n"
+	"last_call:\n"
+	"	.cfi_startproc\n"
+	"	sub $72, %rsp\n"
+	"	.cfi_adjust_cfa_offset 72\n"
+	"	call jump_away\n"
+	"	.cfi_endproc\n"
+	"next_function:\n"
+	"	.cfi_startproc\n"
+	"	ret\n"
+	"	.cfi_endproc\n");
+
+static jmp_buf back;
+
+void jump_away(void)
+{
+	record_and_ask();
+	longjmp(back, 1);
+}
+
+START_TEST(a_call_at_the_end_of_a_function_is_of_that_function)
+{
+	struct pcs pcs;
+
+	if (setjmp(back) == 0)
+		last_call();
+	pcs = unwind_recorded(&subject, &recorded, PCS_MAX);
+	compare(&pcs);
 }
 END_TEST
 
@@ -621,6 +656,7 @@ static Suite *unwind_suite(void)
 	tcase_add_test(tcase, stacks_of_any_shape_equal_those_of_libgcc_and_libunwind);
 	tcase_add_test(tcase, a_used_unwinder_says_what_a_new_one_says);
 	tcase_add_test(tcase, a_changed_return_address_is_seen_at_any_depth);
+	tcase_add_test(tcase, a_call_at_the_end_of_a_function_is_of_that_function);
 	tcase_add_test(tcase, a_limit_is_told_as_the_outermost_frame);
 	tcase_add_test(tcase, unreadable_memory_keeps_the_frames_before_it);
 	tcase_add_test(tcase, a_chain_that_leads_back_is_cut);
