@@ -10,6 +10,7 @@
 #include "workload.h"
 
 #include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,14 +108,26 @@ static int run(struct recorder *r, const struct sampler_options *options, struct
 	return err;
 }
 
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *place)
+{
+	(void)st;
+	(void)type;
+	(void)place;
+	return remove(path);
+}
+
 static int record_workload(struct recorder *r, struct sampler_options *options, const char *name,
 			   const char *source)
 {
+	char folder[] = "/tmp/record_stacks-XXXXXX";
 	struct workload workload;
-	int err = workload_prepare(&workload, name, source);
+	int err;
 
+	if (!mkdtemp(folder))
+		return -errno;
+	err = workload_prepare(&workload, name, folder, source);
 	if (err < 0)
-		return err;
+		goto out;
 	options->argv = workload.argv;
 	module_map_init(&r->map);
 	r->stacks = stack_table_new(NODES_MAX);
@@ -126,6 +139,8 @@ static int record_workload(struct recorder *r, struct sampler_options *options, 
 	module_map_fini(&r->map);
 	free(r->seen);
 	workload_fini(&workload);
+out:
+	nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 	return err;
 }
 

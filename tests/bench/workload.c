@@ -94,9 +94,9 @@ static const char *source_folder(void)
 	return folder ? folder : ".";
 }
 
-static int prepare_cc1(struct workload *w, const char *source)
+static int prepare_cc1(struct workload *w, const char *folder, const char *source)
 {
-	char path[512] = "", *preprocessed = join(w->folder, "/input.i"), *include = join(source_folder(), "/src");
+	char path[512] = "", *preprocessed = join(folder, "/input.i"), *include = join(source_folder(), "/src");
 	const char *const preprocess[] = {
 		"gcc", "-E", "-D_GNU_SOURCE", "-I", include, "-o", preprocessed, source, NULL,
 	};
@@ -124,7 +124,7 @@ static int prepare_python(struct workload *w)
 	return access(w->argv[0], X_OK) == 0 ? 0 : -ENOENT;
 }
 
-static int prepare_redis(struct workload *w)
+static int prepare_redis(struct workload *w, const char *folder)
 {
 	static const char *const arguments[] = {
 		"/usr/bin/redis-server", "--port", "0", "--save", "", "--unixsocket", NULL, "--dir", NULL,
@@ -133,25 +133,23 @@ static int prepare_redis(struct workload *w)
 	for (unsigned int i = 0; i < sizeof(arguments) / sizeof(*arguments); i++)
 		w->argv[i] = strdup(arguments[i] ? arguments[i] : "");
 	free(w->argv[6]);
-	w->argv[6] = join(w->folder, "/socket");
+	w->argv[6] = join(folder, "/socket");
 	free(w->argv[8]);
-	w->argv[8] = strdup(w->folder);
+	w->argv[8] = strdup(folder);
 	return access(w->argv[0], X_OK) == 0 ? 0 : -ENOENT;
 }
 
-int workload_prepare(struct workload *w, const char *name, const char *source)
+int workload_prepare(struct workload *w, const char *name, const char *folder, const char *source)
 {
 	int err = -EINVAL;
 
-	*w = (struct workload){ .name = name, .folder = "/tmp/allocwatch-workload-XXXXXX" };
-	if (!mkdtemp(w->folder))
-		return -errno;
+	*w = (struct workload){ .name = name };
 	if (strcmp(name, "python3") == 0)
 		err = prepare_python(w);
 	else if (strcmp(name, "cc1") == 0)
-		err = prepare_cc1(w, source);
+		err = prepare_cc1(w, folder, source);
 	else if (strcmp(name, "redis") == 0)
-		err = prepare_redis(w);
+		err = prepare_redis(w, folder);
 	if (err < 0)
 		workload_fini(w);
 	return err;
@@ -210,14 +208,10 @@ int workload_start_client(struct workload *w)
 
 void workload_fini(struct workload *w)
 {
-	const char *const remove[] = { "rm", "-rf", w->folder, NULL };
-
 	if (w->client > 0) {
 		kill(w->client, SIGKILL);
 		waitpid(w->client, NULL, 0);
 	}
 	for (unsigned int i = 0; i <= WORKLOAD_ARGS_MAX; i++)
 		free(w->argv[i]);
-	if (w->folder[0])
-		run(remove);
 }
