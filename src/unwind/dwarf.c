@@ -200,21 +200,31 @@ static bool classify(Dwarf_Frame *frame, struct cfi_row *row)
 	return true;
 }
 
-static int find_frame(struct dwarf_cfi *cfi, uint64_t address, Dwarf_Frame **ret_frame)
-{
-	if (cfi->eh_frame && dwarf_cfi_addrframe(cfi->eh_frame, address, ret_frame) == 0)
-		return 0;
-	if (cfi->debug_frame && dwarf_cfi_addrframe(cfi->debug_frame, address, ret_frame) == 0)
-		return 0;
-	return -ENOENT;
-}
-
 static void remember(struct dwarf_cfi *cfi, uint64_t address, Dwarf_Frame *frame, const struct cfi_row *row)
 {
 	Dwarf_Addr end;
 
-	if (cfi->eh_frame && dwarf_frame_info(frame, NULL, &end, NULL) >= 0 && address < end)
+	if (dwarf_frame_info(frame, NULL, &end, NULL) >= 0 && address < end)
 		cfi_ranges_add(&cfi->ranges, address, end, row);
+}
+
+/* Takes over the frame; *ret_frame is NULL unless the row is evaluated from it.  Ranges are those of
+ * .eh_frame: the two tables cut the code differently. */
+static int row_of_frame(struct dwarf_cfi *cfi, uint64_t address, bool in_eh_frame, Dwarf_Frame *frame,
+			struct cfi_row *ret_row, Dwarf_Frame **ret_frame)
+{
+	if (!classify(frame, ret_row)) {
+		free(frame);
+		return -ENOENT;
+	}
+	if (ret_row->kind != CFI_ROW_FULL) {
+		if (in_eh_frame)
+			remember(cfi, address, frame, ret_row);
+		free(frame);
+		frame = NULL;
+	}
+	*ret_frame = frame;
+	return 0;
 }
 
 static int make_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
@@ -222,19 +232,11 @@ static int make_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret
 {
 	Dwarf_Frame *frame;
 
-	if (find_frame(cfi, address, &frame) < 0)
-		return -ENOENT;
-	if (!classify(frame, ret_row)) {
-		free(frame);
-		return -ENOENT;
-	}
-	if (ret_row->kind != CFI_ROW_FULL) {
-		remember(cfi, address, frame, ret_row);
-		free(frame);
-		frame = NULL;
-	}
-	*ret_frame = frame;
-	return 0;
+	if (cfi->eh_frame && dwarf_cfi_addrframe(cfi->eh_frame, address, &frame) == 0)
+		return row_of_frame(cfi, address, true, frame, ret_row, ret_frame);
+	if (cfi->debug_frame && dwarf_cfi_addrframe(cfi->debug_frame, address, &frame) == 0)
+		return row_of_frame(cfi, address, false, frame, ret_row, ret_frame);
+	return -ENOENT;
 }
 
 int dwarf_cfi_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
