@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CFI_SECTION_MAX (256u << 20)   /* bytes; that of Debian's chromium, one of the largest, has 20 MiB */
+#define CFI_SECTION_MAX (256u << 20)   /* bytes; that of Debian's libLLVM-14 has 4.8 MiB */
 
 struct cfi_image {
 	char *bytes;
