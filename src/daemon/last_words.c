@@ -28,7 +28,7 @@ static void on_last_read(void *context, struct snapshot *snapshot, int error, co
 		r = snapshots_keep(last->daemon->snapshots, snapshot, reason_names[last->reason], &last->kept);
 		reason = r == -ENOSPC ? "there is no room for it" : "the daemon is out of memory";
 	}
-	if (r < 0)
+	if (r < 0 && session_may_log(session))
 		log_error("process %d: its %s snapshot is lost: %s", pid, reason_names[last->reason], reason);
 	last->session = NULL;
 	session_release(session, r == 0 && last->reason == SNAPSHOT_EXIT ? kept_id(last->kept) : NULL);
@@ -46,25 +46,31 @@ static void on_last_named(void *context, struct snapshot *snapshot)
 	free(last);
 }
 
-void last_words_take(void *context, struct session *session, enum wire_snapshot_reason reason, int *fd)
+static int start_intake(struct last_words *last, int *fd, const char **ret_why)
+{
+	const struct intake_steps steps = { last, on_last_read, on_last_named };
+	struct session *session = last->session;
+
+	return intake_start(last->daemon->intakes, fd, session_modules(session), session_pid(session),
+			    session_start_time(session), &steps, ret_why);
+}
+
+void last_words_take(void *daemon, struct session *session, enum wire_snapshot_reason reason, int *fd)
 {
 	struct last_words *last = calloc(1, sizeof(*last));
-	const struct intake_steps steps = { last, on_last_read, on_last_named };
 	const char *why = "the daemon is out of memory";
-	struct daemon *daemon = context;
 	int r = -ENOMEM;
 
-	if (last && reason != SNAPSHOT_ASKED) {
-		last->daemon = daemon;
-		last->session = session;
-		last->reason = reason;
-		r = intake_start(daemon->intakes, fd, session_modules(session), session_pid(session),
-				 session_start_time(session), &steps, &why);
+	if (last) {
+		*last = (struct last_words){ .daemon = daemon, .session = session, .reason = reason };
+		r = start_intake(last, fd, &why);
 	}
-	if (r == 0) {
-		session_hold(session);
+	if (r < 0) {
+		free(last);
+		if (session_may_log(session))
+			log_error("process %d: its %s snapshot is lost: %s", session_pid(session),
+				  reason_names[reason], why);
 		return;
 	}
-	free(last);
-	log_error("process %d: its %s snapshot is lost: %s", session_pid(session), reason_names[reason], why);
+	session_hold(session);
 }

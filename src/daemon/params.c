@@ -62,6 +62,10 @@ static const char *find_unknown(const json_t *parameters, const struct param *ta
 
 const char *params_check(const json_t *parameters, const struct param *table)
 {
+	const char *unknown = find_unknown(parameters, table);
+
+	if (unknown)
+		return unknown;
 	for (const struct param *param = table; param->name; param++) {
 		const json_t *value = json_object_get(parameters, param->name);
 
@@ -72,7 +76,7 @@ const char *params_check(const json_t *parameters, const struct param *table)
 			return param->name;
 		}
 	}
-	return find_unknown(parameters, table);
+	return NULL;
 }
 
 int param_pid(const json_t *parameters, const char *name, int otherwise)

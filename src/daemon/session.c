@@ -254,6 +254,11 @@ static void take_gone(struct session *session, const struct wire_gone *message)
 	end_when_complete(session);
 }
 
+static bool is_asked_for(const struct wire_head *message)
+{
+	return ((const struct wire_snapshot_ready *)message)->reason == SNAPSHOT_ASKED;
+}
+
 static void take_image(struct session *session, const struct wire_snapshot_ready *message, int *fd)
 {
 	struct sessions *sessions = session->sessions;
@@ -262,7 +267,7 @@ static void take_image(struct session *session, const struct wire_snapshot_ready
 }
 
 /* A tracer, or its target through it, must not fill the log. */
-static bool may_log(struct session *session)
+bool session_may_log(struct session *session)
 {
 	uint64_t now = clock_monotonic_ns();
 
@@ -309,12 +314,12 @@ static void dispatch(struct session *session, const struct wire_head *message, i
 	if (message->type == WIRE_HEARTBEAT)
 		return;
 	if (message->type == WIRE_LOG) {
-		if (may_log(session))
+		if (session_may_log(session))
 			log_warning("process %d: %s", session->pid, ((const struct wire_failed *)message)->text);
 		return;
 	}
 	if (message->pid != session->pid) {
-		if (may_log(session))
+		if (session_may_log(session))
 			log_warning("process %d: its tracer spoke of process %d, which it does not trace",
 				    session->pid, message->pid);
 		return;
@@ -325,7 +330,7 @@ static void dispatch(struct session *session, const struct wire_head *message, i
 		take_program(session, (const struct wire_attached *)message);
 	else if (message->type == WIRE_TARGET_GONE)
 		take_gone(session, (const struct wire_gone *)message);
-	else if (message->type == WIRE_SNAPSHOT_READY && message->serial == 0)
+	else if (message->type == WIRE_SNAPSHOT_READY && message->serial == 0 && !is_asked_for(message))
 		take_image(session, (const struct wire_snapshot_ready *)message, fd);
 	else
 		take_answer(session, message, fd);

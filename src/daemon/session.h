@@ -95,6 +95,10 @@ struct module_files *session_modules(const struct session *session);
 /* The last figures the tracer gave, all zero before. */
 const struct wire_status *session_status(const struct session *session);
 
+/* Whether another line about this session may go into the log now: what a target or its tracer can
+ * bring about without an end is bounded. */
+bool session_may_log(struct session *session);
+
 /* An image is on its way: the session's end waits for it. */
 void session_hold(struct session *session);
 /* exit_snapshot: the id under which its last one is kept, or NULL. */

@@ -59,8 +59,9 @@ void questions_answer(struct session *session, const struct wire_head *message, 
 		if (message->type == WIRE_FAILED) {
 			answer.error = -EREMOTEIO;
 		} else if (message->type != question->expected) {
-			log_warning("process %d: its tracer answered with message %" PRIu32 " instead of %d",
-				    session->pid, message->type, (int)question->expected);
+			if (session_may_log(session))
+				log_warning("process %d: its tracer answered with message %" PRIu32 " instead of %d",
+					    session->pid, message->type, (int)question->expected);
 			answer = (struct answer){ .error = -ECONNRESET };
 		}
 		settle(session, (size_t)i, &answer);

@@ -261,12 +261,17 @@ void snapshots_make_memory(struct snapshots *snapshots)
 	make_memory(snapshots, 0);
 }
 
+static bool may_make_way(const struct kept *kept)
+{
+	return is_automatic_name(kept->name) && kept->named && !kept->working && kept->getters.count == 0;
+}
+
 static struct kept *oldest_automatic(const struct snapshots *snapshots)
 {
 	for (size_t i = 0; i < snapshots->list.count; i++) {
 		struct kept *kept = snapshots->list.items[i];
 
-		if (is_automatic_name(kept->name) && kept->named && !kept->working && kept->getters.count == 0)
+		if (may_make_way(kept))
 			return kept;
 	}
 	return NULL;
@@ -292,22 +297,17 @@ static bool make_place(struct snapshots *snapshots)
 }
 
 /* A process that execs without an end must not drive out what others left. */
-static void thin_out(struct snapshots *snapshots, const struct snapshot *snapshot)
+static void thin_out(struct snapshots *snapshots, int pid, uint64_t start_time)
 {
-	struct kept *oldest = NULL;
 	size_t count = 0;
 
 	for (size_t i = snapshots->list.count; i-- > 0;) {
 		struct kept *kept = snapshots->list.items[i];
 
-		if (kept->pid != snapshot->pid || kept->start_time != snapshot->start_time ||
-		    !is_automatic_name(kept->name) || !kept->named || kept->working || kept->getters.count > 0)
-			continue;
-		count++;
-		oldest = kept;
+		if (kept->pid == pid && kept->start_time == start_time && may_make_way(kept) &&
+		    ++count > AUTOMATIC_SNAPSHOTS_MAX)
+			snapshots_remove(snapshots, kept);
 	}
-	if (count >= AUTOMATIC_SNAPSHOTS_MAX)
-		snapshots_remove(snapshots, oldest);
 }
 
 /* --- keeping --- */
@@ -323,8 +323,7 @@ int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const
 {
 	struct kept *kept;
 
-	if (is_automatic_name(name))
-		thin_out(snapshots, snapshot);
+	thin_out(snapshots, (int)snapshot->pid, snapshot->start_time);
 	if (!make_place(snapshots) || !make_memory(snapshots, snapshot_memory(snapshot)))
 		return -ENOSPC;
 	kept = kept_new(snapshots, snapshots->last_number + 1);
@@ -354,6 +353,7 @@ void snapshots_named(struct snapshots *snapshots, struct kept *kept)
 	disk_save(kept);
 	kept_tell(kept, NULL);
 	make_memory(snapshots, 0);
+	thin_out(snapshots, kept->pid, kept->start_time);
 }
 
 void snapshots_get(struct snapshots *snapshots, struct kept *kept,

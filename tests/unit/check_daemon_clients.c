@@ -61,6 +61,64 @@ START_TEST(what_is_unknown_or_wrong_is_told_by_name)
 }
 END_TEST
 
+/* One method's line of the description: its name, and whether each of its parameters may be left out
+ * ("?"). */
+static size_t check_method(const char *line)
+{
+	const char *open = strchr(line, '('), *close = strchr(line, ')'), *at = open + 1;
+	json_t *all_null = json_object(), *reply = NULL, *error = NULL, *unknown;
+	char method[64], name[64], type;
+	size_t required = 0;
+	int used, r;
+
+	ck_assert(open && close);
+	snprintf(method, sizeof(method), "%.*s", (int)(open - line), line);
+	while (at < close && sscanf(at, " %63[a-z_]: %c%n", name, &type, &used) == 2) {
+		json_object_set_new(all_null, name, json_null());
+		required += type != '?';
+		at += used;
+		at += strcspn(at, ",)");
+		at += *at == ',';
+	}
+	/* Unknown names are complained of before missing ones. */
+	unknown = json_deep_copy(all_null);
+	json_object_set_new(unknown, "no_such_parameter", json_null());
+	r = varlink_client_call(test_client, method, unknown, &reply, &error);
+	ck_assert_int_eq(r, -EREMOTEIO);
+	ck_assert_str_eq(text_of(member(error, "parameters"), "parameter"), "no_such_parameter");
+	json_decref(error);
+	json_decref(unknown);
+	error = NULL;
+	r = varlink_client_call(test_client, method, all_null, &reply, &error);
+	ck_assert_msg(r == (required > 0 ? -EREMOTEIO : 0), "%s without parameters: %d", method, r);
+	if (required > 0)
+		ck_assert_str_eq(text_of(error, "error"), "org.varlink.service.InvalidParameter");
+	else
+		json_decref(reply);
+	json_decref(error);
+	json_decref(all_null);
+	return required;
+}
+
+START_TEST(the_description_is_what_is_served)
+{
+	json_t *reply;
+	const char *at;
+	size_t methods = 0, required = 0;
+
+	daemon_start_default();
+	reply = call_ok("org.varlink.service.GetInterfaceDescription",
+			json_pack("{s:s}", "interface", "org.allocwatch.Tracer"));
+	for (at = text_of(reply, "description"); (at = strstr(at, "\nmethod ")); methods++) {
+		at += strlen("\nmethod ");
+		required += check_method(at);
+	}
+	json_decref(reply);
+	ck_assert_uint_eq(methods, 14);
+	ck_assert_uint_eq(required, 14);
+}
+END_TEST
+
 START_TEST(parameters_out_of_range_are_refused)
 {
 	static const char *const bad[] = {
@@ -394,6 +452,7 @@ static void add_tests(Suite *suite)
 
 	tcase_add_test(t, the_service_describes_itself);
 	tcase_add_test(t, what_is_unknown_or_wrong_is_told_by_name);
+	tcase_add_test(t, the_description_is_what_is_served);
 	tcase_add_test(t, parameters_out_of_range_are_refused);
 
 	t = fixture_case(suite, "clients");

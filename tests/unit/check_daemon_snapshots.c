@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -273,6 +274,46 @@ START_TEST(snapshots_outlive_the_daemon)
 }
 END_TEST
 
+START_TEST(files_over_the_limit_are_refused)
+{
+	const char *options[] = { "--state", NULL, "--max-disk", "1", NULL };
+	pid_t pid = target_start();
+	json_t *error;
+	char state[128];
+
+	snprintf(state, sizeof(state), "%s/state", test_folder);
+	options[1] = state;
+	daemon_start(options);
+	tracer_mode("big");
+	attach_ok(pid);
+	take(pid, "");
+	kill(test_daemon, SIGTERM);
+	ck_assert_int_eq(daemon_wait(), 0);
+	daemon_start(options);
+	attach_ok(pid);
+	error = call_fails("TakeSnapshot", pid_of(pid), "LimitReached");
+	ck_assert_ptr_nonnull(strstr(text_of(error, "message"), "disk"));
+	json_decref(error);
+	ok("RemoveSnapshots", json_pack("{s:[s]}", "ids", "s1"));
+	ck_assert_str_eq(take(pid, ""), "s2");
+}
+END_TEST
+
+START_TEST(a_folder_that_others_can_write_to_is_not_used)
+{
+	const char *options[] = { "--state", NULL, NULL };
+	char state[128];
+
+	snprintf(state, sizeof(state), "%s/state", test_folder);
+	options[1] = state;
+	ck_assert_int_eq(mkdir(state, 0700), 0);
+	ck_assert_int_eq(chmod(state, 0770), 0);
+	daemon_start(options);
+	daemon_log_must_hold("others may write to");
+	ck_assert_uint_eq(kept_count(), 0);
+}
+END_TEST
+
 START_TEST(a_second_daemon_keeps_its_hands_off_the_state)
 {
 	const char *options[] = { "--state", NULL, NULL };
@@ -447,6 +488,8 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, a_detach_ends_the_waiting_without_a_status);
 	tcase_add_test(t, exit_snapshots_make_way_and_asked_ones_do_not);
 	tcase_add_test(t, snapshots_outlive_the_daemon);
+	tcase_add_test(t, files_over_the_limit_are_refused);
+	tcase_add_test(t, a_folder_that_others_can_write_to_is_not_used);
 	tcase_add_test(t, a_second_daemon_keeps_its_hands_off_the_state);
 
 	t = fixture_case(suite, "statistics");

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -319,6 +320,12 @@ START_TEST(a_bad_image_is_refused_and_nothing_is_kept)
 }
 END_TEST
 
+static bool few_are_kept(void *context)
+{
+	(void)context;
+	return kept_count() <= 1 + 4;
+}
+
 START_TEST(a_wrong_answer_is_an_error_and_tracing_goes_on)
 {
 	pid_t pid = target_start();
@@ -351,6 +358,55 @@ static bool few_files(void *context)
 	(void)context;
 	return open_files(test_daemon) < 100;
 }
+
+START_TEST(a_tracer_cannot_fill_the_log)
+{
+	pid_t pid = target_start();
+	struct stat st;
+	char log[128];
+
+	daemon_start_default();
+	tracer_mode("log-flood");
+	attach_ok(pid);
+	ok("GetStatus", pid_of(pid));
+	snprintf(log, sizeof(log), "%s/log", test_folder);
+	ck_assert_int_eq(stat(log, &st), 0);
+	ck_assert_int_gt(st.st_size, 1000);
+	ck_assert_int_lt(st.st_size, 100 * 200);
+	ck_assert(daemon_log_holds("the same again and again"));
+}
+END_TEST
+
+START_TEST(a_target_that_execs_without_an_end_drives_out_nobody)
+{
+	pid_t ended = target_start(), pid = target_start();
+	char name[32];
+
+	daemon_start((const char *const[]){ "--no-state", "--max-snapshots", "20", NULL });
+	attach_ok(ended);
+	target_exit(ended, 0);
+	ok("WaitGone", pid_of(ended));
+	tracer_mode("exec-flood");
+	attach_ok(pid);
+	ok("GetStatus", pid_of(pid));
+	snprintf(name, sizeof(name), "%d:exit", (int)ended);
+	wait_until(few_are_kept, NULL, "only the newest of them are kept");
+	snapshot_put(get_snapshot(name));
+	snprintf(name, sizeof(name), "%d:exec", (int)pid);
+	snapshot_put(get_snapshot(name));
+}
+END_TEST
+
+START_TEST(a_tracer_that_does_not_leave_is_killed)
+{
+	daemon_start_default();
+	tracer_mode("stay");
+	attach_ok(target_start());
+	kill(test_daemon, SIGTERM);
+	ck_assert_int_eq(daemon_wait(), 0);
+	daemon_log_must_hold("does not leave and is killed");
+}
+END_TEST
 
 START_TEST(module_files_are_bounded_and_closed_again)
 {
@@ -388,6 +444,9 @@ static void add_tests(Suite *suite)
 	tcase_add_loop_test(t, a_bad_image_is_refused_and_nothing_is_kept, 0,
 			    sizeof(bad_images) / sizeof(bad_images[0]));
 	tcase_add_test(t, a_wrong_answer_is_an_error_and_tracing_goes_on);
+	tcase_add_test(t, a_tracer_cannot_fill_the_log);
+	tcase_add_test(t, a_target_that_execs_without_an_end_drives_out_nobody);
+	tcase_add_test(t, a_tracer_that_does_not_leave_is_killed);
 	tcase_add_test(t, module_files_are_bounded_and_closed_again);
 }
 

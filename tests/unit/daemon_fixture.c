@@ -161,7 +161,7 @@ void daemon_exec(const char *const *options)
 {
 	const char *argv[40] = { "allocwatchd", "--private", "--socket", test_socket };
 	char log[256];
-	int argc = 4, fd;
+	int argc = *test_socket ? 4 : 2, fd;
 
 	path_in_folder(log, sizeof(log), "log");
 	fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);

@@ -29,7 +29,7 @@ int tracer_notes(const char *what);
 /* Starts the daemon with further options (NULL-terminated) and connects test_client. */
 void daemon_start(const char *const *options);
 void daemon_start_default(void);
-/* Becomes the daemon. */
+/* Becomes the daemon; with an empty test_socket, on the socket handed over. */
 void daemon_exec(const char *const *options) __attribute__((noreturn));
 /* Its exit status, or -signal; -1000 when it did not end in time. */
 int daemon_wait(void);

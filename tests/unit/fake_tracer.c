@@ -239,6 +239,18 @@ static void flood_modules(void)
 	close(fd);
 }
 
+static void flood_log(void)
+{
+	struct wire_failed message = { .failure = FAILURE_INTERNAL, .text = "the same again and again" };
+
+	for (int i = 0; i < 5000; i++)
+		send_head(&message, WIRE_LOG, 0, sizeof(message), -1);
+	target_pid++;
+	for (int i = 0; i < 5000; i++)
+		send_head(&message, WIRE_FAILED, 0, sizeof(message), -1);
+	target_pid--;
+}
+
 /* True: something was sent in place of the right answer. */
 static bool send_nonsense(uint32_t serial)
 {
@@ -353,6 +365,10 @@ static void attach(const struct wire_attach *request)
 	snprintf(attached.command, sizeof(attached.command), "fake \xff target");
 	send_head(&attached, WIRE_ATTACHED, request->head.serial, sizeof(attached), -1);
 	die_if("die-when-attached");
+	if (mode_is("log-flood"))
+		flood_log();
+	for (int i = 0; mode_is("exec-flood") && i < 200; i++)
+		send_snapshot(0, SNAPSHOT_EXEC, false);
 }
 
 static void status(uint32_t serial)
@@ -395,6 +411,8 @@ static void detach(uint32_t serial)
 	}
 	note("detached");
 	send_head(&reply, WIRE_DETACHED, serial, sizeof(reply), -1);
+	while (mode_is("stay"))
+		pause();
 	exit(0);
 }
 
