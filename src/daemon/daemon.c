@@ -115,6 +115,12 @@ static void let_go(struct daemon *daemon, struct session *session)
 	}
 }
 
+static int leave_at_once(struct daemon *daemon)
+{
+	daemon->in_a_hurry = true;
+	return sd_event_exit(daemon->event, 0);
+}
+
 static int on_stop_timeout(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct daemon *daemon = context;
@@ -123,7 +129,7 @@ static int on_stop_timeout(sd_event_source *source, uint64_t usec, void *context
 	(void)usec;
 	log_error("%zu processes were not let go in time; their tracers do that when the daemon is gone",
 		  sessions_live_count(daemon->sessions));
-	return sd_event_exit(daemon->event, 0);
+	return leave_at_once(daemon);
 }
 
 static void stop(struct daemon *daemon)
@@ -148,10 +154,11 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si,
 
 	(void)source;
 	if (daemon->stopping) {
-		log_warning("signal %u again: leaving at once", si->ssi_signo);
-		return sd_event_exit(daemon->event, 0);
+		log_warning("signal %u again, from process %u: leaving at once", si->ssi_signo, si->ssi_pid);
+		return leave_at_once(daemon);
 	}
-	log_info("signal %u: letting %zu processes go", si->ssi_signo, sessions_live_count(daemon->sessions));
+	log_info("signal %u from process %u: letting %zu processes go", si->ssi_signo, si->ssi_pid,
+		 sessions_live_count(daemon->sessions));
 	stop(daemon);
 	return 0;
 }
@@ -265,5 +272,5 @@ int daemon_run(struct daemon *daemon)
 	r = sd_event_loop(daemon->event);
 	if (r < 0)
 		log_error("the event loop failed: %s", strerror(-r));
-	return r;
+	return r < 0 ? r : daemon->in_a_hurry;
 }

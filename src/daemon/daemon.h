@@ -25,13 +25,14 @@ struct daemon {
 	struct sessions *sessions;
 	struct server *server;
 	sd_event_source *status_timer, *idle_timer, *stop_timer, *stop_check;
-	bool stopping;
+	bool stopping, in_a_hurry;
 };
 
 /* Takes over listen_fd.  0 or negative errno; what failed was logged. */
 int daemon_new(const struct options *options, int listen_fd, const char *address, struct daemon **ret);
 void daemon_free(struct daemon *daemon);               /* accepts NULL */
-/* Until SIGTERM, SIGINT or idleness: 0, or a negative errno that was logged. */
+/* Until SIGTERM, SIGINT or idleness: 0; 1: not all is done, and it must not be waited for; or a negative
+ * errno that was logged. */
 int daemon_run(struct daemon *daemon);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define EXIT_USAGE 2
 
@@ -27,9 +28,12 @@ static int run(const struct options *options)
 	listen.fd = -1;             /* the daemon has it */
 	if (r == 0) {
 		r = daemon_run(daemon);
-		daemon_free(daemon);
+		if (r <= 0)
+			daemon_free(daemon);
 	}
 	listen_close(&listen);
+	if (r > 0)
+		_exit(EXIT_SUCCESS);    /* threads may still be at work */
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

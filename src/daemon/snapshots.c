@@ -261,9 +261,10 @@ void snapshots_make_memory(struct snapshots *snapshots)
 	make_memory(snapshots, 0);
 }
 
+/* Also while it gets its names or is written: it is freed after that. */
 static bool may_make_way(const struct kept *kept)
 {
-	return is_automatic_name(kept->name) && kept->named && !kept->working && kept->getters.count == 0;
+	return is_automatic_name(kept->name) && kept->getters.count == 0;
 }
 
 static struct kept *oldest_automatic(const struct snapshots *snapshots)
@@ -297,7 +298,7 @@ static bool make_place(struct snapshots *snapshots)
 }
 
 /* A process that execs without an end must not drive out what others left. */
-static void thin_out(struct snapshots *snapshots, int pid, uint64_t start_time)
+static void thin_out(struct snapshots *snapshots, int pid, uint64_t start_time, size_t max)
 {
 	size_t count = 0;
 
@@ -305,7 +306,7 @@ static void thin_out(struct snapshots *snapshots, int pid, uint64_t start_time)
 		struct kept *kept = snapshots->list.items[i];
 
 		if (kept->pid == pid && kept->start_time == start_time && may_make_way(kept) &&
-		    ++count > AUTOMATIC_SNAPSHOTS_MAX)
+		    ++count > max)
 			snapshots_remove(snapshots, kept);
 	}
 }
@@ -323,7 +324,8 @@ int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const
 {
 	struct kept *kept;
 
-	thin_out(snapshots, (int)snapshot->pid, snapshot->start_time);
+	if (is_automatic_name(name))
+		thin_out(snapshots, (int)snapshot->pid, snapshot->start_time, AUTOMATIC_SNAPSHOTS_MAX - 1);
 	if (!make_place(snapshots) || !make_memory(snapshots, snapshot_memory(snapshot)))
 		return -ENOSPC;
 	kept = kept_new(snapshots, snapshots->last_number + 1);
@@ -353,7 +355,6 @@ void snapshots_named(struct snapshots *snapshots, struct kept *kept)
 	disk_save(kept);
 	kept_tell(kept, NULL);
 	make_memory(snapshots, 0);
-	thin_out(snapshots, kept->pid, kept->start_time);
 }
 
 void snapshots_get(struct snapshots *snapshots, struct kept *kept,

@@ -27,7 +27,7 @@ json_t *codec_statistics_frame(const struct statistics *statistics, json_t *rows
 /* A list of type Frame, most recent last. */
 json_t *codec_traceback(const struct traceback *traceback);
 
-/* GetSnapshot's tables in pieces of at most about 512 KiB, one at a time, so that a slow receiver
+/* GetSnapshot's tables in pieces of about 128 KiB, one at a time, so that a slow receiver
  * makes nobody wait.  The writer holds a reference to the snapshot. */
 struct codec_snapshot_writer;
 struct codec_snapshot_writer *codec_snapshot_writer_new(struct snapshot *snapshot);

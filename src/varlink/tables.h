@@ -9,8 +9,8 @@
 
 /* Longer texts are cut: even wholly escaped one fits into a piece. */
 #define CODEC_TEXT_MAX 65536u
-/* About the length of a piece's text. */
-#define CODEC_PIECE_SIZE (512u << 10)
+/* About the length of a piece's text: made in one go, so what all other clients wait for. */
+#define CODEC_PIECE_SIZE (128u << 10)
 #define CODEC_COLUMNS_MAX 6
 
 enum codec_table {

@@ -285,7 +285,7 @@ END_TEST
 
 START_TEST(a_missing_piece_is_noticed)
 {
-	struct snapshot *s = make_snapshot(50000), *back = NULL;
+	struct snapshot *s = make_snapshot(8000), *back = NULL;
 	struct pieces pieces = send_all(s);
 	int refused = 0;
 

@@ -26,6 +26,21 @@ START_TEST(sigterm_lets_all_targets_go)
 }
 END_TEST
 
+START_TEST(a_second_sigterm_waits_for_nobody)
+{
+	tracer_mode("stay");
+	daemon_start_default();
+	attach_ok(target_start());
+	kill(test_daemon, SIGTERM);
+	wait_until(is_noted, (void *)"detached", "the first one has its effect");
+	kill(test_daemon, SIGTERM);
+	ck_assert_int_eq(daemon_wait(), 0);
+	daemon_log_must_hold("leaving at once");
+	ck_assert(!daemon_log_holds("is killed"));
+	ck_assert_int_eq(access(test_socket, F_OK), -1);
+}
+END_TEST
+
 static bool eof_noted(void *context)
 {
 	(void)context;
@@ -205,6 +220,7 @@ static void add_tests(Suite *suite)
 	TCase *t = fixture_case(suite, "beginning and end");
 
 	tcase_add_test(t, sigterm_lets_all_targets_go);
+	tcase_add_test(t, a_second_sigterm_waits_for_nobody);
 	tcase_add_test(t, tracers_notice_that_the_daemon_was_killed);
 	tcase_add_test(t, a_second_daemon_on_the_socket_is_refused);
 	tcase_add_test(t, as_a_service_it_takes_the_socket_and_tells_how_it_is);

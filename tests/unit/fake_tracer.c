@@ -27,7 +27,7 @@
 #define BIG_TRACES 30000
 
 static const char *folder, *mode = "";
-static int target_pid, pidfd = -1;
+static int target_pid, daemon_pid, pidfd = -1;
 static uint64_t start_time, attached_ns;
 static struct heap *heap;
 static struct stack_table *stacks;
@@ -411,8 +411,8 @@ static void detach(uint32_t serial)
 	}
 	note("detached");
 	send_head(&reply, WIRE_DETACHED, serial, sizeof(reply), -1);
-	while (mode_is("stay"))
-		pause();
+	while (mode_is("stay") && getppid() == daemon_pid)
+		poll(NULL, 0, 50);
 	exit(0);
 }
 
@@ -493,6 +493,7 @@ int main(void)
 	folder = getenv("FAKE_TRACER_FOLDER");
 	if (!folder)
 		return 2;
+	daemon_pid = getppid();
 	read_mode();
 	die_if("die-at-start");
 	make_model();
