@@ -65,13 +65,14 @@ END_TEST
  * ("?"). */
 static size_t check_method(const char *line)
 {
-	const char *open = strchr(line, '('), *close = strchr(line, ')'), *at = open + 1;
+	const char *open = strchr(line, '('), *close = strchr(line, ')'), *at;
 	json_t *all_null = json_object(), *reply = NULL, *error = NULL, *unknown;
 	char method[64], name[64], type;
 	size_t required = 0;
 	int used, r;
 
 	ck_assert(open && close);
+	at = open + 1;
 	snprintf(method, sizeof(method), "%.*s", (int)(open - line), line);
 	while (at < close && sscanf(at, " %63[a-z_]: %c%n", name, &type, &used) == 2) {
 		json_object_set_new(all_null, name, json_null());

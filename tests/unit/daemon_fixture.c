@@ -405,7 +405,11 @@ char *raw_receive(int sock)
 		}
 		if (text[len++] == '\0')
 			return text;
-		if (len == space)
-			text = realloc(text, space *= 2);
+		if (len == space) {
+			char *grown = realloc(text, space *= 2);
+
+			ck_assert_ptr_nonnull(grown);
+			text = grown;
+		}
 	}
 }

@@ -251,40 +251,45 @@ static void flood_log(void)
 	target_pid--;
 }
 
+static void send_raw_message(void *message, uint32_t type, uint32_t serial, size_t length, size_t len)
+{
+	struct wire_head *head = message;
+
+	head->type = type;
+	head->serial = serial;
+	head->pid = target_pid;
+	head->length = (uint32_t)length;
+	send_raw(message, len);
+}
+
 /* True: something was sent in place of the right answer. */
 static bool send_nonsense(uint32_t serial)
 {
-	union {
+	static union {
 		char bytes[WIRE_MESSAGE_MAX * 2];
 		struct wire_head head;
 		struct wire_failed failed;
 		struct wire_status status;
 	} m;
 
-	memset(&m, 0, sizeof(m));
 	if (mode_is("bad-length")) {
-		m.head = (struct wire_head){ WIRE_DONE, serial, target_pid, 99 };
-		send_raw(&m, sizeof(m.head));
+		send_raw_message(&m, WIRE_DONE, serial, 99, sizeof(m.head));
 	} else if (mode_is("bad-type")) {
-		m.head = (struct wire_head){ 4711, serial, target_pid, sizeof(m.head) };
-		send_raw(&m, sizeof(m.head));
+		send_raw_message(&m, 4711, serial, sizeof(m.head), sizeof(m.head));
 	} else if (mode_is("wrong-direction")) {
-		m.head = (struct wire_head){ WIRE_STATUS, serial, target_pid, sizeof(m.head) };
-		send_raw(&m, sizeof(m.head));
+		send_raw_message(&m, WIRE_STATUS, serial, sizeof(m.head), sizeof(m.head));
 	} else if (mode_is("too-long")) {
 		send_raw(&m, sizeof(m));
 	} else if (mode_is("short")) {
 		send_raw(&m, 3);
 	} else if (mode_is("endless-text")) {
-		memset(&m, 'x', sizeof(m));
-		m.head = (struct wire_head){ WIRE_FAILED, serial, target_pid, sizeof(m.failed) };
+		memset(m.failed.text, 'x', sizeof(m.failed.text));
 		m.failed.failure = FAILURE_INTERNAL;
-		send_raw(&m, sizeof(m.failed));
+		send_raw_message(&m, WIRE_FAILED, serial, sizeof(m.failed), sizeof(m.failed));
 	} else if (mode_is("wrong-answer")) {
-		m.head = (struct wire_head){ WIRE_STATUS_REPLY, serial, target_pid, sizeof(m.status) };
-		send_raw(&m, sizeof(m.status));
+		send_raw_message(&m, WIRE_STATUS_REPLY, serial, sizeof(m.status), sizeof(m.status));
 	} else if (mode_is("random-bytes")) {
-		for (size_t i = 0; i < sizeof(m.bytes); i++)
+		for (size_t i = 0; i < 64; i++)
 			m.bytes[i] = (char)random();
 		send_raw(&m, 64);
 	} else {
