@@ -140,8 +140,13 @@ static int receive_one(struct tracer *tracer)
 		struct wire_head head;
 	} buffer;
 	int fd = -1;
-	ssize_t n = fd_receive_message(tracer->sock, &buffer, sizeof(buffer), &fd);
+	ssize_t n;
 
+	/* Who ends with a request of ours unread in its socket resets ours, and the kernel tells that once,
+	 * before what was sent to us and is still there to be read: the target's last snapshot, say. */
+	do {
+		n = fd_receive_message(tracer->sock, &buffer, sizeof(buffer), &fd);
+	} while (n == -ECONNRESET);
 	if (n == -EAGAIN)
 		return 0;
 	if (n <= 0) {

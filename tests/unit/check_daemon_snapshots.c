@@ -153,6 +153,23 @@ START_TEST(a_target_that_ends_leaves_its_last_snapshot)
 }
 END_TEST
 
+START_TEST(a_request_that_came_too_late_costs_no_last_snapshot)
+{
+	pid_t pid = target_start();
+	json_t *reply;
+
+	daemon_start_default();
+	tracer_mode("deaf-at-exit");
+	attach_ok(pid);
+	target_exit(pid, 0);
+	/* Its tracer waits for a request and leaves without reading it. */
+	wait_for_state(pid, "");
+	reply = call_ok("WaitGone", pid_of(pid));
+	ck_assert_str_eq(text_of(reply, "snapshot"), "s1");
+	json_decref(reply);
+}
+END_TEST
+
 START_TEST(who_waits_for_the_end_is_told_at_the_end)
 {
 	static const char format[] = "{\"method\":\"org.allocwatch.Tracer.WaitGone\",\"parameters\":{\"pid\":%d}}";
@@ -484,6 +501,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, names_that_name_nothing_are_refused);
 	tcase_add_test(t, a_removal_is_all_or_nothing);
 	tcase_add_test(t, a_target_that_ends_leaves_its_last_snapshot);
+	tcase_add_test(t, a_request_that_came_too_late_costs_no_last_snapshot);
 	tcase_add_test(t, who_waits_for_the_end_is_told_at_the_end);
 	tcase_add_test(t, a_detach_ends_the_waiting_without_a_status);
 	tcase_add_test(t, exit_snapshots_make_way_and_asked_ones_do_not);

@@ -464,6 +464,11 @@ static void target_ended(void)
 	struct wire_gone gone = { .wait_status = 7 << 8 };
 
 	die_if("die-at-exit");
+	if (mode_is("deaf-at-exit")) {
+		struct pollfd fd = { SOCK, POLLIN, 0 };
+
+		poll(&fd, 1, -1);
+	}
 	send_snapshot(0, SNAPSHOT_EXIT, false);
 	send_head(&gone, WIRE_TARGET_GONE, 0, sizeof(gone), -1);
 	exit(0);
