@@ -5,7 +5,9 @@ TESTS += tests/unit/check_symbol tests/unit/check_symbol_parts tests/unit/check_
 	tests/unit/check_symbolize
 tests_unit_check_symbol_SOURCES = tests/unit/check_symbol.c \
 	tests/unit/symbol_fixture.c tests/unit/symbol_fixture.h
-tests_unit_check_symbol_CPPFLAGS = $(AM_CPPFLAGS) -DSYMBOL_DATA='"$(abs_top_srcdir)/tests/unit/symbol_data"'
+# Debug information names files without "..", which abs_top_srcdir may hold.
+symbol_data = -DSYMBOL_DATA="\"`cd $(srcdir)/tests/unit/symbol_data && pwd -P`\""
+tests_unit_check_symbol_CPPFLAGS = $(AM_CPPFLAGS) $(symbol_data)
 tests_unit_check_symbol_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ELF_CFLAGS)
 tests_unit_check_symbol_LDADD = src/libsymbol.a src/libbase.a $(DW_LIBS) $(ELF_LIBS) $(IBERTY_LIBS) \
 	$(CHECK_LIBS)
@@ -18,7 +20,7 @@ tests_unit_check_symbol_server_SOURCES = tests/unit/check_symbol_server.c \
 	tests/unit/symbolizer_client.c tests/unit/symbolizer_client.h \
 	tests/unit/symbol_fixture.c tests/unit/symbol_fixture.h
 tests_unit_check_symbol_server_CPPFLAGS = $(AM_CPPFLAGS) \
-	-DSYMBOL_DATA='"$(abs_top_srcdir)/tests/unit/symbol_data"' \
+	$(symbol_data) \
 	-DSYMBOLIZER='"$(abs_top_builddir)/src/allocwatch-symbolizer"'
 tests_unit_check_symbol_server_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ELF_CFLAGS)
 tests_unit_check_symbol_server_LDADD = src/libsymbol.a src/libsymbolwire.a src/libbase.a $(DW_LIBS) $(ELF_LIBS) \
@@ -27,7 +29,7 @@ tests_unit_check_symbol_server_LDADD = src/libsymbol.a src/libsymbolwire.a src/l
 tests_unit_check_symbolize_SOURCES = tests/unit/check_symbolize.c \
 	tests/unit/symbol_fixture.c tests/unit/symbol_fixture.h
 tests_unit_check_symbolize_CPPFLAGS = $(AM_CPPFLAGS) \
-	-DSYMBOL_DATA='"$(abs_top_srcdir)/tests/unit/symbol_data"' \
+	$(symbol_data) \
 	-DSYMBOLIZER='"$(abs_top_builddir)/src/allocwatch-symbolizer"' \
 	-DFAKE_SYMBOLIZER='"$(abs_top_builddir)/tests/unit/fake_symbolizer"'
 tests_unit_check_symbolize_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ELF_CFLAGS) $(SYSTEMD_CFLAGS)
