@@ -13,19 +13,32 @@ struct shard {
 	uint32_t capacity, count;
 };
 
-/* Hash of a block's key, a multiplication folded: the lower half chooses the shard, the upper half
- * the home in it.  The multiplier is the table's secret. */
-static inline uint64_t block_hash(uint64_t seed, raddr address, uint32_t domain)
+/* A multiplication, folded.  The multiplier is the table's secret. */
+static inline uint64_t block_mix(uint64_t seed, uint64_t key)
 {
-	uint64_t key = address + ((uint64_t)domain_family(domain) << 48);
 	unsigned __int128 product = (unsigned __int128)(key ^ seed) * (seed | 1);
 
 	return (uint64_t)(product >> 64) ^ (uint64_t)product;
 }
 
+/* Chooses the home in a shard. */
+static inline uint64_t block_hash(uint64_t seed, raddr address, uint32_t domain)
+{
+	return block_mix(seed, address + ((uint64_t)domain_family(domain) << 48));
+}
+
 static inline uint64_t block_entry_hash(uint64_t seed, const struct block_entry *entry)
 {
 	return block_hash(seed, entry->address, entry->domain);
+}
+
+/* Chooses the shard.  Neighbours share one: what a program does at a time, it does in few places, and
+ * few shards stay in the cache. */
+#define NEIGHBOURS_SHIFT 14
+
+static inline uint32_t block_shard_hash(uint64_t seed, raddr address)
+{
+	return (uint32_t)(block_mix(seed, address >> NEIGHBOURS_SHIFT) >> 16);
 }
 
 /* The upper half of the hash scaled to the capacity: a shard can have any size, and rewriting it

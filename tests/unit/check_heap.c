@@ -648,6 +648,46 @@ START_TEST(memory_per_block_is_bounded_at_every_size)
 }
 END_TEST
 
+/* Blocks 48 bytes apart come in one order and go in another. */
+START_TEST(memory_per_block_is_bounded_when_scattered_blocks_go)
+{
+	enum { BLOCKS = 600000, STRIDE = 7919 };
+	uint64_t checked = 0;
+
+	for (uint64_t i = 1; i <= BLOCKS; i++)
+		born(0x10000000 + i * 48, 40, (uint32_t)(i % 100));
+	for (uint64_t i = 1, left = BLOCKS - 1; left >= 100000; i++, left--) {
+		freed(0x10000000 + (i * STRIDE % BLOCKS + 1) * 48);
+		if (left % 10000)
+			continue;
+		ck_assert_msg(heap_block_memory(heap) <= 36 * left, "%zu bytes for %lu blocks",
+			      heap_block_memory(heap), (unsigned long)left);
+		checked++;
+	}
+	ck_assert_uint_ge(checked, 50);
+	ck_oddities(0, 0, 0, 0);
+}
+END_TEST
+
+START_TEST(a_small_heap_that_comes_and_goes_allocates_nothing)
+{
+	size_t memory;
+
+	for (uint64_t i = 1; i <= 200; i++)
+		born(i << 12, 40, 1);
+	memory = heap_block_memory(heap);
+	for (int round = 0; round < 100; round++) {
+		for (uint64_t i = 1; i <= 200; i++)
+			freed(i << 12);
+		REQUIRE(heap_block_memory(heap) == memory);
+		for (uint64_t i = 1; i <= 200; i++)
+			born(i << 12, 40, 1);
+		REQUIRE(heap_block_memory(heap) == memory);
+	}
+	ck_live(200, 8000);
+}
+END_TEST
+
 START_TEST(large_blocks_take_no_more_memory_than_small_ones)
 {
 	for (uint64_t i = 1; i <= 100000; i++)
@@ -863,6 +903,8 @@ static TCase *sizes(void)
 	tcase_set_timeout(tcase, 600);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, memory_per_block_is_bounded_at_every_size);
+	tcase_add_test(tcase, memory_per_block_is_bounded_when_scattered_blocks_go);
+	tcase_add_test(tcase, a_small_heap_that_comes_and_goes_allocates_nothing);
 	tcase_add_test(tcase, large_blocks_take_no_more_memory_than_small_ones);
 	tcase_add_test(tcase, memory_is_flat_while_the_live_set_is_stable);
 	tcase_add_loop_test(tcase, random_legal_events_leave_what_a_plain_model_has, 0, 5);
