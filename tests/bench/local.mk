@@ -12,7 +12,9 @@ bench_programs = \
 	tests/bench/bench_latency \
 	tests/bench/bench_stops \
 	tests/bench/bench_store \
-	tests/bench/bench_symbol
+	tests/bench/bench_symbol \
+	tests/bench/bench_unwind \
+	tests/bench/record_stacks
 bench_victims = \
 	tests/bench/latency \
 	tests/bench/pairs
@@ -44,10 +46,11 @@ tests/bench/allocation_counter.so: tests/bench/allocation_counter.c tests/bench/
 	$(AM_V_CCLD)$(MKDIR_P) tests/bench && $(victim_link_shared) $(srcdir)/tests/bench/allocation_counter.c
 
 EXTRA_DIST += tests/bench/allocation_counter.c tests/bench/report.py tests/bench/run.py
-CLEANFILES += $(bench_data) bench-results.json
+CLEANFILES += $(bench_data) bench-results.json tests/bench/*.stacks
 
 include tests/bench/store.mk
 include tests/bench/symbol.mk
+include tests/bench/unwind.mk
 
 # All of it takes some six minutes; the numbers stay in bench-results.json.
 bench: all $(bench_programs) $(bench_victims) $(bench_data)
@@ -59,4 +62,3 @@ bench-page: bench-results.json
 bench-results.json:
 	$(MAKE) bench
 .PHONY: bench bench-page
-include tests/bench/unwind.mk
