@@ -45,7 +45,7 @@ check_DATA += $(bench_data)
 tests/bench/allocation_counter.so: tests/bench/allocation_counter.c tests/bench/allocation_counter.h
 	$(AM_V_CCLD)$(MKDIR_P) tests/bench && $(victim_link_shared) $(srcdir)/tests/bench/allocation_counter.c
 
-EXTRA_DIST += tests/bench/allocation_counter.c tests/bench/report.py tests/bench/run.py
+EXTRA_DIST += doc/BENCH.md tests/bench/allocation_counter.c tests/bench/report.py tests/bench/run.py
 CLEANFILES += $(bench_data) bench-results.json tests/bench/*.stacks
 
 include tests/bench/store.mk

@@ -75,7 +75,7 @@ def an_event(calls, names, events):
 def calls(documents):
     print("## System calls and requests for memory, an event\n")
     paragraph("Counted on the tracing thread, in the steady state; an event is one stop, and three make a pair. The "
-              "pc is set by PTRACE_POKEUSER, which costs a third of PTRACE_SETREGS. Reads are those of the stack, "
+              "pc is set alone, by PTRACE_POKEUSER, in place of PTRACE_SETREGS. Reads are those of the stack, "
               "one an allocation, and what is looked at by the clock (once a second every breakpoint).")
     rows = []
     for d in documents:
@@ -111,9 +111,14 @@ def unwind(documents):
                  met(total["times_faster_warm"] >= GOAL_UNWIND and total["stacks"] >= 10000)))
 
 
-def series(name, values, goal=None):
-    return (name, len(values), "%.2f" % min(values), "%.2f" % statistics.median(values), "%.2f" % max(values),
-            "" if goal is None else "%s %d" % (met(max(values) <= goal), goal))
+def series(name, values, goal=None, machine_alone=()):
+    """A machine that makes its programs wait longer than the goal by itself proves nothing."""
+    judged = ""
+    if goal is not None:
+        judged = "%d: %s" % (goal, met(max(values) <= goal))
+        if max(values) > goal and max(machine_alone) > goal:
+            judged = "%d: not to be told, the machine alone takes longer" % goal
+    return (name, len(values), "%.2f" % min(values), "%.2f" % statistics.median(values), "%.2f" % max(values), judged)
 
 
 def latency(documents):
@@ -125,14 +130,16 @@ def latency(documents):
         if d["bench"] == "attach":
             of = "1 thread" if d["threads"] == 1 else "%d threads" % d["threads"]
             rows += [series(of + ", untraced", d["untraced_longest_ms"]),
-                     series(of + ", attach", d["attach_longest_ms"], GOAL_ATTACH_MS),
+                     series(of + ", attach", d["attach_longest_ms"], GOAL_ATTACH_MS, d["untraced_longest_ms"]),
                      series(of + ", attach, held by the tracer's clock", d["attach_held_ms"]),
                      series(of + ", detach", d["detach_longest_ms"])]
         elif d["bench"] == "snapshot":
             of = "%d live blocks" % d["blocks"]
             rows += [series(of + ", traced only", d["traced_longest_ms"]),
-                     series(of + ", snapshot", d["snapshot_longest_ms"], GOAL_SNAPSHOT_MS),
-                     series(of + ", snapshot --blocks", d["snapshot_blocks_longest_ms"], GOAL_SNAPSHOT_MS)]
+                     series(of + ", snapshot", d["snapshot_longest_ms"], GOAL_SNAPSHOT_MS,
+                            d["traced_longest_ms"]),
+                     series(of + ", snapshot --blocks", d["snapshot_blocks_longest_ms"], GOAL_SNAPSHOT_MS,
+                            d["traced_longest_ms"])]
     print(table(("during", "attempts", "shortest", "median", "longest", "goal, of the longest"), rows))
     for d in documents:
         if d["bench"] == "snapshot":
@@ -205,8 +212,7 @@ def main():
         results = json.load(file)
     print("# What allocwatch costs\n")
     paragraph("Printed by `tests/bench/report.py` from one run of `make bench`; no number here was typed.")
-    paragraph("%s%s. %s." % (results["began"], ", at " + results["commit"] if results["commit"] else "",
-                             machine(results)))
+    paragraph("%s. %s." % (results["began"], machine(results)))
     paragraph("Load of the machine before and after each part (what else ran adds to the times): " +
               ", ".join("%s %.1f to %.1f in %.0f s" % (r["name"], r["load_before"], r["load_after"], r["seconds"])
                         for r in results["benchmarks"]) + ".")
