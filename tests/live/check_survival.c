@@ -16,7 +16,9 @@
 #define HAMMER "tests/victims/hammer"
 #define FILTERED "tests/victims/filtered"
 #define KILLS 12
+#define KILLS_LONG 300
 #define CYCLES 60
+#define CYCLES_LONG 1000
 #define SOME_MS 30
 
 static void let_some_time_pass(unsigned up_to_ms)
@@ -58,8 +60,9 @@ static void kill_tracer(pid_t pid)
 static void a_tracer_killed_while_it_traces_does_no_harm(void)
 {
 	struct tool *tool = tool_start();
+	unsigned kills = live_rounds(KILLS, KILLS_LONG);
 
-	for (int i = 0; i < KILLS; i++) {
+	for (unsigned i = 0; i < kills; i++) {
 		struct subject *hammer = victim_start(HAMMER, "--threads", i % 2 ? "16" : "1", "--ops", "100", NULL);
 
 		subject_send(hammer, 'r');
@@ -68,7 +71,7 @@ static void a_tracer_killed_while_it_traces_does_no_harm(void)
 		kill_tracer(hammer->pid);
 		require_alive(hammer);
 	}
-	live_note("%d tracers killed, no target harmed", KILLS);
+	live_survey("tracer killed while it traces", kills, kills, kills, kills);
 }
 
 /* The client and the daemon report a failure; that is theirs to do. */
@@ -87,21 +90,24 @@ static void kill_during(struct tool *tool, struct subject *hammer, const char *c
 static void a_tracer_killed_in_the_attach_does_no_harm(void)
 {
 	struct tool *tool = tool_start();
+	unsigned kills = live_rounds(KILLS, KILLS_LONG);
 
-	for (int i = 0; i < KILLS; i++) {
+	for (unsigned i = 0; i < kills; i++) {
 		struct subject *hammer = victim_start(HAMMER, "--threads", "16", "--ops", "100", NULL);
 
 		subject_send(hammer, 'r');
 		kill_during(tool, hammer, "attach");
 		require_alive(hammer);
 	}
+	live_survey("tracer killed in the attach", kills, kills, kills, kills);
 }
 
 static void a_tracer_killed_in_the_detach_does_no_harm(void)
 {
 	struct tool *tool = tool_start();
+	unsigned kills = live_rounds(KILLS, KILLS_LONG);
 
-	for (int i = 0; i < KILLS; i++) {
+	for (unsigned i = 0; i < kills; i++) {
 		struct subject *hammer = victim_start(HAMMER, "--threads", "16", "--ops", "100", NULL);
 
 		subject_send(hammer, 'r');
@@ -109,23 +115,26 @@ static void a_tracer_killed_in_the_detach_does_no_harm(void)
 		kill_during(tool, hammer, "detach");
 		require_alive(hammer);
 	}
+	live_survey("tracer killed in the detach", kills, kills, kills, kills);
 }
 
 static void coming_and_going_without_a_pause_does_no_harm(void)
 {
 	struct tool *tool = tool_start();
 	struct subject *hammer = victim_start(HAMMER, "--threads", "16", "--ops", "100", NULL);
+	unsigned cycles = live_rounds(CYCLES, CYCLES_LONG);
 	uint64_t started_ns = clock_monotonic_ns();
 
 	subject_send(hammer, 'r');
-	for (int i = 0; i < CYCLES; i++) {
+	for (unsigned i = 0; i < cycles; i++) {
 		tool_attach(tool, hammer->pid);
 		tool_detach(tool, hammer->pid);
 	}
-	live_note("%d cycles of attach and detach, %.1f ms each", CYCLES,
-		  (double)(clock_monotonic_ns() - started_ns) / (double)NSEC_PER_MSEC / CYCLES);
+	live_note("%u cycles of attach and detach, %.1f ms each", cycles,
+		  (double)(clock_monotonic_ns() - started_ns) / (double)NSEC_PER_MSEC / cycles);
 	require_unharmed(hammer->pid, NULL);
 	require_alive(hammer);
+	live_survey("attach and detach without a pause", cycles, 0, 1, 1);
 }
 
 static void a_filtered_process_is_traced_by_root(void)

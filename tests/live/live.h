@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #define LIVE_DEADLINE_S 120
+#define LIVE_TORTURE_DEADLINE_S 3600
 
 struct live_case {
 	const char *name;
@@ -54,6 +55,12 @@ const char *live_folder(void);
 const char *live_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The folder of the build tree (ALLOCWATCH_BUILD, else the current one). */
 const char *live_build(void);
+
+/* How often to do it: `normal` in the suite, `torture` in its long form (make torture). */
+unsigned int live_rounds(unsigned int normal, unsigned int torture);
+/* A line of the table of make torture: what of this kind was done to targets, and how many lived. */
+void live_survey(const char *kind, unsigned int cycles, unsigned int kills, unsigned int targets,
+		 unsigned int survivors);
 
 /* Polls until done(context) says so; false when the time is up. */
 bool live_wait(bool (*done)(void *context), void *context, int timeout_ms);

@@ -80,3 +80,9 @@ tests_live_check_oracle_SOURCES = tests/live/check_oracle.c \
 tests_live_check_oracle_CFLAGS = $(live_cflags) -I$(srcdir)/tests/bench $(UNWIND_CFLAGS)
 tests_live_check_oracle_LDADD = $(live_libs) src/libaw_unwind.a src/libarch.a src/libmodel.a src/libbase.a \
 	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS)
+
+# The long form: minutes to hours, by the counts in live_rounds().
+torture: $(check_PROGRAMS) $(check_DATA) all
+	$(srcdir)/tests/live/torture $(live_tests)
+EXTRA_DIST += tests/live/torture
+.PHONY: torture

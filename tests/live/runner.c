@@ -116,6 +116,28 @@ const char *live_build(void)
 	return here;
 }
 
+static bool is_torture(void)
+{
+	return getenv("LIVE_TORTURE") != NULL;
+}
+
+static int deadline_s(void)
+{
+	return is_torture() ? LIVE_TORTURE_DEADLINE_S : LIVE_DEADLINE_S;
+}
+
+unsigned int live_rounds(unsigned int normal, unsigned int torture)
+{
+	return is_torture() ? torture : normal;
+}
+
+void live_survey(const char *kind, unsigned int cycles, unsigned int kills, unsigned int targets,
+		 unsigned int survivors)
+{
+	printf("SURVEY: %u %u %u %u %s\n", cycles, kills, targets, survivors, kind);
+	fflush(stdout);
+}
+
 bool live_wait(bool (*done)(void *context), void *context, int timeout_ms)
 {
 	uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * NSEC_PER_MSEC;
@@ -226,7 +248,7 @@ static bool wait_for_case(pid_t pid, int *ret_status)
 {
 	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd pollfd = { .fd = pidfd, .events = POLLIN };
-	bool ended = poll(&pollfd, 1, LIVE_DEADLINE_S * 1000) == 1;
+	bool ended = poll(&pollfd, 1, deadline_s() * 1000) == 1;
 
 	if (!ended)
 		kill(pid, SIGKILL);
@@ -260,7 +282,7 @@ static enum verdict judge(const char *name, bool ended, int status, double secon
 		return SKIPPED;
 	}
 	if (!ended)
-		printf("FAIL: %s (not done in %d s)\n", name, LIVE_DEADLINE_S);
+		printf("FAIL: %s (not done in %d s)\n", name, deadline_s());
 	else if (WIFSIGNALED(status))
 		printf("FAIL: %s (the test itself died by signal %d)\n", name, WTERMSIG(status));
 	else
