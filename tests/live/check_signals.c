@@ -74,13 +74,12 @@ static void a_call_that_a_signal_interrupts_is_counted_once(void)
 	json_t *status;
 
 	tool_attach(tool, churner->pid);
-	while (allocations < 5000) {
+	while (allocations < 5000 || sent < 1000) {
 		for (int i = 0; i < 20; i++)
 			sent += signal_workers(churner->pid, SIGWINCH);
 		status = tool_status(tool, churner->pid);
 		allocations = (long)json_number(status, "allocations");
 	}
-	require_at_least(sent, 1000);
 	require_equal(json_number(status, "unknown.unknown_frees"), 0);
 	require_equal(json_number(status, "unknown.lost_events"), 0);
 	live_note("%ld signals, %ld allocations", sent, allocations);
