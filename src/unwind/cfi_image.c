@@ -161,6 +161,9 @@ static int add_search_table(struct builder *b, const struct cfi_index *index)
 
 		memcpy(to + 16 + i * 16, pair, sizeof(pair));
 	}
+	b->image.eh_frame = b->sections[SECTION_EH_FRAME].sh_offset;
+	b->image.eh_frame_size = b->sections[SECTION_EH_FRAME].sh_size;
+	b->image.eh_frame_address = eh_frame;
 	b->image.search_table = (size_t)(to + 16 - b->image.bytes);
 	b->image.functions = count32;
 	return 0;

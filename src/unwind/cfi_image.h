@@ -16,6 +16,8 @@ struct cfi_image {
 	char *bytes;
 	size_t size;
 	bool has_eh_frame, has_debug_frame;
+	size_t eh_frame, eh_frame_size;    /* where .eh_frame is in the image */
+	uint64_t eh_frame_address;         /* ELF virtual address */
 	size_t search_table;           /* offset of .eh_frame_hdr's table: pairs of two addresses */
 	uint32_t functions;            /* its entries */
 	uint32_t refused;              /* entries that did not pass cfi_section_index */

@@ -10,29 +10,21 @@
 #define ALLOCWATCH_UNWIND_CFI_SECTION_H
 
 #include "base/vec.h"
+#include "unwind/cfi_entry.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* Limits.  In 873 files of Debian 12 with 1.5 million functions (cc1, python3, LLVM, the libraries) the longest
  * program has 20,051 bytes, remember_state is nested 1 deep, and the longest expression has 14 bytes. */
 #define CFI_ENTRIES_MAX (4u << 20)     /* CIEs and FDEs of one section */
 #define CFI_PROGRAM_MAX 65536u         /* bytes of instructions of one entry */
-#define CFI_REGISTER_MAX 160u          /* more than x86-64 has */
 #define CFI_REMEMBER_MAX 16u           /* nested remember_state */
 #define CFI_EXPRESSION_MAX 1024u       /* bytes */
 
 struct cfi_fde {
 	uint64_t start, end;               /* ELF virtual addresses of its code */
 	uint64_t offset;                   /* of the entry in the section */
-};
-
-struct cfi_section {
-	const uint8_t *bytes;
-	size_t size;
-	uint64_t address;                  /* ELF virtual address of bytes[0] */
-	bool eh_frame;                     /* false: .debug_frame's form of the ids */
 };
 
 struct cfi_index {

@@ -1,7 +1,7 @@
 #include "unwind/dwarf.h"
 
 #include "unwind/cfi_image.h"
-#include "unwind/cfi_ranges.h"
+#include "unwind/cfi_program.h"
 #include "unwind/expression.h"
 
 #include <dwarf.h>
@@ -9,23 +9,28 @@
 #include <limits.h>
 #include <stdlib.h>
 
-/* A plain row reads the stack in one piece of at most this many bytes. */
-#define PLAIN_DEPTH_MAX 2048
-
 struct dwarf_cfi {
 	struct cfi_image image;
 	Elf *elf;
 	Dwarf *dwarf;                      /* NULL: no .debug_frame */
 	Dwarf_CFI *eh_frame, *debug_frame; /* NULL: not there */
-	struct cfi_ranges ranges;          /* of eh_frame */
+	struct cfi_programs programs;      /* of eh_frame */
 };
 
+/* The image keeps its parts 8-aligned. */
 static int open_eh_frame(struct dwarf_cfi *cfi)
 {
+	const struct cfi_image *image = &cfi->image;
+	const struct cfi_section section = {
+		.bytes = (const uint8_t *)image->bytes + image->eh_frame,
+		.size = image->eh_frame_size,
+		.address = image->eh_frame_address,
+		.eh_frame = true,
+	};
+
 	cfi->eh_frame = dwarf_getcfi_elf(cfi->elf);
-	/* The image keeps its parts 8-aligned. */
-	return cfi_ranges_init(&cfi->ranges, (const void *)(cfi->image.bytes + cfi->image.search_table),
-			       cfi->image.functions);
+	return cfi_programs_init(&cfi->programs, &section, (const void *)(image->bytes + image->search_table),
+				 image->functions);
 }
 
 static void open_debug_frame(struct dwarf_cfi *cfi)
@@ -72,7 +77,7 @@ void dwarf_cfi_close(struct dwarf_cfi *cfi)
 {
 	if (!cfi)
 		return;
-	cfi_ranges_fini(&cfi->ranges);
+	cfi_programs_fini(&cfi->programs);
 	if (cfi->eh_frame)
 		dwarf_cfi_end(cfi->eh_frame);
 	if (cfi->dwarf)
@@ -85,7 +90,7 @@ void dwarf_cfi_close(struct dwarf_cfi *cfi)
 
 size_t dwarf_cfi_memory(const struct dwarf_cfi *cfi)
 {
-	return sizeof(*cfi) + cfi->image.size + cfi_ranges_memory(&cfi->ranges);
+	return sizeof(*cfi) + cfi->image.size + cfi_programs_memory(&cfi->programs);
 }
 
 enum rule_kind { RULE_SAME, RULE_UNDEFINED, RULE_AT_CFA, RULE_IS_CFA, RULE_OTHER, RULE_BAD };
@@ -147,7 +152,7 @@ static bool plain_saved(Dwarf_Frame *frame, unsigned int i, struct cfi_row *row)
 	 * when nothing is said about it (elfutils 0.188 takes it for register 0). */
 	if (rule.kind == RULE_SAME || rule.kind == RULE_UNDEFINED)
 		return true;
-	if (rule.kind != RULE_AT_CFA || rule.offset > -8 || rule.offset < -PLAIN_DEPTH_MAX)
+	if (rule.kind != RULE_AT_CFA || rule.offset > -8 || rule.offset < -CFI_PLAIN_DEPTH_MAX)
 		return false;
 	row->saved[i] = (int16_t)rule.offset;
 	row->saved_mask |= (uint8_t)(1u << i);
@@ -200,26 +205,14 @@ static bool classify(Dwarf_Frame *frame, struct cfi_row *row)
 	return true;
 }
 
-static void remember(struct dwarf_cfi *cfi, uint64_t address, Dwarf_Frame *frame, const struct cfi_row *row)
-{
-	Dwarf_Addr end;
-
-	if (dwarf_frame_info(frame, NULL, &end, NULL) >= 0 && address < end)
-		cfi_ranges_add(&cfi->ranges, address, end, row);
-}
-
-/* Takes over the frame; *ret_frame is NULL unless the row is evaluated from it.  Ranges are those of
- * .eh_frame: the two tables cut the code differently. */
-static int row_of_frame(struct dwarf_cfi *cfi, uint64_t address, bool in_eh_frame, Dwarf_Frame *frame,
-			struct cfi_row *ret_row, Dwarf_Frame **ret_frame)
+/* Takes over the frame; *ret_frame is NULL unless the row is evaluated from it. */
+static int row_of_frame(Dwarf_Frame *frame, struct cfi_row *ret_row, Dwarf_Frame **ret_frame)
 {
 	if (!classify(frame, ret_row)) {
 		free(frame);
 		return -ENOENT;
 	}
 	if (ret_row->kind != CFI_ROW_FULL) {
-		if (in_eh_frame)
-			remember(cfi, address, frame, ret_row);
 		free(frame);
 		frame = NULL;
 	}
@@ -227,26 +220,23 @@ static int row_of_frame(struct dwarf_cfi *cfi, uint64_t address, bool in_eh_fram
 	return 0;
 }
 
-static int make_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
-		    Dwarf_Frame **ret_frame)
+int dwarf_cfi_row_by_libdw(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
+			   Dwarf_Frame **ret_frame)
 {
 	Dwarf_Frame *frame;
 
 	if (cfi->eh_frame && dwarf_cfi_addrframe(cfi->eh_frame, address, &frame) == 0)
-		return row_of_frame(cfi, address, true, frame, ret_row, ret_frame);
+		return row_of_frame(frame, ret_row, ret_frame);
 	if (cfi->debug_frame && dwarf_cfi_addrframe(cfi->debug_frame, address, &frame) == 0)
-		return row_of_frame(cfi, address, false, frame, ret_row, ret_frame);
+		return row_of_frame(frame, ret_row, ret_frame);
 	return -ENOENT;
 }
 
 int dwarf_cfi_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
 		  Dwarf_Frame **ret_frame)
 {
-	const struct cfi_row *known = cfi->eh_frame ? cfi_ranges_find(&cfi->ranges, address) : NULL;
-
-	if (!known)
-		return make_row(cfi, address, ret_row, ret_frame);
-	*ret_row = *known;
+	if (!cfi->eh_frame || cfi_programs_row(&cfi->programs, address, ret_row) < 0)
+		return dwarf_cfi_row_by_libdw(cfi, address, ret_row, ret_frame);
 	*ret_frame = NULL;
 	return 0;
 }

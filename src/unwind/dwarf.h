@@ -1,4 +1,4 @@
-/* The unwind tables of one module, read by libdw.
+/* The unwind tables of one module: ordinary rows made by cfi_program.c, all others by libdw.
  *
  * Takes ELF virtual addresses; knows nothing of run-time addresses, caches or stacks. */
 #ifndef ALLOCWATCH_UNWIND_DWARF_H
@@ -24,6 +24,10 @@ size_t dwarf_cfi_memory(const struct dwarf_cfi *cfi);
  * -ENOENT: the tables say nothing usable about this address. */
 int dwarf_cfi_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
 		  Dwarf_Frame **ret_frame);
+
+/* The same, all of it by libdw: what cfi_program.c does for the ordinary rows of .eh_frame is measured by it. */
+int dwarf_cfi_row_by_libdw(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
+			   Dwarf_Frame **ret_frame);
 
 struct dwarf_step {
 	bool end;                          /* the return address is undefined */

@@ -2,9 +2,12 @@
 noinst_LIBRARIES += src/libaw_unwind.a
 src_libaw_unwind_a_CFLAGS = $(AM_CFLAGS) $(DW_CFLAGS) $(ELF_CFLAGS) $(UNWIND_CFLAGS)
 src_libaw_unwind_a_SOURCES = \
+	src/unwind/cfi_cursor.h \
+	src/unwind/cfi_entry.c src/unwind/cfi_entry.h \
 	src/unwind/cfi_find.c src/unwind/cfi_find.h \
+	src/unwind/cfi_functions.c src/unwind/cfi_functions.h \
 	src/unwind/cfi_image.c src/unwind/cfi_image.h \
-	src/unwind/cfi_ranges.c src/unwind/cfi_ranges.h \
+	src/unwind/cfi_program.c src/unwind/cfi_program.h \
 	src/unwind/cfi_rows.c src/unwind/cfi_rows.h \
 	src/unwind/cfi_section.c src/unwind/cfi_section.h \
 	src/unwind/dwarf.c src/unwind/dwarf.h \

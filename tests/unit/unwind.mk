@@ -3,8 +3,10 @@ unwind_cflags = $(AM_CFLAGS) -D_GNU_SOURCE -I$(srcdir)/tests/bench $(CHECK_CFLAG
 unwind_libs = src/libaw_unwind.a src/libarch.a src/libmodel.a src/libbase.a $(DW_LIBS) $(ELF_LIBS) \
 	$(UNWIND_LIBS) -lunwind $(ZYDIS_LIBS) $(CHECK_LIBS)
 
-check_PROGRAMS += tests/unit/check_unwind tests/unit/check_unwind_parts tests/unit/check_unwind_hostile
-TESTS += tests/unit/check_unwind tests/unit/check_unwind_parts tests/unit/check_unwind_hostile
+check_PROGRAMS += tests/unit/check_unwind tests/unit/check_unwind_parts tests/unit/check_unwind_hostile \
+	tests/unit/check_cfi_program
+TESTS += tests/unit/check_unwind tests/unit/check_unwind_parts tests/unit/check_unwind_hostile \
+	tests/unit/check_cfi_program
 
 # Code whose stacks are tested is built as programs are, whatever the rest is built with.
 tests_unit_check_unwind_SOURCES = tests/unit/check_unwind.c \
@@ -26,4 +28,8 @@ tests_unit_check_unwind_parts_LDADD = $(unwind_libs)
 tests_unit_check_unwind_hostile_SOURCES = tests/unit/check_unwind_hostile.c
 tests_unit_check_unwind_hostile_CFLAGS = $(unwind_cflags)
 tests_unit_check_unwind_hostile_LDADD = $(unwind_libs)
+
+tests_unit_check_cfi_program_SOURCES = tests/unit/check_cfi_program.c
+tests_unit_check_cfi_program_CFLAGS = $(unwind_cflags)
+tests_unit_check_cfi_program_LDADD = $(unwind_libs)
 endif
