@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* As many additions apart that memory has come meanwhile. */
+#define SPLITS_AHEAD 4u
+
 void id_table_init(struct id_table *table, uint32_t item_size,
 		   uint64_t (*hash)(const void *item))
 {
@@ -28,6 +31,19 @@ static void link_item(struct id_table *table, uint32_t id)
 	*head = id + 1;
 }
 
+/* The next buckets to be split are known: begins to load the first items of one of them. */
+static void prefetch_split(const struct id_table *table, uint32_t opened)
+{
+	uint32_t top = 1u << (31 - __builtin_clz(opened));
+	uint32_t head;
+
+	if (opened - top >= table->count)
+		return;
+	head = *(const uint32_t *)steps_at(&table->heads, opened - top);
+	if (head)
+		__builtin_prefetch(id_table_at(table, head - 1));
+}
+
 /* Opens one more bucket and moves into it what belongs there, from the one bucket that held it. */
 static void split_bucket(struct id_table *table)
 {
@@ -36,6 +52,7 @@ static void split_bucket(struct id_table *table)
 	uint32_t *head = steps_at(&table->heads, opened - top);
 	uint32_t link = *head;
 
+	prefetch_split(table, opened + SPLITS_AHEAD);
 	*head = 0;
 	while (link) {
 		uint32_t id = link - 1;

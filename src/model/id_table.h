@@ -48,6 +48,15 @@ static inline void id_table_prefetch(const struct id_table *table, uint64_t hash
 		__builtin_prefetch(steps_at(&table->heads, id_table_bucket(table, hash)));
 }
 
+/* The same, of the item it will lead to; waits for what id_table_prefetch() began to load. */
+static inline void id_table_prefetch_first(const struct id_table *table, uint64_t hash)
+{
+	uint32_t id = id_table_first(table, hash);
+
+	if (id != ID_NONE)
+		__builtin_prefetch(id_table_at(table, id));
+}
+
 static inline uint32_t id_table_next(const struct id_table *table, uint32_t id)
 {
 	return *(const uint32_t *)id_table_at(table, id) - 1;

@@ -51,6 +51,15 @@ void stack_table_free(struct stack_table *table);            /* accepts NULL */
 /* Return ids, or -ENOSPC at the limit, -ENOMEM. */
 int64_t stack_table_frame(struct stack_table *table, const struct frame *frame);
 int64_t stack_table_push(struct stack_table *table, uint32_t parent, uint32_t frame);
+/* Pushes frames[count - 1] upon parent, then the others, down to frames[0]; ret_nodes[i] becomes the node of frames[i].
+ * The same as so many single pushes, but their memory is waited for once.  0, or the error of the first that
+ * failed: the nodes before it are there. */
+int stack_table_push_run(struct stack_table *table, uint32_t parent, const uint32_t *frames, uint32_t count,
+			 uint32_t *ret_nodes);
+
+/* Begin to load what stack_table_push_run() upon this parent, stack_table_frame() of this frame will read. */
+void stack_table_prefetch_node(const struct stack_table *table, uint32_t parent);
+void stack_table_prefetch_frame(const struct stack_table *table, const struct frame *frame);
 
 uint32_t stack_table_node_count(const struct stack_table *table);
 uint32_t stack_table_frame_count(const struct stack_table *table);

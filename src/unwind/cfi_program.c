@@ -329,6 +329,17 @@ int cfi_programs_row(struct cfi_programs *programs, uint64_t address, struct cfi
 	return run_program(&run) ? row_of_state(&run.state, ret_row) : -ENOTSUP;
 }
 
+void cfi_programs_prefetch(const struct cfi_programs *programs, uint64_t address)
+{
+	const struct cfi_start *function = cfi_functions_find(&programs->functions, address);
+	uint64_t offset = function ? function->entry - programs->section.address : UINT64_MAX;
+
+	if (offset >= programs->section.size)
+		return;
+	__builtin_prefetch(programs->section.bytes + offset);
+	__builtin_prefetch(programs->section.bytes + offset + 64);
+}
+
 int cfi_programs_init(struct cfi_programs *programs, const struct cfi_section *section,
 		      const struct cfi_start *starts, uint32_t count)
 {

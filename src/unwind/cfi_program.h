@@ -49,6 +49,8 @@ int cfi_programs_init(struct cfi_programs *programs, const struct cfi_section *s
 void cfi_programs_fini(struct cfi_programs *programs);
 /* The row of an address, of kind PLAIN or END; its module and full are 0.  -ENOTSUP: ask libdw. */
 int cfi_programs_row(struct cfi_programs *programs, uint64_t address, struct cfi_row *ret_row);
+/* Finds the function, and begins to load its entry. */
+void cfi_programs_prefetch(const struct cfi_programs *programs, uint64_t address);
 size_t cfi_programs_memory(const struct cfi_programs *programs);
 
 #endif

@@ -241,6 +241,12 @@ int dwarf_cfi_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_r
 	return 0;
 }
 
+void dwarf_cfi_prefetch(const struct dwarf_cfi *cfi, uint64_t address)
+{
+	if (cfi->eh_frame)
+		cfi_programs_prefetch(&cfi->programs, address);
+}
+
 static int evaluate_cfa(Dwarf_Frame *frame, struct expression_context *context)
 {
 	enum expression_kind kind;

@@ -25,7 +25,9 @@ size_t dwarf_cfi_memory(const struct dwarf_cfi *cfi);
 int dwarf_cfi_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
 		  Dwarf_Frame **ret_frame);
 
-/* The same, all of it by libdw: what cfi_program.c does for the ordinary rows of .eh_frame is measured by it. */
+/* Begins to load what dwarf_cfi_row() will read. */
+void dwarf_cfi_prefetch(const struct dwarf_cfi *cfi, uint64_t address);
+/* As dwarf_cfi_row, all of it by libdw: what cfi_program.c does for the ordinary rows of .eh_frame is measured by it. */
 int dwarf_cfi_row_by_libdw(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
 			   Dwarf_Frame **ret_frame);
 

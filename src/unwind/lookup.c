@@ -18,15 +18,12 @@ static int64_t make_row(struct unwinder *unwinder, uint32_t module, uint64_t add
 	return cfi_rows_intern(&unwinder->rows, &row, frame);
 }
 
-static int64_t intern_frame(struct unwinder *unwinder, uint32_t module, bool exact, uint64_t offset)
+/* Both look-ups of a miss wait for memory several times; begun together they wait together. */
+static void prefetch(const struct unwinder *unwinder, const struct frame *frame, uint64_t address)
 {
-	const struct frame frame = {
-		.module = module,
-		.kind = exact ? FRAME_EXACT : FRAME_CALL,
-		.offset = offset,
-	};
-
-	return stack_table_frame(unwinder->stacks, &frame);
+	stack_table_prefetch_frame(unwinder->stacks, frame);
+	if (frame->module < unwinder->modules.count && unwinder->modules.items[frame->module])
+		dwarf_cfi_prefetch(unwinder->modules.items[frame->module], address);
 }
 
 static const struct cfi_row *miss(struct unwinder *unwinder, raddr pc, bool exact, uint32_t *ret_frame,
@@ -36,8 +33,15 @@ static const struct cfi_row *miss(struct unwinder *unwinder, raddr pc, bool exac
 	const struct module_range *range = module_map_find(unwinder->map, address);
 	uint32_t module = range ? range->module : MODULE_NONE;
 	raddr bias = range ? unwinder->map->modules.items[module].bias : 0;
-	int64_t frame = intern_frame(unwinder, module, exact, pc - bias), row;
+	const struct frame key = {
+		.module = module,
+		.kind = exact ? FRAME_EXACT : FRAME_CALL,
+		.offset = pc - bias,
+	};
+	int64_t frame, row;
 
+	prefetch(unwinder, &key, address - bias);
+	frame = stack_table_frame(unwinder->stacks, &key);
 	*ret_reason = frame == -ENOSPC ? TRUNCATED_TABLE : TRUNCATED_NO_CFI;
 	if (frame < 0)
 		return NULL;

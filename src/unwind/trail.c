@@ -6,11 +6,8 @@
 int trails_init(struct trails *trails)
 {
 	trails->trails = calloc(TRAILS, sizeof(*trails->trails));
-	trails->nodes = calloc(TRAIL_NODES, sizeof(*trails->nodes));
-	if (!trails->trails || !trails->nodes) {
-		trails_fini(trails);
+	if (!trails->trails)
 		return -ENOMEM;
-	}
 	for (unsigned int i = 0; i < TRAILS; i++)
 		trails->trails[i].frames[0].sp = UINT64_MAX;
 	return 0;
@@ -19,13 +16,12 @@ int trails_init(struct trails *trails)
 void trails_fini(struct trails *trails)
 {
 	free(trails->trails);
-	free(trails->nodes);
 	*trails = (struct trails){ 0 };
 }
 
 size_t trails_memory(void)
 {
-	return TRAILS * sizeof(struct trail) + TRAIL_NODES * sizeof(struct trail_node);
+	return TRAILS * sizeof(struct trail);
 }
 
 void trails_forget(struct trails *trails)
@@ -63,18 +59,4 @@ bool trail_holds(const struct trail *trail, uint32_t from, const struct stack_wi
 			differ |= word_at(window, caller->sp + (uint64_t)(int64_t)frame->bp_offset) ^ caller->bp;
 	}
 	return differ == 0;
-}
-
-int64_t trails_push(struct trails *trails, struct stack_table *stacks, uint32_t parent, uint32_t frame)
-{
-	uint64_t mixed = ((uint64_t)parent << 32 | frame) * 0x9e3779b97f4a7c15ULL;
-	struct trail_node *known = &trails->nodes[(mixed >> 32) % TRAIL_NODES];
-	int64_t node;
-
-	if (known->parent == parent && known->frame == frame && known->node != STACK_ROOT)
-		return known->node;
-	node = stack_table_push(stacks, parent, frame);
-	if (node > 0)
-		*known = (struct trail_node){ .parent = parent, .frame = frame, .node = (uint32_t)node };
-	return node;
 }

@@ -1,4 +1,4 @@
-/* From the frames of a walk to a node of the stack table, with what the last stacks have in common.
+/* What a stack has in common with the last one.
  *
  * Most of a stack is as it was at the last event: its outer frames have not returned and have not called
  * anything else since.  A trail keeps, of the last stack on each piece of memory, where each frame stood.
@@ -11,7 +11,6 @@
 #define ALLOCWATCH_UNWIND_TRAIL_H
 
 #include "base/reader.h"
-#include "model/stack.h"
 #include "unwind/stack_copy.h"
 
 #include <stdbool.h>
@@ -20,7 +19,6 @@
 
 #define TRAILS 16u                 /* by the 64 KiB piece of memory that sp is in */
 #define TRAIL_FRAMES_MAX 250u      /* outermost frames kept of a stack */
-#define TRAIL_NODES 8192u
 
 struct trail_frame {
 	raddr sp, pc, bp;              /* in this frame; sp is the CFA of its callee */
@@ -34,14 +32,8 @@ struct trail {
 	struct trail_frame frames[TRAIL_FRAMES_MAX + 1];
 };
 
-/* Nodes looked up lately.  A node never changes, so an entry is good for ever. */
-struct trail_node {
-	uint32_t parent, frame, node;  /* node STACK_ROOT: empty */
-};
-
 struct trails {
 	struct trail *trails;          /* TRAILS of them */
-	struct trail_node *nodes;      /* TRAIL_NODES of them */
 };
 
 int trails_init(struct trails *trails);                 /* 0 or -ENOMEM */
@@ -54,8 +46,5 @@ struct trail *trails_find(struct trails *trails, raddr sp);
 
 /* Whether all words that led outwards from frame `from` of the trail are still in the window. */
 bool trail_holds(const struct trail *trail, uint32_t from, const struct stack_window *window);
-
-/* stack_table_push, remembered. */
-int64_t trails_push(struct trails *trails, struct stack_table *stacks, uint32_t parent, uint32_t frame);
 
 #endif

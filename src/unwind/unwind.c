@@ -12,22 +12,26 @@ static int reserve_frames(struct unwinder *unwinder, uint32_t want)
 {
 	uint32_t space = unwinder->frames_space ? unwinder->frames_space : FRAMES_FIRST;
 	struct passed *passed;
-	uint32_t *frames;
+	uint32_t *frames, *nodes;
 
 	while (space < want)
 		space *= 2;
 	if (space == unwinder->frames_space)
 		return 0;
 	frames = malloc(space * sizeof(*frames));
+	nodes = malloc(space * sizeof(*nodes));
 	passed = malloc(space * sizeof(*passed));
-	if (!frames || !passed) {
+	if (!frames || !nodes || !passed) {
 		free(frames);
+		free(nodes);
 		free(passed);
 		return -ENOMEM;
 	}
 	free(unwinder->frames);
+	free(unwinder->nodes);
 	free(unwinder->passed);
 	unwinder->frames = frames;
+	unwinder->nodes = nodes;
 	unwinder->passed = passed;
 	unwinder->frames_space = space;
 	return 0;
@@ -98,6 +102,7 @@ void unwinder_free(struct unwinder *unwinder)
 	trails_fini(&unwinder->trails);
 	stack_copy_fini(&unwinder->memory);
 	free(unwinder->frames);
+	free(unwinder->nodes);
 	free(unwinder->passed);
 	free(unwinder);
 }
@@ -148,7 +153,7 @@ size_t unwinder_memory(const struct unwinder *unwinder)
 {
 	size_t bytes = sizeof(*unwinder) + cfi_rows_memory(&unwinder->rows) + trails_memory() +
 		       STACK_WINDOWS * (size_t)STACK_WINDOW_MAX +
-		       (sizeof(uint32_t) + sizeof(struct passed)) * unwinder->frames_space +
+		       (2 * sizeof(uint32_t) + sizeof(struct passed)) * unwinder->frames_space +
 		       unwinder->modules.space * sizeof(*unwinder->modules.items);
 
 	for (size_t i = 0; i < unwinder->modules.count; i++)
@@ -159,13 +164,14 @@ size_t unwinder_memory(const struct unwinder *unwinder)
 
 /* Keeps frame i of the walk, whose stack is `node`, as the next one of the trail.  False when there is no
  * room, or when it keeps its caller's registers outside of itself, which only broken tables say. */
-static bool keep(const struct walk *walk, uint32_t i, uint32_t node)
+static bool keep(const struct walk *walk, uint32_t i)
 {
 	const struct unwinder *unwinder = walk->unwinder;
 	const struct passed *passed = &unwinder->passed[i];
 	const struct cfi_row *row = &unwinder->rows.rows.items[passed->row];
 	const struct trail_frame *caller = &walk->trail->frames[walk->trail->count];
-	struct trail_frame frame = { .sp = passed->sp, .pc = passed->pc, .bp = passed->bp, .node = node };
+	struct trail_frame frame = { .sp = passed->sp, .pc = passed->pc, .bp = passed->bp,
+				     .node = unwinder->nodes[i] };
 
 	if (walk->trail->count == TRAIL_FRAMES_MAX)
 		return false;
@@ -184,22 +190,20 @@ static uint32_t push_frames(struct walk *walk, enum truncation *reason)
 {
 	struct unwinder *unwinder = walk->unwinder;
 	uint32_t node = *reason == TRUNCATED_NONE ? STACK_ROOT : unwinder->reason_nodes[*reason];
-	bool keeping = walk->plain_to_end;
 
 	walk->trail->count = walk->joined;
 	if (walk->joined)
 		node = walk->trail->frames[walk->joined].node;
-	for (uint32_t i = walk->count; i-- > 0;) {
-		int64_t pushed = trails_push(&unwinder->trails, unwinder->stacks, node, unwinder->frames[i]);
-
-		if (pushed < 0) {
-			*reason = TRUNCATED_TABLE;
-			return unwinder->reason_nodes[TRUNCATED_TABLE];
-		}
-		node = (uint32_t)pushed;
-		keeping = keeping && i >= walk->plain_from && keep(walk, i, node);
+	if (walk->count == 0)
+		return node;
+	if (stack_table_push_run(unwinder->stacks, node, unwinder->frames, walk->count, unwinder->nodes) < 0) {
+		*reason = TRUNCATED_TABLE;
+		return unwinder->reason_nodes[TRUNCATED_TABLE];
 	}
-	return node;
+	for (uint32_t i = walk->count; walk->plain_to_end && i-- > walk->plain_from;)
+		if (!keep(walk, i))
+			break;
+	return unwinder->nodes[0];
 }
 
 uint32_t unwinder_unwind(struct unwinder *unwinder, const struct arch_regs *regs,

@@ -1,5 +1,5 @@
 /* The unwinder's parts, for the files that make it up: unwind.c (its life), lookup.c (what is known of a
- * pc), walk.c (from frame to frame), trail.c (from frames to a node of the stack table). */
+ * pc), walk.c (from frame to frame), trail.c (what it has in common with the last one). */
 #ifndef ALLOCWATCH_UNWIND_UNWINDER_H
 #define ALLOCWATCH_UNWIND_UNWINDER_H
 
@@ -26,6 +26,7 @@ struct unwinder {
 	struct libunwind *libunwind;       /* NULL: left out */
 	VEC_OF(struct dwarf_cfi *) modules;/* by module id, NULL: no CFI */
 	uint32_t *frames;                  /* ids, of the present stack, innermost first */
+	uint32_t *nodes;                   /* of the stack from each frame outwards, by the same index */
 	struct passed *passed;             /* by the same index; only those of walk_plain are filled in */
 	uint32_t frames_space;
 	struct trails trails;

@@ -189,6 +189,7 @@ static void walk_plain(struct walk *walk)
 		if (met->sp == sp && met->pc == pc && met->bp == bp) {
 			uint32_t joined = (uint32_t)(met - walk->trail->frames);
 
+			stack_table_prefetch_node(unwinder->stacks, met->node);
 			if (joined <= walk->max - count && trail_holds(walk->trail, joined, &window)) {
 				walk->joined = joined;
 				break;
