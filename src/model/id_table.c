@@ -49,17 +49,21 @@ static void split_bucket(struct id_table *table)
 {
 	uint32_t opened = table->bucket_count++;
 	uint32_t top = 1u << (31 - __builtin_clz(opened));
-	uint32_t *head = steps_at(&table->heads, opened - top);
-	uint32_t link = *head;
+	uint32_t *stay = steps_at(&table->heads, opened - top);
+	uint32_t *move = steps_at(&table->heads, opened);
+	uint32_t link = *stay;
 
 	prefetch_split(table, opened + SPLITS_AHEAD);
-	*head = 0;
 	while (link) {
-		uint32_t id = link - 1;
+		uint32_t *item = id_table_at(table, link - 1);
+		uint32_t **end = table->hash(item) & top ? &move : &stay;
 
-		link = *(uint32_t *)id_table_at(table, id);
-		link_item(table, id);
+		**end = link;
+		*end = item;
+		link = *item;
 	}
+	*stay = 0;
+	*move = 0;
 }
 
 int64_t id_table_add(struct id_table *table, const void *item)
