@@ -3,6 +3,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* As ck_assert(), but free as long as it holds: for what is said a million times. */
@@ -141,6 +142,60 @@ START_TEST(every_reason_of_a_cut_has_a_text_of_its_own)
 }
 END_TEST
 
+/* Runs of all lengths, known and new in turns, against a table that gets each node by itself. */
+START_TEST(a_run_gives_the_nodes_of_single_pushes)
+{
+	enum { RUNS = 5000, LONGEST = 100, FRAMES = 64 };
+	struct stack_table *runs = stack_table_new(UINT32_MAX), *singles = stack_table_new(UINT32_MAX);
+	uint32_t frames[LONGEST], nodes[LONGEST];
+	size_t compared = 0, known = 0;
+
+	for (uint64_t i = 1; i <= FRAMES; i++) {
+		struct frame frame = frame_at(i);
+
+		ck_assert_int_eq(stack_table_frame(runs, &frame), stack_table_frame(singles, &frame));
+	}
+	srand(7);
+	for (unsigned int run = 0; run < RUNS; run++) {
+		uint32_t parent = (uint32_t)rand() % stack_table_node_count(runs), node = parent;
+		uint32_t count = (uint32_t)rand() % LONGEST, before = stack_table_node_count(runs);
+		unsigned int different = rand() % 4 == 0 ? FRAMES : 2;
+
+		for (uint32_t i = 0; i < count; i++)
+			frames[i] = 1 + (uint32_t)rand() % different;
+		for (int again = 0; again < 3; again++) {
+			ck_assert_int_eq(stack_table_push_run(runs, parent, frames, count, nodes), 0);
+			node = parent;
+			for (uint32_t i = count; i-- > 0; compared++) {
+				node = (uint32_t)stack_table_push(singles, node, frames[i]);
+				REQUIRE(nodes[i] == node);
+			}
+		}
+		known += stack_table_node_count(runs) == before;
+		ck_assert_uint_eq(stack_table_node_count(runs), stack_table_node_count(singles));
+	}
+	printf("%zu nodes of runs compared, %zu runs had nothing new\n", compared, known);
+	ck_assert_uint_gt(compared, RUNS);
+	stack_table_free(runs);
+	stack_table_free(singles);
+}
+END_TEST
+
+START_TEST(a_run_into_a_full_table_says_so_and_keeps_what_fits)
+{
+	struct stack_table *table = stack_table_new(4);
+	struct frame frame = frame_at(1);
+	uint32_t id = (uint32_t)stack_table_frame(table, &frame), frames[5] = { id, id, id, id, id }, nodes[5];
+
+	ck_assert_int_eq(stack_table_push_run(table, STACK_ROOT, frames, 5, nodes), -ENOSPC);
+	ck_assert_uint_eq(stack_table_node_count(table), 4);
+	ck_assert_int_eq(stack_table_push_run(table, STACK_ROOT, frames, 3, nodes), 0);
+	ck_assert_int_eq(stack_table_push_run(table, STACK_ROOT, frames, 3, nodes), 0);
+	ck_assert_uint_eq(nodes[0], 3);
+	stack_table_free(table);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("stack");
@@ -155,6 +210,8 @@ int main(void)
 	tcase_add_test(tcase, a_full_table_still_finds_what_it_has);
 	tcase_add_test(tcase, a_hundred_thousand_stacks_come_back_as_they_were_pushed);
 	tcase_add_test(tcase, every_reason_of_a_cut_has_a_text_of_its_own);
+	tcase_add_test(tcase, a_run_gives_the_nodes_of_single_pushes);
+	tcase_add_test(tcase, a_run_into_a_full_table_says_so_and_keeps_what_fits);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
