@@ -240,7 +240,7 @@ static bool run_head(struct cfi_head *head)
 static const struct cfi_head *find_head(struct cfi_programs *programs, uint64_t offset)
 {
 	struct cfi_head *head = &programs->heads[offset / 8 % CFI_HEADS];
-	struct cfi_entry entry;
+	struct cfi_entry entry = { 0 };
 	bool broken = false;
 
 	if (head->known && head->cie.offset == offset)
@@ -307,7 +307,7 @@ int cfi_programs_row(struct cfi_programs *programs, uint64_t address, struct cfi
 	uint64_t offset = function ? function->entry - programs->section.address : UINT64_MAX;
 	const struct cfi_head *head;
 	struct cfi_fde_body body;
-	struct cfi_entry entry;
+	struct cfi_entry entry = { 0 };
 	bool broken = false;
 	struct run run;
 
