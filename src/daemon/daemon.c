@@ -267,6 +267,8 @@ int daemon_run(struct daemon *daemon)
 {
 	int r;
 
+	/* What an earlier one has left that died together with its tracers. */
+	tracers_heal(daemon->tracers, 0);
 	notify_ready();
 	changed(daemon);
 	r = sd_event_loop(daemon->event);

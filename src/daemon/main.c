@@ -5,6 +5,7 @@
 #include "daemon/options.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -37,6 +38,17 @@ static int run(const struct options *options)
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* The tracer's program does it: the daemon touches no process. */
+static int heal(const struct options *options)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", options->heal_pid);
+	execl(options->tracer, "allocwatch-tracer", "--heal", options->heal_pid ? pid : (char *)NULL, (char *)NULL);
+	log_error("cannot run %s: %s", options->tracer, strerror(errno));
+	return EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
@@ -48,7 +60,7 @@ int main(int argc, char **argv)
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	umask(077);             /* what is written tells what other programs do */
 	log_init();
-	r = run(&options);
+	r = options.heal ? heal(&options) : run(&options);
 	options_fini(&options);
 	return r;
 }

@@ -15,7 +15,7 @@
 enum {
 	OPTION_SOCKET = 256, OPTION_PRIVATE, OPTION_FOREGROUND, OPTION_IDLE_EXIT, OPTION_STATE, OPTION_NO_STATE,
 	OPTION_MAX_SESSIONS, OPTION_MAX_CLIENTS, OPTION_MAX_SNAPSHOTS, OPTION_MAX_MEMORY, OPTION_MAX_DISK,
-	OPTION_TRACER, OPTION_SYMBOLIZER,
+	OPTION_TRACER, OPTION_SYMBOLIZER, OPTION_HEAL,
 };
 
 static const struct option long_options[] = {
@@ -32,6 +32,7 @@ static const struct option long_options[] = {
 	{ "max-disk", required_argument, NULL, OPTION_MAX_DISK },
 	{ "tracer", required_argument, NULL, OPTION_TRACER },
 	{ "symbolizer", required_argument, NULL, OPTION_SYMBOLIZER },
+	{ "heal", no_argument, NULL, OPTION_HEAL },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ 0 },
@@ -39,6 +40,7 @@ static const struct option long_options[] = {
 
 static const char help[] =
 	"Usage: allocwatchd [OPTION]...\n"
+	"       allocwatchd --heal [PID]\n"
 	"Traces the heaps of processes and answers questions about them on a Unix socket.\n"
 	"\n"
 	"  --socket PATH         listen there; without it on the socket that systemd hands over,\n"
@@ -54,6 +56,8 @@ static const char help[] =
 	"  --max-snapshots N     snapshots kept (default 512)\n"
 	"  --max-memory MIB      memory for snapshots (default 4096); those on disk make way\n"
 	"  --max-disk MIB        for their files (default 16384)\n"
+	"  --heal [PID]          take out of all processes, or of PID and others of its program,\n"
+	"                        what a tracer that died has left in them, and leave\n"
 	"  --tracer PROGRAM      instead of allocwatch-tracer, and\n"
 	"  --symbolizer PROGRAM  instead of allocwatch-symbolizer: for tests\n"
 	"  --help, --version\n";
@@ -124,6 +128,16 @@ static int take_mebibytes(const char *name, uint64_t *ret_bytes)
 	return r;
 }
 
+static int take_heal_pid(const char *text, int *ret_pid)
+{
+	uint64_t number;
+	int r = parse_number("--heal", text, 1, INT_MAX, &number);
+
+	if (r == 0)
+		*ret_pid = (int)number;
+	return r;
+}
+
 static int take(int option, struct options *options, struct given *given)
 {
 	switch (option) {
@@ -151,6 +165,9 @@ static int take(int option, struct options *options, struct given *given)
 		return take_mebibytes("--max-memory", &options->limits.snapshot_bytes);
 	case OPTION_MAX_DISK:
 		return take_mebibytes("--max-disk", &options->limits.file_bytes);
+	case OPTION_HEAL:
+		options->heal = true;
+		return 0;
 	case OPTION_TRACER:
 		return set_text(&options->tracer, optarg);
 	case OPTION_SYMBOLIZER:
@@ -216,6 +233,8 @@ int options_parse(int argc, char **argv, struct options *ret)
 
 	while (r == 0 && (option = getopt_long(argc, argv, "hV", long_options, NULL)) != -1)
 		r = take(option, &options, &given);
+	if (r == 0 && options.heal && optind < argc)
+		r = take_heal_pid(argv[optind++], &options.heal_pid);
 	if (r == 0 && optind < argc)
 		r = complain("takes no argument: ", argv[optind]);
 	if (r == 0)

@@ -9,6 +9,8 @@
 struct options {
 	const char *socket;            /* NULL: systemd's or the usual place */
 	bool private_daemon;
+	bool heal;                     /* that alone */
+	int heal_pid;                  /* 0: all */
 	char *tracer, *symbolizer;     /* programs */
 	char *state_folder;            /* NULL: memory only */
 	struct limits limits;

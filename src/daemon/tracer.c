@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -196,6 +197,9 @@ static int on_process_end(sd_event_source *source, const siginfo_t *si, void *co
 	log_end(tracer, si);
 	while (tracer->sock >= 0 && receive_one(tracer) > 0)
 		;
+	/* Its target lives on by the resident handler; nobody needs that for longer than this takes. */
+	if (si->si_code != CLD_EXITED || si->si_status != 0)
+		tracers_heal(tracers, tracer->target_pid);
 	lose(tracer, "it ended");
 	tracer->pid = 0;            /* only now: its owner may have let it go, which frees it without a pid */
 	if (tracer->let_go)
@@ -259,17 +263,16 @@ static int prepare_files(posix_spawn_file_actions_t *files, int sock)
 
 	if (r == 0)
 		r = posix_spawn_file_actions_adddup2(files, STDERR_FILENO, STDOUT_FILENO);
-	if (r == 0)
+	if (r == 0 && sock >= 0)
 		r = posix_spawn_file_actions_adddup2(files, sock, TRACER_SOCKET_FD);
 	if (r == 0)
-		r = posix_spawn_file_actions_addclosefrom_np(files, TRACER_SOCKET_FD + 1);
+		r = posix_spawn_file_actions_addclosefrom_np(files, TRACER_SOCKET_FD + (sock >= 0));
 	return r;
 }
 
-static int spawn(const char *program, int sock, pid_t *ret_pid)
+/* sock -1: without one. */
+static int spawn(const char *program, char *const *argv, int sock, pid_t *ret_pid)
 {
-	char name[] = "allocwatch-tracer";
-	char *const argv[] = { name, NULL };
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;
 	int r;
@@ -286,8 +289,35 @@ static int spawn(const char *program, int sock, pid_t *ret_pid)
 	return -r;
 }
 
+static int on_healer_end(sd_event_source *source, const siginfo_t *si, void *context)
+{
+	(void)context;
+	if (si->si_code != CLD_EXITED || si->si_status != 0)
+		log_error("the process that heals what a tracer has left (%d) failed", si->si_pid);
+	sd_event_source_disable_unref(source);
+	return 0;
+}
+
+void tracers_heal(struct tracers *tracers, int pid)
+{
+	char name[] = "allocwatch-tracer", option[] = "--heal", number[16];
+	char *const argv[] = { name, option, pid > 0 ? number : NULL, NULL };
+	sd_event_source *source;
+	pid_t healer;
+	int r;
+
+	snprintf(number, sizeof(number), "%d", pid);
+	r = spawn(tracers->program, argv, -1, &healer);
+	if (r == 0)
+		r = sd_event_add_child(tracers->event, &source, healer, WEXITED, on_healer_end, NULL);
+	if (r < 0)
+		log_error("cannot take out what a tracer has left: %s; 'allocwatchd --heal' does it", strerror(-r));
+}
+
 static int start_process(struct tracer *tracer)
 {
+	char name[] = "allocwatch-tracer";
+	char *const argv[] = { name, NULL };
 	int socks[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0)
@@ -295,7 +325,7 @@ static int start_process(struct tracer *tracer)
 	tracer->sock = socks[0];
 	r = fcntl(socks[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 	if (r == 0)
-		r = spawn(tracer->tracers->program, socks[1], &tracer->pid);
+		r = spawn(tracer->tracers->program, argv, socks[1], &tracer->pid);
 	close(socks[1]);
 	return r;
 }

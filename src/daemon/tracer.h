@@ -40,4 +40,8 @@ void tracer_let_go(struct tracer *tracer);          /* accepts NULL */
 int tracer_send(struct tracer *tracer, const void *message, size_t len, int fd);
 pid_t tracer_pid(const struct tracer *tracer);
 
+/* Has what a dead tracer has left in a process (0: in all) taken out, by a process of its own.  Of a tracer that
+ * dies in tracing this is done by itself. */
+void tracers_heal(struct tracers *tracers, int pid);
+
 #endif

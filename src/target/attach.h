@@ -46,4 +46,10 @@ int target_adopt_child(struct target *target, struct task *parent, pid_t child);
 /* Lets a guest go (at exec). */
 void target_release_guest(struct task *task);
 
+/* Takes everything of ours out of the process: breakpoints, handler, resident code.  False with *ret_text
+ * (static) when something had to stay.  The tasks that could be stopped are held afterwards. */
+bool target_undo(struct target *target, const char **ret_text);
+/* Lets all held tasks go and forgets them; `gone`, when not NULL, is told of each before. */
+void target_let_go(struct target *target, void (*gone)(void *context, struct task *task), void *context);
+
 #endif

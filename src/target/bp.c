@@ -45,10 +45,52 @@ static int grow_hash(struct target *target)
 	return 0;
 }
 
+/* Without a slot, and not in the hash yet. */
+static struct breakpoint *bp_new(struct target *target, raddr address, uint32_t module, const uint8_t *text,
+				 size_t text_len, int *ret_error)
+{
+	struct breakpoint *bp, **slot;
+
+	*ret_error = -ENOSPC;
+	if (target->breakpoints.count >= BREAKPOINTS_MAX)
+		return NULL;
+	*ret_error = -ENOMEM;
+	if (target->breakpoints.count >= target->bp_hash_size && grow_hash(target) < 0)
+		return NULL;
+	bp = calloc(1, sizeof(*bp));
+	slot = bp ? vec_push(&target->breakpoints) : NULL;
+	if (!slot) {
+		free(bp);
+		return NULL;
+	}
+	*slot = bp;
+	bp->address = address;
+	bp->module = module;
+	bp->original = text[0];
+	memcpy(bp->text, text, text_len);
+	bp->text_len = (uint32_t)text_len;
+	return bp;
+}
+
+static void add_to_hash(struct target *target, struct breakpoint *bp)
+{
+	bp->hash_next = *chain(target, bp->address);
+	*chain(target, bp->address) = bp;
+}
+
+static void note_planted(struct target *target, struct breakpoint *bp)
+{
+	bp->planted = true;
+	if (target->bp_lowest == 0 || bp->address < target->bp_lowest)
+		target->bp_lowest = bp->address;
+	if (bp->address > target->bp_highest)
+		target->bp_highest = bp->address;
+}
+
 int bp_prepare(struct target *target, raddr address, uint32_t module, const uint8_t *text, size_t text_len,
 	       struct breakpoint **ret_bp, const char **ret_reason)
 {
-	struct breakpoint *bp = bp_find(target, address), **slot;
+	struct breakpoint *bp = bp_find(target, address);
 	uint8_t memory[sizeof(bp->text)];
 	int r;
 
@@ -63,31 +105,34 @@ int bp_prepare(struct target *target, raddr address, uint32_t module, const uint
 		return r;
 	if (memory[0] != text[0])
 		return -EBUSY;
-	if (target->breakpoints.count >= BREAKPOINTS_MAX)
-		return -ENOSPC;
-	if (target->breakpoints.count >= target->bp_hash_size && grow_hash(target) < 0)
-		return -ENOMEM;
-	bp = calloc(1, sizeof(*bp));
-	slot = bp ? vec_push(&target->breakpoints) : NULL;
-	if (!slot) {
-		free(bp);
-		return -ENOMEM;
-	}
-	*slot = bp;
-	bp->address = address;
-	bp->module = module;
-	bp->original = text[0];
-	memcpy(bp->text, text, text_len);
-	bp->text_len = (uint32_t)text_len;
+	bp = bp_new(target, address, module, text, text_len, &r);
+	if (!bp)
+		return r;
 	r = resident_add_slot(target, bp, ret_reason);
 	if (r < 0) {
 		target->breakpoints.count--;
 		free(bp);
 		return r;
 	}
-	bp->hash_next = *chain(target, address);
-	*chain(target, address) = bp;
+	add_to_hash(target, bp);
 	*ret_bp = bp;
+	return 0;
+}
+
+int bp_adopt(struct target *target, raddr address, uint32_t module, const uint8_t *text, size_t text_len,
+	     raddr slot)
+{
+	struct breakpoint *bp = bp_find(target, address);
+	int r;
+
+	if (bp)
+		return -EEXIST;
+	bp = bp_new(target, address, module, text, text_len < sizeof(bp->text) ? text_len : sizeof(bp->text), &r);
+	if (!bp)
+		return r;
+	bp->slot = slot;
+	add_to_hash(target, bp);
+	note_planted(target, bp);
 	return 0;
 }
 
@@ -106,11 +151,7 @@ int bp_plant(struct target *target, struct breakpoint *bp)
 	r = target_write(target, bp->address, &int3, 1);
 	if (r < 0)
 		return r;
-	bp->planted = true;
-	if (target->bp_lowest == 0 || bp->address < target->bp_lowest)
-		target->bp_lowest = bp->address;
-	if (bp->address > target->bp_highest)
-		target->bp_highest = bp->address;
+	note_planted(target, bp);
 	return 0;
 }
 

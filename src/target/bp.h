@@ -30,6 +30,9 @@ struct breakpoint *bp_find(const struct target *target, raddr address);
  * cannot be displaced, with *ret_reason), -ENOSPC, -EBUSY: memory differs from the file. */
 int bp_prepare(struct target *target, raddr address, uint32_t module, const uint8_t *text, size_t text_len,
 	       struct breakpoint **ret_bp, const char **ret_reason);
+/* Takes over one that a tracer which is dead has planted; -EEXIST, -ENOSPC, -ENOMEM. */
+int bp_adopt(struct target *target, raddr address, uint32_t module, const uint8_t *text, size_t text_len,
+	     raddr slot);
 /* Writes the int3.  The handler must be installed. */
 int bp_plant(struct target *target, struct breakpoint *bp);
 /* Puts all original bytes back where ours still stand.  Returns how many could not be. */

@@ -13,10 +13,12 @@ src_libtarget_a_SOURCES = \
 	src/target/process.c src/target/process.h \
 	src/target/ptrace.c src/target/ptrace.h \
 	src/target/resident.c src/target/resident.h \
+	src/target/resident_adopt.c \
 	src/target/resident_area.c src/target/resident_area.h \
 	src/target/resume.c \
 	src/target/seize.c \
 	src/target/signals.c src/target/signals.h \
 	src/target/stop.c src/target/stop.h \
 	src/target/target.c src/target/target.h \
-	src/target/task.c
+	src/target/task.c \
+	src/target/undo.c

@@ -37,6 +37,15 @@ void resident_drop_module(struct target *target, uint32_t module);
 /* The memory is gone. */
 void resident_forget(struct target *target);
 
+/* The main area that a tracer has left which died, by its magic; 0: none.  The modules were scanned. */
+raddr resident_find(struct target *target);
+/* The same at a glance, without parsing: whether it is worth a look. */
+bool resident_is_left(pid_t pid);
+/* Takes that over, as if this process had put it there: breakpoints, areas, the old action.  Nothing is changed
+ * in the target.  0; -ENODATA: the file of an object is not to be had; -ENOENT, -EBADMSG: what stands there
+ * is not what this version leaves. */
+int resident_adopt(struct target *target, raddr start);
+
 /* Whether the handler still is the disposition and `task` lets SIGTRAP through, else why not. */
 bool resident_is_safe(struct target *target, const char **ret_reason);
 

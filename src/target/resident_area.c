@@ -85,7 +85,7 @@ void resident_area_free(struct resident_area *area)
 	free(area);
 }
 
-static int area_new(raddr start, uint32_t size, bool is_main, struct resident_area **ret_area)
+int resident_area_new(raddr start, uint32_t size, bool is_main, struct resident_area **ret_area)
 {
 	struct resident_area *area = calloc(1, sizeof(*area));
 	int r;
@@ -147,7 +147,7 @@ int resident_prepare(struct target *target)
 		return -ENOSPC;
 	target->stub = slack->end - STUB_SPACE;
 	slack->used = true;
-	r = area_new(slack->start, (uint32_t)(target->stub - slack->start), true, &area);
+	r = resident_area_new(slack->start, (uint32_t)(target->stub - slack->start), true, &area);
 	if (r < 0)
 		return r;
 	area->module = slack->module;
@@ -260,7 +260,7 @@ static int injected_area(struct target *target, raddr near, struct resident_area
 		return -ENOSPC;
 	r = map_near(target, task, near, &start);
 	if (r == 0)
-		r = area_new(start, INJECTED_SIZE, false, &area);
+		r = resident_area_new(start, INJECTED_SIZE, false, &area);
 	if (r < 0)
 		return r;
 	area->injected = true;
@@ -280,7 +280,7 @@ static int area_for(struct target *target, const struct breakpoint *bp, struct r
 	struct resident_area *area;
 	int r;
 
-	if (!slack || area_new(slack->start, (uint32_t)(slack->end - slack->start), false, &area) < 0)
+	if (!slack || resident_area_new(slack->start, (uint32_t)(slack->end - slack->start), false, &area) < 0)
 		return injected_area(target, bp->address, ret_area);
 	area->module = bp->module;
 	slack->used = true;

@@ -19,6 +19,7 @@ struct resident_area {
 	uint8_t *slot_used;
 };
 
+int resident_area_new(raddr start, uint32_t size, bool is_main, struct resident_area **ret_area);
 void resident_area_free(struct resident_area *area);     /* accepts NULL */
 int resident_area_write_header(struct target *target, const struct resident_area *area);
 

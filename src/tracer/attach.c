@@ -3,6 +3,7 @@
 #include "tracer/session.h"
 
 #include "tracer/explain.h"
+#include "tracer/heal.h"
 #include "tracer/privileges.h"
 #include "tracer/snapshot.h"
 
@@ -22,7 +23,6 @@
 #include <unistd.h>
 
 #define EXEC_TRIES 3               /* to open the memory of a process that execs meanwhile */
-#define LEAVE_TRIES 200            /* to get a thread out of the resident handler */
 
 void session_name(struct session *session)
 {
@@ -152,6 +152,17 @@ static int first_look(struct session *session)
 	return r == 0 ? session_add_modules(session) : r;
 }
 
+/* A tracer that died has left its breakpoints there, and the handler that serves them. */
+static void heal_before_attach(struct session *session)
+{
+	const struct target *target = session->target;
+	char text[HEAL_TEXT_MAX];
+
+	if (process_tracer(target->memory_tid) == 0 && resident_find(session->target) != 0 &&
+	    heal_process(target->pid, target->start_time, text) != HEAL_NOTHING)
+		session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0, "%s", text);
+}
+
 static void on_task_gone(void *context, struct task *task)
 {
 	struct session *session = context;
@@ -223,6 +234,8 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	session_name(session);
 	/* All parsing comes before the first stop. */
 	r = first_look(session);
+	if (r == 0)
+		heal_before_attach(session);
 	if (r < 0) {
 		fail_attach(link, request, r);
 		session_free(session);
@@ -247,89 +260,23 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	return 0;
 }
 
-/* A thread stands at one of our int3s, and the SIGTRAP would be delivered if we died.  While the handler is
- * still there it is taken as ever, by going on at the displaced instruction; the interruption holds the
- * thread before that runs. */
-static void consume_trap(struct target *target, struct task *task)
+static void on_let_go(void *context, struct task *task)
 {
-	struct user_regs_struct regs;
-	struct breakpoint *bp;
-	int code;
+	struct session *session = context;
 
-	if (!task->stopped || task->stop.kind != STOP_SIGNAL || task->stop.sig != SIGTRAP ||
-	    ptrace_getregs(task->tid, &regs) < 0)
-		return;
-	bp = bp_find(target, arch_pc(&regs) - 1);
-	if (!bp || ptrace_signal_code(task->tid, &code) < 0 || code != SI_KERNEL)
-		return;
-	arch_set_pc(&regs, bp->slot);
-	if (ptrace_setregs(task->tid, &regs) < 0 || ptrace_interrupt(task->tid) < 0)
-		return;
-	task->stop.kind = STOP_NONE;
-	if (task_resume(task) == 0)
-		task_wait(task, clock_monotonic_ns() + NSEC_PER_SEC);
-}
-
-/* Lets threads run out of the resident handler, which is some fifty instructions long. */
-static bool leave_resident(struct session *session)
-{
-	struct target *target = session->target;
-
-	for (unsigned try = 0; try < LEAVE_TRIES; try++) {
-		bool inside = false;
-
-		for (size_t i = 0; i < target->tasks.count; i++) {
-			struct task *task = target->tasks.items[i];
-			struct user_regs_struct regs;
-
-			if (!task->stopped)
-				continue;
-			task_leave_resident(task);
-			if (ptrace_getregs(task->tid, &regs) < 0 || !resident_contains(target, arch_pc(&regs)))
-				continue;
-			inside = true;
-			task_resume(task);
-		}
-		if (!inside)
-			return true;
-		target_stop_all(target);
-	}
-	return false;
+	engine_task_gone(session->engine, task);
 }
 
 bool session_detach(struct session *session, const char **ret_text)
 {
 	struct target *target = session->target;
-	unsigned left;
-	bool clean = true;
+	bool clean;
 
 	*ret_text = NULL;
 	if (target->tasks.count == 0)
 		return true;
-	target_stop_all(target);
-	for (size_t i = 0; i < target->tasks.count; i++)
-		consume_trap(target, target->tasks.items[i]);
-	left = bp_restore_all(target);
-	if (left > 0) {
-		*ret_text = "a breakpoint could not be taken out: the resident handler stays to serve it";
-		clean = false;
-	} else if (!leave_resident(session)) {
-		*ret_text = "a thread would not leave the resident code: it stays, and does no harm";
-		clean = false;
-	} else if (target->tasks.count > 0 && resident_remove(target) < 0) {
-		*ret_text = "the SIGTRAP handler could not be taken out: it stays, and does no harm";
-		clean = false;
-	}
-	for (size_t i = target->tasks.count; i-- > 0;) {
-		struct task *task = target->tasks.items[i];
-
-		if (!task->stopped)
-			continue;
-		if (!stop_is_end(task->stop.kind))
-			task_detach(task);
-		engine_task_gone(session->engine, task);
-		task_remove(task);
-	}
+	clean = target_undo(target, ret_text);
+	target_let_go(target, on_let_go, session);
 	session->leaving = true;
 	return clean;
 }

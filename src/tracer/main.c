@@ -1,4 +1,6 @@
-/* allocwatch-tracer: traces one process tree for the daemon, which starts it with a socket as descriptor 3. */
+/* allocwatch-tracer: traces one process tree for the daemon, which starts it with a socket as descriptor 3;
+ * or, as "allocwatch-tracer --heal [PID]", takes out what a tracer that died has left in processes. */
+#include "tracer/heal.h"
 #include "tracer/link.h"
 #include "tracer/loop.h"
 
@@ -9,12 +11,14 @@
 
 #define DAEMON_SOCKET 3
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct link *link;
 	socklen_t len = sizeof(int);
 	int type, r;
 
+	if (argc >= 2 && argc <= 3 && strcmp(argv[1], "--heal") == 0)
+		return heal_main(argc == 3 ? argv[2] : NULL);
 	if (getsockopt(DAEMON_SOCKET, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET) {
 		fprintf(stderr, "allocwatch-tracer is started by allocwatchd; use allocwatch(1)\n");
 		return 2;

@@ -13,6 +13,7 @@ check_PROGRAMS += \
 	tests/victims/births \
 	tests/victims/execer \
 	tests/victims/filtered \
+	tests/victims/forker \
 	tests/victims/forktree \
 	tests/victims/hammer \
 	tests/victims/mainless \
@@ -43,6 +44,11 @@ tests_victims_filtered_SOURCES = tests/victims/filtered.c
 tests_victims_filtered_CFLAGS = $(victim_cflags)
 tests_victims_filtered_LDFLAGS = $(victim_ldflags)
 tests_victims_filtered_LDADD = $(victim_libs)
+
+tests_victims_forker_SOURCES = tests/victims/forker.c
+tests_victims_forker_CFLAGS = $(victim_cflags)
+tests_victims_forker_LDFLAGS = $(victim_ldflags)
+tests_victims_forker_LDADD = $(victim_libs)
 
 tests_victims_forktree_SOURCES = tests/victims/forktree.c
 tests_victims_forktree_CFLAGS = $(victim_cflags)

@@ -1,0 +1,200 @@
+#define _GNU_SOURCE
+/* The resident code of a tracer that is dead: found by its magic, read back, taken over.
+ *
+ * What is read is the target's memory, which may hold anything: everything is checked against the layout that
+ * this version would have made. */
+#include "target/resident.h"
+
+#include "target/bp.h"
+#include "target/elf_file.h"
+#include "target/inject.h"
+#include "target/maps.h"
+#include "target/resident_area.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#define AREAS_MAX 4096u
+#define PAGE 4096u
+
+static int read_header(struct target *target, raddr at, struct resident_header *ret)
+{
+	struct resident_header expected;
+	int r = target_read(target, at, ret, sizeof(*ret));
+	bool is_main;
+
+	if (r < 0)
+		return r;
+	if (memcmp(ret->magic, RESIDENT_MAGIC, RESIDENT_MAGIC_SIZE) != 0 || ret->area_size > INJECTED_SIZE)
+		return -ENOENT;
+	is_main = ret->table_offset > sizeof(*ret);
+	if (resident_layout(ret->area_size, is_main, &expected) < 0 ||
+	    ret->area_size != expected.area_size || ret->table_offset != expected.table_offset ||
+	    ret->slots_offset != expected.slots_offset || ret->entry_capacity != expected.entry_capacity ||
+	    ret->entry_count > ret->entry_capacity)
+		return -ENOENT;
+	return 0;
+}
+
+static bool is_main(const struct resident_header *header)
+{
+	return header->table_offset > sizeof(*header);
+}
+
+raddr resident_find(struct target *target)
+{
+	struct resident_header header;
+
+	for (size_t i = 0; i < target->slacks.count; i++) {
+		raddr start = target->slacks.items[i].start;
+
+		if (read_header(target, start, &header) == 0 && is_main(&header))
+			return start;
+	}
+	return 0;
+}
+
+/* Slack is in the last page of an executable mapping. */
+static bool last_page_has_magic(pid_t pid, raddr end)
+{
+	uint8_t page[PAGE];
+	struct iovec local = { page, sizeof(page) };
+	struct iovec remote = { (void *)(uintptr_t)(end - PAGE), PAGE };
+
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)PAGE &&
+	       memmem(page, PAGE, RESIDENT_MAGIC, RESIDENT_MAGIC_SIZE) != NULL;
+}
+
+bool resident_is_left(pid_t pid)
+{
+	struct map_line map;
+	char path[64], *text, *cursor;
+	bool found = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	if (file_read_text(path, MAPS_TEXT_MAX, &text, NULL) < 0)
+		return false;
+	cursor = text;
+	while (!found && maps_next(&cursor, &map))
+		found = map.executable && map.inode != 0 && last_page_has_magic(pid, map.end);
+	free(text);
+	return found;
+}
+
+static struct module_slack *slack_at(struct target *target, raddr start)
+{
+	for (size_t i = 0; i < target->slacks.count; i++) {
+		if (target->slacks.items[i].start == start)
+			return &target->slacks.items[i];
+	}
+	return NULL;
+}
+
+/* The instruction under an int3, from the file that is mapped there. */
+static int adopt_breakpoint(struct target *target, const struct resident_entry *entry)
+{
+	const struct module_range *range = module_map_find(&target->modules, entry->breakpoint);
+	uint8_t text[16];
+	size_t len;
+	int fd, r;
+
+	if (!range)
+		return 0;              /* its object is gone, and the int3 with it */
+	fd = target_module_fd(target, range->module);
+	if (fd < 0)
+		return -ENODATA;
+	r = elf_file_text(fd, entry->breakpoint - target->modules.modules.items[range->module].bias, text,
+			  sizeof(text), &len);
+	if (r < 0 || len == 0)
+		return -ENODATA;
+	r = bp_adopt(target, entry->breakpoint, range->module, text, len, entry->slot);
+	return r == -EEXIST ? 0 : r;
+}
+
+static int adopt_entries(struct target *target, struct resident_area *area)
+{
+	const struct resident_header *header = &area->header;
+	int r = target_read(target, area->start + header->table_offset, area->entries,
+			    header->entry_count * sizeof(*area->entries));
+
+	for (uint32_t i = 0; r == 0 && i < header->entry_count; i++) {
+		const struct resident_entry *entry = &area->entries[i];
+		uint64_t offset = entry->slot - (area->start + header->slots_offset);
+
+		/* An entry that was being taken out when the tracer died. */
+		if (entry->breakpoint == 0)
+			continue;
+		if (offset % ARCH_SLOT_SIZE != 0 || offset / ARCH_SLOT_SIZE >= header->entry_capacity)
+			return -EBADMSG;
+		area->slots[i] = (uint32_t)(offset / ARCH_SLOT_SIZE);
+		area->slot_used[area->slots[i]] = 1;
+		r = adopt_breakpoint(target, entry);
+	}
+	return r;
+}
+
+static void adopt_action(struct target *target, const struct resident_header *header)
+{
+	const uint64_t action[4] = { header->old_handler, header->old_flags, header->old_restorer,
+				     header->old_mask };
+
+	_Static_assert(sizeof(action) == sizeof(target->old_action), "the kernel's struct sigaction");
+	memcpy(target->old_action, action, sizeof(action));
+	/* Whether it is set indeed is looked at before it is taken out. */
+	target->handler_installed = true;
+}
+
+static int adopt_area(struct target *target, raddr start, struct resident_area **ret_area)
+{
+	struct module_slack *slack = slack_at(target, start);
+	struct resident_header header;
+	struct resident_area *area;
+	int r = read_header(target, start, &header);
+
+	if (r < 0)
+		return r;
+	r = resident_area_new(start, header.area_size, is_main(&header), &area);
+	if (r < 0)
+		return r;
+	area->header = header;
+	area->injected = slack == NULL;
+	area->module = slack ? slack->module : MODULE_NONE;
+	if (slack)
+		slack->used = true;
+	r = adopt_entries(target, area);
+	if (r < 0) {
+		resident_area_free(area);
+		return r;
+	}
+	*ret_area = area;
+	return 0;
+}
+
+int resident_adopt(struct target *target, raddr start)
+{
+	struct module_slack *slack = slack_at(target, start);
+	struct resident_area **link = &target->areas;
+	unsigned count = 0;
+	int r = 0;
+
+	if (!slack || slack->end - slack->start < STUB_SPACE)
+		return -ENOENT;
+	target->stub = slack->end - STUB_SPACE;
+	for (raddr at = start; r == 0 && at != 0; at = (*link)->header.next_area, link = &(*link)->next) {
+		if (count++ == AREAS_MAX)
+			return -EBADMSG;
+		r = adopt_area(target, at, link);
+		/* One whose object was unloaded: what it served is gone as well. */
+		if (r < 0)
+			break;
+	}
+	if (!target->areas)
+		return r;
+	adopt_action(target, &target->areas->header);
+	return r;
+}

@@ -1,0 +1,90 @@
+/* Taking out of a process all that was put into it. */
+#include "target/attach.h"
+#include "target/bp.h"
+#include "target/ptrace.h"
+#include "target/resident.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#define LEAVE_TRIES 200            /* to get a thread out of the resident handler */
+
+/* A thread stands at one of our int3s, and the SIGTRAP would be delivered if we died.  While the handler is
+ * still there it is taken as ever, by going on at the displaced instruction; the interruption holds the
+ * thread before that runs. */
+static void consume_trap(struct target *target, struct task *task)
+{
+	struct user_regs_struct regs;
+	struct breakpoint *bp;
+	int code;
+
+	if (!task->stopped || task->stop.kind != STOP_SIGNAL || task->stop.sig != SIGTRAP ||
+	    ptrace_getregs(task->tid, &regs) < 0)
+		return;
+	bp = bp_find(target, arch_pc(&regs) - 1);
+	if (!bp || ptrace_signal_code(task->tid, &code) < 0 || code != SI_KERNEL)
+		return;
+	arch_set_pc(&regs, bp->slot);
+	if (ptrace_setregs(task->tid, &regs) < 0 || ptrace_interrupt(task->tid) < 0)
+		return;
+	task->stop.kind = STOP_NONE;
+	if (task_resume(task) == 0)
+		task_wait(task, clock_monotonic_ns() + NSEC_PER_SEC);
+}
+
+/* Lets threads run out of the resident handler, which is some fifty instructions long. */
+static bool leave_resident(struct target *target)
+{
+	for (unsigned try = 0; try < LEAVE_TRIES; try++) {
+		bool inside = false;
+
+		for (size_t i = 0; i < target->tasks.count; i++) {
+			struct task *task = target->tasks.items[i];
+			struct user_regs_struct regs;
+
+			if (!task->stopped)
+				continue;
+			task_leave_resident(task);
+			if (ptrace_getregs(task->tid, &regs) < 0 || !resident_contains(target, arch_pc(&regs)))
+				continue;
+			inside = true;
+			task_resume(task);
+		}
+		if (!inside)
+			return true;
+		target_stop_all(target);
+	}
+	return false;
+}
+
+bool target_undo(struct target *target, const char **ret_text)
+{
+	*ret_text = NULL;
+	target_stop_all(target);
+	for (size_t i = 0; i < target->tasks.count; i++)
+		consume_trap(target, target->tasks.items[i]);
+	if (bp_restore_all(target) > 0)
+		*ret_text = "a breakpoint could not be taken out: the resident handler stays to serve it";
+	else if (!leave_resident(target))
+		*ret_text = "a thread would not leave the resident code: it stays, and does no harm";
+	else if (target->tasks.count > 0 && resident_remove(target) < 0)
+		*ret_text = "the SIGTRAP handler could not be taken out: it stays, and does no harm";
+	return *ret_text == NULL;
+}
+
+void target_let_go(struct target *target, void (*gone)(void *context, struct task *task), void *context)
+{
+	for (size_t i = target->tasks.count; i-- > 0;) {
+		struct task *task = target->tasks.items[i];
+
+		if (!task->stopped)
+			continue;
+		if (!stop_is_end(task->stop.kind))
+			task_detach(task);
+		if (gone)
+			gone(context, task);
+		task_remove(task);
+	}
+}

@@ -1,0 +1,143 @@
+#include "tracer/heal.h"
+
+#include "target/attach.h"
+#include "target/process.h"
+#include "target/resident.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum heal_result say(char text[HEAL_TEXT_MAX], enum heal_result result, const char *what,
+			    const char *why)
+{
+	snprintf(text, HEAL_TEXT_MAX, "%s%s%s", what, why ? ": " : "", why ? why : "");
+	return result;
+}
+
+/* With all tasks held. */
+static enum heal_result undo(struct target *target, raddr area, char text[HEAL_TEXT_MAX])
+{
+	const char *left;
+	int r = resident_adopt(target, area);
+
+	if (r < 0)
+		return say(text, HEAL_FAILED,
+			   "what a tracer that died has left there cannot be taken out, and does no harm",
+			   r == -ENODATA ? "a file of its objects cannot be read" : strerror(-r));
+	if (!target_undo(target, &left))
+		return say(text, HEAL_FAILED, "healed in part", left);
+	return say(text, HEAL_DONE, "what a tracer that died has left there was taken out", NULL);
+}
+
+static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_MAX])
+{
+	enum heal_result result;
+	bool changed;
+	raddr area;
+	int r;
+
+	if (target_scan_modules(target, &changed) < 0)
+		return HEAL_NOTHING;
+	area = resident_find(target);
+	if (area == 0)
+		return HEAL_NOTHING;
+	r = target_seize(target);
+	if (r == 0)
+		r = target_stop_all(target);
+	if (r < 0)
+		result = say(text, r == -ESRCH ? HEAL_NOTHING : HEAL_FAILED, "cannot be healed",
+			     strerror(-r));
+	else
+		result = undo(target, area, text);
+	target_let_go(target, NULL, NULL);
+	return result;
+}
+
+static void drop_task(void *context, struct task *task)
+{
+	(void)context;
+	task_remove(task);
+}
+
+enum heal_result heal_process(pid_t pid, uint64_t start_time, char text[HEAL_TEXT_MAX])
+{
+	enum heal_result result = HEAL_NOTHING;
+	struct target *target;
+
+	text[0] = '\0';
+	if (process_tracer(pid) != 0 || target_new(pid, &target) < 0)
+		return HEAL_NOTHING;
+	target->task_gone = drop_task;
+	if (start_time == 0 || start_time == target->start_time)
+		result = heal_target(target, text);
+	target_free(target);
+	return result;
+}
+
+/* --- the command line's form --- */
+
+static bool same_program(pid_t pid, const struct stat *program)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return stat(path, &st) == 0 && st.st_dev == program->st_dev && st.st_ino == program->st_ino;
+}
+
+static bool heal_and_tell(pid_t pid)
+{
+	char text[HEAL_TEXT_MAX];
+	enum heal_result result = heal_process(pid, 0, text);
+
+	if (result != HEAL_NOTHING)
+		fprintf(stderr, "allocwatch: process %d: %s\n", pid, text);
+	return result != HEAL_FAILED;
+}
+
+/* Of those that run the same program, when one is given. */
+static bool heal_all(const struct stat *program)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	bool good = proc != NULL;
+
+	if (!proc)
+		fprintf(stderr, "allocwatch: /proc cannot be read: %s\n", strerror(errno));
+	while (proc && (entry = readdir(proc))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid > 0 && (!program || same_program(pid, program)) && resident_is_left(pid))
+			good &= heal_and_tell(pid);
+	}
+	if (proc)
+		closedir(proc);
+	return good;
+}
+
+int heal_main(const char *argument)
+{
+	struct stat program;
+	char path[64], *end;
+	pid_t pid;
+	bool good;
+
+	if (!argument)
+		return heal_all(NULL) ? EXIT_SUCCESS : EXIT_FAILURE;
+	pid = (pid_t)strtol(argument, &end, 10);
+	if (pid <= 0 || *end) {
+		fprintf(stderr, "allocwatch: '%s' is no process number\n", argument);
+		return 2;
+	}
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	/* One that has ended meanwhile needs nothing; copies of it cannot be told from others then. */
+	if (stat(path, &program) < 0)
+		return EXIT_SUCCESS;
+	good = heal_and_tell(pid);
+	return heal_all(&program) && good ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,232 @@
+/* What a dead tracer has left in a process is taken out: by the daemon at once, by the next daemon, by hand,
+ * by the next attach; and from copies that fork has made of it. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HAMMER "tests/victims/hammer"
+#define FORKTREE "tests/victims/forktree"
+#define HEAL_MS 5000
+#define ROUNDS 5
+#define ROUNDS_LONG 200
+
+static bool text_is_intact(void *context)
+{
+	size_t bytes;
+
+	return text_difference(*(pid_t *)context, &bytes) == NULL;
+}
+
+static bool is_untraced(void *context)
+{
+	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
+}
+
+static void kill_tracer(pid_t pid)
+{
+	kill(tool_tracer(pid), SIGKILL);
+	require(live_wait(is_untraced, &pid, HEAL_MS));
+}
+
+/* Untraced, or for a moment in the hands of who heals it. */
+static void require_healed(struct subject *subject, const struct state *before)
+{
+	require(live_wait(text_is_intact, &subject->pid, HEAL_MS));
+	require(live_wait(is_untraced, &subject->pid, HEAL_MS));
+	require_unharmed(subject->pid, before);
+}
+
+/* As a person would call it. */
+static void heal_by_hand(const char *pid)
+{
+	char path[512];
+	pid_t healer;
+	int status;
+
+	snprintf(path, sizeof(path), "%s/src/allocwatchd", live_build());
+	healer = fork();
+	if (healer == 0) {
+		execl(path, path, "--heal", pid, (char *)NULL);
+		_exit(127);
+	}
+	require(waitpid(healer, &status, 0) == healer);
+	require_equal(status, 0);
+}
+
+/* It runs as if nothing had been. */
+static void require_at_work(struct subject *hammer)
+{
+	subject_send(hammer, 'r');
+	subject_command(hammer, 's');
+	require_at_least(subject_tally(hammer, "allocations"), 1);
+}
+
+static void kill_both(struct tool *tool, struct subject *subject)
+{
+	int status;
+
+	kill(tool_daemon(tool), SIGSTOP);       /* so that it heals nothing */
+	kill_tracer(subject->pid);
+	kill(tool_daemon(tool), SIGKILL);
+	waitpid(tool_daemon(tool), &status, 0);
+}
+
+static void the_daemon_heals_when_a_tracer_dies(void)
+{
+	struct tool *tool = tool_start();
+	unsigned rounds = live_rounds(ROUNDS, ROUNDS_LONG);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct subject *hammer = victim_start(HAMMER, "--threads", i % 2 ? "16" : "1", "--ops", "100", NULL);
+		struct state *before = state_take(hammer->pid);
+
+		tool_attach(tool, hammer->pid);
+		kill_tracer(hammer->pid);
+		require_healed(hammer, before);
+		require_at_work(hammer);
+		subject_quit(hammer);
+	}
+	live_survey("healed by the daemon", rounds, rounds, rounds, rounds);
+}
+
+static void a_busy_process_is_healed(void)
+{
+	struct tool *tool = tool_start();
+	unsigned rounds = live_rounds(ROUNDS, ROUNDS_LONG);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct subject *hammer = victim_start(HAMMER, "--threads", "16", "--ops", "100", NULL);
+
+		subject_send(hammer, 'r');
+		tool_attach(tool, hammer->pid);
+		kill_tracer(hammer->pid);
+		require_healed(hammer, NULL);
+		subject_command(hammer, 's');
+		require_at_least(subject_tally(hammer, "allocations"), 1);
+		subject_quit(hammer);
+	}
+	live_survey("healed while busy", rounds, rounds, rounds, rounds);
+}
+
+static void a_healed_process_is_traced_again(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *tree = victim_start(FORKTREE, NULL);
+	struct state *before = state_take(tree->pid);
+
+	tool_attach(tool, tree->pid);
+	kill_tracer(tree->pid);
+	require_healed(tree, before);
+	tool_attach(tool, tree->pid);
+	subject_command(tree, 'g');
+	require_equal(subject_tally(tree, "bad"), 0);
+	require_row(tool_stats(tool, pid_text(tree->pid)), "tests/victims/forktree.c", "/* root block */", 72, 1);
+	tool_end(tool, tree, before);
+}
+
+/* Nobody healed it in between: whoever attaches does. */
+static void an_attach_heals_first(void)
+{
+	struct tool *dead = tool_start_named("dead"), *tool = tool_start();
+	struct subject *tree = victim_start(FORKTREE, NULL);
+	struct state *before = state_take(tree->pid);
+
+	tool_attach(dead, tree->pid);
+	kill_both(dead, tree);
+	require(!text_is_intact(&tree->pid));
+	tool_attach(tool, tree->pid);
+	subject_command(tree, 'g');
+	require_row(tool_stats(tool, pid_text(tree->pid)), "tests/victims/forktree.c", "/* root block */", 72, 1);
+	require_nothing_unknown(tool_status(tool, tree->pid), 0);
+	tool_end(tool, tree, before);
+}
+
+static void healing_by_hand_takes_all_out(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *tree = victim_start(FORKTREE, NULL);
+	struct state *before = state_take(tree->pid);
+
+	tool_attach(tool, tree->pid);
+	kill_both(tool, tree);
+	require(!text_is_intact(&tree->pid));
+	subject_command(tree, 'g');
+	require_equal(subject_tally(tree, "bad"), 0);
+	heal_by_hand(pid_text(tree->pid));
+	require_unharmed(tree->pid, before);
+	subject_quit(tree);
+}
+
+/* Made by fork after the death, so nobody could clean it. */
+static void a_copy_is_healed_with_its_original(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *forker = victim_start("tests/victims/forker", NULL);
+	struct state *before = state_take(forker->pid);
+	pid_t child;
+
+	tool_attach(tool, forker->pid);
+	kill_both(tool, forker);
+	subject_command(forker, 'g');
+	child = (pid_t)subject_tally(forker, "child");
+	require(!text_is_intact(&child));
+	heal_by_hand(pid_text(forker->pid));
+	require_unharmed(child, NULL);
+	subject_command(forker, 'g');
+	require_equal(subject_tally(forker, "status"), 7);
+	require_unharmed(forker->pid, before);
+	subject_quit(forker);
+}
+
+static void the_next_daemon_heals(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "100", NULL);
+	struct state *before = state_take(hammer->pid);
+
+	tool_attach(tool, hammer->pid);
+	kill_both(tool, hammer);
+	require(!text_is_intact(&hammer->pid));
+	tool_start_again(tool);
+	require_healed(hammer, before);
+	require_at_work(hammer);
+	subject_quit(hammer);
+}
+
+static void what_another_one_traces_is_left_alone(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *tree = victim_start(FORKTREE, NULL);
+	struct state *before = state_take(tree->pid);
+
+	tool_attach(tool, tree->pid);
+	heal_by_hand(pid_text(tree->pid));
+	heal_by_hand(NULL);
+	subject_command(tree, 'g');
+	require_row(tool_stats(tool, pid_text(tree->pid)), "tests/victims/forktree.c", "/* root block */", 72, 1);
+	require_nothing_unknown(tool_status(tool, tree->pid), 0);
+	tool_end(tool, tree, before);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(the_daemon_heals_when_a_tracer_dies),
+	LIVE_CASE(a_busy_process_is_healed),
+	LIVE_CASE(a_healed_process_is_traced_again),
+	LIVE_CASE(an_attach_heals_first),
+	LIVE_CASE(healing_by_hand_takes_all_out),
+	LIVE_CASE(a_copy_is_healed_with_its_original),
+	LIVE_CASE(the_next_daemon_heals),
+	LIVE_CASE(what_another_one_traces_is_left_alone),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}

@@ -1,0 +1,75 @@
+/* A child that stays: a 'g' forks it, the next one lets it allocate, give back and end.
+ *
+ * Tally: child (its pid), status (its exit code, 7 when all was well there). */
+#include "victim.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define GOOD 7
+
+static pid_t child;
+
+static void live_on(void)
+{
+	sigset_t usr1;
+	int sig;
+
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	sigwait(&usr1, &sig);
+	for (int i = 0; i < 1000; i++) {
+		char *p = malloc((size_t)i + 1);
+
+		if (!p)
+			_exit(1);
+		memset(p, i, (size_t)i + 1);
+		free(p);
+	}
+	_exit(GOOD);
+}
+
+static void fork_one(void)
+{
+	sigset_t usr1;
+
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &usr1, NULL);
+	child = fork();
+	if (child < 0)
+		die("fork failed");
+	if (child == 0)
+		live_on();
+	sigprocmask(SIG_UNBLOCK, &usr1, NULL);
+	say("child=%d", (int)child);
+}
+
+static void let_it_end(void)
+{
+	int status;
+
+	kill(child, SIGUSR1);
+	if (waitpid(child, &status, 0) != child)
+		die("waitpid failed");
+	say("status=%d", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+}
+
+static void turn(void)
+{
+	static int turns;
+
+	if (turns++ % 2 == 0)
+		fork_one();
+	else
+		let_it_end();
+}
+
+int main(void)
+{
+	obey(turn);
+	return 0;
+}
