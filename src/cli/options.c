@@ -174,7 +174,7 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 			       "SIZE (such as 64K, 1MiB) allocated", set_fail_over },
 	[OPTION_FILTER] = { "filter", "F", "keep traces that match [+-]PATTERN[:LINE][@all][@domain=NAME]; "
 			    "can be repeated", set_filter },
-	[OPTION_FOLLOW_FORKS] = { "follow-forks", NULL, "trace the children it starts, too; not in this version, which refuses", NULL },
+	[OPTION_FOLLOW_FORKS] = { "follow-forks", NULL, "trace the children it starts, too, each as a target of its own", NULL },
 	[OPTION_FRAMES] = { "frames", "N", "at most N frames of each stack (when tracing: 25)", set_frames },
 	[OPTION_FRAMES_SHOWN] = { "frames-shown", "N", "print the N most recent frames; -N leaves the N "
 				  "most recent ones out", set_frames_shown },

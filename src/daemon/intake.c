@@ -16,7 +16,7 @@ struct intakes {
 	struct work *work;
 	struct symbolize *symbolize;
 	uint64_t max_bytes;
-	size_t running;
+	size_t running, running_last;  /* these by steps->last */
 };
 
 struct intake {
@@ -56,12 +56,18 @@ void intakes_free(struct intakes *intakes)
 
 size_t intakes_running(const struct intakes *intakes)
 {
-	return intakes->running;
+	return intakes->running + intakes->running_last;
+}
+
+/* Counted apart: a storm of ends must not keep anybody from asking. */
+static size_t *running_with(struct intakes *intakes, const struct intake_steps *steps)
+{
+	return steps->last ? &intakes->running_last : &intakes->running;
 }
 
 static void intake_free(struct intake *intake)
 {
-	intake->intakes->running--;
+	--*running_with(intake->intakes, &intake->steps);
 	fd_close(&intake->fd);
 	module_files_unref(intake->files);
 	free(intake->fds);
@@ -165,7 +171,7 @@ int intake_start(struct intakes *intakes, int *fd, struct module_files *files, i
 
 	if (r < 0)
 		return r;
-	if (intakes->running >= INTAKES_MAX) {
+	if (*running_with(intakes, steps) >= (steps->last ? INTAKES_LAST_MAX : INTAKES_MAX)) {
 		*ret_reason = "too many snapshots are being read";
 		return -ENOSPC;
 	}
@@ -173,7 +179,7 @@ int intake_start(struct intakes *intakes, int *fd, struct module_files *files, i
 	intake = calloc(1, sizeof(*intake));
 	if (!intake)
 		return -ENOMEM;
-	intakes->running++;
+	++*running_with(intakes, steps);
 	intake->intakes = intakes;
 	intake->steps = *steps;
 	intake->files = module_files_ref(files);

@@ -48,7 +48,7 @@ static void on_last_named(void *context, struct snapshot *snapshot)
 
 static int start_intake(struct last_words *last, int *fd, const char **ret_why)
 {
-	const struct intake_steps steps = { last, on_last_read, on_last_named };
+	const struct intake_steps steps = { .context = last, .read = on_last_read, .named = on_last_named, .last = true };
 	struct session *session = last->session;
 
 	return intake_start(last->daemon->intakes, fd, session_modules(session), session_pid(session),

@@ -62,6 +62,8 @@ struct limits {
 #define DESCRIPTORS_RESERVED 1024
 /* Snapshots between a tracer's image and their names. */
 #define INTAKES_MAX 32
+/* The same of the last ones of processes that have ended, which cannot be asked for again. */
+#define INTAKES_LAST_MAX 512
 /* Callers of WaitGone and Detach for one target. */
 #define SESSION_WAITERS_MAX 256
 /* Ends that WaitGone still knows after the target is gone. */

@@ -100,3 +100,18 @@ int process_open(int pid, struct process *ret, bool *ret_zombie, int *ret_leader
 	ret->start_time = start_time;
 	return 0;
 }
+
+int process_parent(int pid)
+{
+	char path[64], *text, *at;
+	int parent = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (file_read_text(path, STAT_MAX, &text, NULL) < 0)
+		return 0;
+	at = strrchr(text, ')');
+	if (at && sscanf(at, ") %*c %d", &parent) != 1)
+		parent = 0;
+	free(text);
+	return parent;
+}

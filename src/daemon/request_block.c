@@ -102,7 +102,7 @@ static void on_named(void *context, struct snapshot *snapshot)
 
 static void on_blocks(void *context, const struct answer *answer)
 {
-	const struct intake_steps steps = { context, on_read, on_named };
+	const struct intake_steps steps = { .context = context, .read = on_read, .named = on_named };
 	struct search *search = context;
 	struct daemon *daemon = search->call->daemon;
 	struct session *session = sessions_find(daemon->sessions, search->pid);

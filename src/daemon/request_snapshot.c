@@ -56,7 +56,7 @@ static void on_taken_named(void *context, struct snapshot *snapshot)
 
 static void on_taken(void *context, const struct answer *answer)
 {
-	const struct intake_steps steps = { context, on_taken_read, on_taken_named };
+	const struct intake_steps steps = { .context = context, .read = on_taken_read, .named = on_taken_named };
 	struct taking *taking = context;
 	struct session *session = sessions_find(taking->daemon->sessions, taking->pid);
 	struct call *call = taking->call;

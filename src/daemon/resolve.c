@@ -85,7 +85,7 @@ static void on_answer(void *context, const struct answer *answer)
 	struct resolve *resolve = context;
 	struct daemon *daemon = resolve->call->daemon;
 	struct session *session = sessions_find(daemon->sessions, resolve->pid);
-	const struct intake_steps steps = { resolve, on_read, on_named };
+	const struct intake_steps steps = { .context = resolve, .read = on_read, .named = on_named };
 	const char *reason;
 	int pid = resolve->pid, r;
 

@@ -309,6 +309,8 @@ static void take_answer(struct session *session, const struct wire_head *message
 		session_end(session, -ECANCELED);
 }
 
+static void take_forked(struct session *session, const struct wire_forked *message, int *fd);
+
 static void dispatch(struct session *session, const struct wire_head *message, int *fd)
 {
 	if (message->type == WIRE_HEARTBEAT)
@@ -328,6 +330,8 @@ static void dispatch(struct session *session, const struct wire_head *message, i
 		take_module(session, (const struct wire_module *)message, fd);
 	else if (message->type == WIRE_EXECED)
 		take_program(session, (const struct wire_attached *)message);
+	else if (message->type == WIRE_FORKED)
+		take_forked(session, (const struct wire_forked *)message, fd);
 	else if (message->type == WIRE_TARGET_GONE)
 		take_gone(session, (const struct wire_gone *)message);
 	else if (message->type == WIRE_SNAPSHOT_READY && message->serial == 0 && !is_asked_for(message))
@@ -382,6 +386,56 @@ static struct session *session_new(struct sessions *sessions, int pid, struct pr
 		return NULL;
 	}
 	return session;
+}
+
+/* A child of a followed process: it comes with a tracer of its own, which says the rest. */
+static int session_adopt(struct session *parent, const struct wire_forked *message, struct process *process, int *fd)
+{
+	struct sessions *sessions = parent->sessions;
+	struct session *session, **slot;
+	int r = -ENOMEM;
+
+	if (sessions_live_count(sessions) >= sessions->max)
+		return -ENOSPC;
+	session = session_new(sessions, message->child, process);
+	if (session && vec_reserve(&sessions->list, 1) == 0) {
+		const struct tracer_owner owner = { session, on_message, on_lost };
+
+		r = tracer_adopt(sessions->tracers, parent->tracer, message->child, message->tracer, *fd, &owner,
+				 &session->tracer);
+		*fd = -1;
+	}
+	if (r < 0) {
+		if (session)
+			session_unref(session);
+		return r;
+	}
+	slot = vec_push(&sessions->list);
+	*slot = session;
+	changed(session);
+	return 0;
+}
+
+/* Without its socket the child's tracer lets the child go. */
+static void take_forked(struct session *session, const struct wire_forked *message, int *fd)
+{
+	struct process process = { .pidfd = -1 };
+	int leader, r = -EEXIST;
+	bool zombie;
+
+	if (*fd >= 0 && session->tracer && !sessions_find(session->sessions, message->child)) {
+		r = process_open(message->child, &process, &zombie, &leader);
+		if (r == 0 && process.start_time != message->start_time)
+			fd_close(&process.pidfd);
+		/* One that has ended by now has left a snapshot all the same. */
+		process.start_time = message->start_time;
+		if (r == 0 || r == -ESRCH)
+			r = session_adopt(session, message, &process, fd);
+		fd_close(&process.pidfd);
+	}
+	if (r < 0 && session_may_log(session))
+		log_warning("process %d: its child %d is not followed: %s", session->pid, message->child,
+			    r == -ENOSPC ? "too many processes are traced" : strerror(-r));
 }
 
 int session_attach(struct sessions *sessions, int pid, struct process *process, struct wire_attach *message,

@@ -6,6 +6,7 @@
 #include "base/vec.h"
 #include "daemon/limits.h"
 #include "daemon/log.h"
+#include "daemon/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +42,7 @@ struct tracer {
 	int target_pid;
 	pid_t pid;                   /* 0 once it has ended and was reaped */
 	int sock;                    /* -1: hung up */
+	int pidfd;                   /* of one that is no child of ours; else -1 */
 	bool let_go, lost, late;
 	uint64_t heard_ns;
 	sd_event_source *io, *child, *timer;
@@ -85,6 +88,7 @@ static void tracer_free(struct tracer *tracer)
 	sd_event_source_disable_unref(tracer->child);
 	sd_event_source_disable_unref(tracer->timer);
 	fd_close(&tracer->sock);
+	fd_close(&tracer->pidfd);
 	free(tracer);
 }
 
@@ -188,23 +192,40 @@ static void log_end(const struct tracer *tracer, const siginfo_t *si)
 }
 
 /* What it had sent is still there to be read; a child of its own may hold the other end open. */
-static int on_process_end(sd_event_source *source, const siginfo_t *si, void *context)
+static void take_end(struct tracer *tracer, bool well)
 {
-	struct tracer *tracer = context;
 	struct tracers *tracers = tracer->tracers;
 
-	(void)source;
-	log_end(tracer, si);
 	while (tracer->sock >= 0 && receive_one(tracer) > 0)
 		;
 	/* Its target lives on by the resident handler; nobody needs that for longer than this takes. */
-	if (si->si_code != CLD_EXITED || si->si_status != 0)
+	if (!well)
 		tracers_heal(tracers, tracer->target_pid);
 	lose(tracer, "it ended");
 	tracer->pid = 0;            /* only now: its owner may have let it go, which frees it without a pid */
 	if (tracer->let_go)
 		tracer_free(tracer);
 	tracers->gone(tracers->context);
+}
+
+static int on_process_end(sd_event_source *source, const siginfo_t *si, void *context)
+{
+	(void)source;
+	log_end(context, si);
+	take_end(context, si->si_code == CLD_EXITED && si->si_status == 0);
+	return 0;
+}
+
+/* Nobody tells how it ended: one whose owner still wanted it was lost. */
+static int on_adopted_end(sd_event_source *source, int fd, uint32_t revents, void *context)
+{
+	struct tracer *tracer = context;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	tracer->child = sd_event_source_disable_unref(tracer->child);
+	take_end(tracer, tracer->let_go);
 	return 0;
 }
 
@@ -212,6 +233,15 @@ static void restart_timer(struct tracer *tracer, uint64_t usec)
 {
 	sd_event_source_set_time_relative(tracer->timer, usec);
 	sd_event_source_set_enabled(tracer->timer, SD_EVENT_ONESHOT);
+}
+
+/* By its pidfd where it is not ours to reap: its number may be another's by now. */
+static void end_by_force(const struct tracer *tracer)
+{
+	if (tracer->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, tracer->pidfd, SIGKILL, NULL, 0);
+	else
+		kill(tracer->pid, SIGKILL);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *context)
@@ -225,7 +255,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 		if (tracer->pid > 0) {
 			log_error("process %d: its tracer (%d) does not leave and is killed", tracer->target_pid,
 				  tracer->pid);
-			kill(tracer->pid, SIGKILL);
+			end_by_force(tracer);
 		}
 		return 0;
 	}
@@ -333,8 +363,12 @@ static int start_process(struct tracer *tracer)
 static int add_sources(struct tracer *tracer)
 {
 	sd_event *event = tracer->tracers->event;
-	int r = sd_event_add_child(event, &tracer->child, tracer->pid, WEXITED, on_process_end, tracer);
+	int r;
 
+	if (tracer->pidfd >= 0)
+		r = sd_event_add_io(event, &tracer->child, tracer->pidfd, EPOLLIN, on_adopted_end, tracer);
+	else
+		r = sd_event_add_child(event, &tracer->child, tracer->pid, WEXITED, on_process_end, tracer);
 	if (r >= 0)
 		r = sd_event_add_io(event, &tracer->io, tracer->sock, EPOLLIN, on_io, tracer);
 	if (r >= 0)
@@ -343,28 +377,40 @@ static int add_sources(struct tracer *tracer)
 	return r < 0 ? r : 0;
 }
 
-int tracer_start(struct tracers *tracers, int pid, const struct tracer_owner *owner, struct tracer **ret)
+static struct tracer *tracer_new(struct tracers *tracers, int target_pid, const struct tracer_owner *owner)
 {
-	struct tracer *tracer, **slot;
-	int r;
+	struct tracer *tracer = vec_reserve(&tracers->running, 1) < 0 ? NULL : calloc(1, sizeof(*tracer));
 
-	if (vec_reserve(&tracers->running, 1) < 0)
-		return -ENOMEM;
-	tracer = calloc(1, sizeof(*tracer));
 	if (!tracer)
-		return -ENOMEM;
+		return NULL;
 	tracer->tracers = tracers;
 	tracer->owner = *owner;
-	tracer->target_pid = pid;
-	tracer->sock = -1;
+	tracer->target_pid = target_pid;
+	tracer->sock = tracer->pidfd = -1;
 	tracer->heard_ns = clock_monotonic_ns();
+	return tracer;
+}
+
+static void add_running(struct tracer *tracer)
+{
+	struct tracer **slot = vec_push(&tracer->tracers->running);
+
+	*slot = tracer;
+}
+
+int tracer_start(struct tracers *tracers, int pid, const struct tracer_owner *owner, struct tracer **ret)
+{
+	struct tracer *tracer = tracer_new(tracers, pid, owner);
+	int r;
+
+	if (!tracer)
+		return -ENOMEM;
 	r = start_process(tracer);
 	if (r == 0)
 		r = add_sources(tracer);
 	if (r < 0)
 		goto undo;
-	slot = vec_push(&tracers->running);
-	*slot = tracer;
+	add_running(tracer);
 	*ret = tracer;
 	return 0;
 undo:
@@ -374,6 +420,47 @@ undo:
 	}
 	tracer_free(tracer);
 	return r;
+}
+
+/* What a tracer says is not believed: the daemon may be made to watch and end a child of the tracer's, and no other
+ * process. */
+static int open_child(const struct tracer *parent, pid_t pid)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (pidfd < 0)
+		return -errno;
+	if (parent->pid == 0 || process_parent(pid) != parent->pid) {
+		close(pidfd);
+		return -EPERM;
+	}
+	return pidfd;
+}
+
+int tracer_adopt(struct tracers *tracers, const struct tracer *parent, int target_pid, pid_t pid, int sock,
+		 const struct tracer_owner *owner, struct tracer **ret)
+{
+	struct tracer *tracer = tracer_new(tracers, target_pid, owner);
+	int r;
+
+	if (!tracer) {
+		close(sock);
+		return -ENOMEM;
+	}
+	tracer->sock = sock;
+	tracer->pidfd = r = open_child(parent, pid);
+	tracer->pid = pid;
+	if (r >= 0)
+		r = fcntl(sock, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+	if (r == 0)
+		r = add_sources(tracer);
+	if (r < 0) {
+		tracer_free(tracer);
+		return r;
+	}
+	add_running(tracer);
+	*ret = tracer;
+	return 0;
 }
 
 void tracer_let_go(struct tracer *tracer)

@@ -40,6 +40,10 @@ void tracer_let_go(struct tracer *tracer);          /* accepts NULL */
 int tracer_send(struct tracer *tracer, const void *message, size_t len, int fd);
 pid_t tracer_pid(const struct tracer *tracer);
 
+/* The tracer of a child that is followed: it was forked by `parent`, and sock is its socket, taken over.  -EPERM: it
+ * is no child process of the parent's. */
+int tracer_adopt(struct tracers *tracers, const struct tracer *parent, int target_pid, pid_t pid, int sock,
+		 const struct tracer_owner *owner, struct tracer **ret);
 /* Has what a dead tracer has left in a process (0: in all) taken out, by a process of its own.  Of a tracer that
  * dies in tracing this is done by itself. */
 void tracers_heal(struct tracers *tracers, int pid);

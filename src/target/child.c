@@ -95,6 +95,8 @@ int target_adopt_child(struct target *target, struct task *parent, pid_t child)
 		if (r < 0)
 			return r;          /* killed before it ran: nothing to clean */
 		if (!shares_memory(target, child)) {
+			if (target->copy_made && target->copy_made(target->context, parent, child))
+				return 0;
 			clean_copy(target, parent, child);
 			return 0;
 		}

@@ -86,6 +86,32 @@ bool resident_is_left(pid_t pid)
 	return found;
 }
 
+int resident_find_room(pid_t pid, raddr near, raddr *ret_at)
+{
+	uint8_t bytes[STUB_SPACE];
+	struct iovec local = { bytes, sizeof(bytes) }, remote = { NULL, sizeof(bytes) };
+	struct map_line map = { 0 };
+	char path[64], *text, *cursor;
+	bool found = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	if (file_read_text(path, MAPS_TEXT_MAX, &text, NULL) < 0)
+		return -ENOSPC;
+	cursor = text;
+	while (!found && maps_next(&cursor, &map))
+		found = map.executable && near >= map.start && near < map.end;
+	free(text);
+	remote.iov_base = (void *)(uintptr_t)(map.end - sizeof(bytes));
+	if (!found || process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(bytes))
+		return -ENOSPC;
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		if (bytes[i] != 0)
+			return -ENOSPC;
+	}
+	*ret_at = map.end - sizeof(bytes);
+	return 0;
+}
+
 static struct module_slack *slack_at(struct target *target, raddr start)
 {
 	for (size_t i = 0; i < target->slacks.count; i++) {

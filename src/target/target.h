@@ -74,6 +74,9 @@ struct target {
 	uint8_t old_action[32];        /* the kernel's struct sigaction of SIGTRAP before us */
 	uint64_t longest_stop_ns;
 	bool gone;                     /* its memory has ended */
+	/* A child with a copy of the memory is held before its first instruction: true when it was taken over,
+	 * false (or NULL): it is cleaned and let go.  Set by the owner. */
+	bool (*copy_made)(void *context, struct task *parent, pid_t child);
 	/* Told of a task that ended; removes it.  Set by the owner. */
 	void (*task_gone)(void *context, struct task *task);
 	void *context;

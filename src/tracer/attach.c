@@ -3,6 +3,7 @@
 #include "tracer/session.h"
 
 #include "tracer/explain.h"
+#include "tracer/follow.h"
 #include "tracer/heal.h"
 #include "tracer/privileges.h"
 #include "tracer/snapshot.h"
@@ -78,11 +79,6 @@ static int check_target(struct link *link, const struct wire_attach *request, co
 			     "cannot attach to process %d: a seccomp filter watches its system calls and might kill it for "
 			     "one of ours; run allocwatch as root, which can lift the filter for that moment", pid);
 		return -EPERM;
-	}
-	if (request->follow_forks) {
-		session_fail(link, request->head.serial, pid, FAILURE_UNSUPPORTED, 0,
-			     "this version does not follow forks: attach to the children by their own PIDs");
-		return -ENOTSUP;
 	}
 	return 0;
 }
@@ -230,6 +226,8 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		return r;
 	}
 	target->task_gone = on_task_gone;
+	if (session->follows)
+		target->copy_made = follow_copy;
 	target->context = session;
 	session_name(session);
 	/* All parsing comes before the first stop. */
@@ -275,6 +273,7 @@ bool session_detach(struct session *session, const char **ret_text)
 	*ret_text = NULL;
 	if (target->tasks.count == 0)
 		return true;
+	target->copy_made = NULL;
 	clean = target_undo(target, ret_text);
 	target_let_go(target, on_let_go, session);
 	session->leaving = true;

@@ -255,6 +255,13 @@ void link_free(struct link *link)
 	free(link);
 }
 
+void link_abandon(struct link *link)
+{
+	fd_close(&link->sock);
+	fd_close(&link->wake_fd);
+	fd_close(&link->signal_fd);
+}
+
 bool link_has_message(const struct link *link)
 {
 	return atomic_load_explicit(&link->waiting, memory_order_acquire) > 0;

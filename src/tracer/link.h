@@ -39,6 +39,9 @@ int link_new(int sock, struct link **ret_link);
 /* Sends what is queued (for at most a second) and ends the thread. */
 void link_free(struct link *link);
 
+/* In a forked process, which has no such thread: closes what belongs to it. */
+void link_abandon(struct link *link);
+
 /* One atomic load: is there a message to take? */
 bool link_has_message(const struct link *link);
 /* The next message, NULL: none.  With wait, blocks for one.  free() it. */

@@ -4,6 +4,7 @@ src_allocwatch_tracer_CFLAGS = $(AM_CFLAGS) -pthread
 src_allocwatch_tracer_SOURCES = \
 	src/tracer/attach.c \
 	src/tracer/explain.c src/tracer/explain.h \
+	src/tracer/follow.c src/tracer/follow.h \
 	src/tracer/heal.c src/tracer/heal.h \
 	src/tracer/link.c src/tracer/link.h \
 	src/tracer/loop.c src/tracer/loop.h \

@@ -1,5 +1,6 @@
 #include "tracer/loop.h"
 
+#include "tracer/follow.h"
 #include "tracer/placement.h"
 #include "tracer/session.h"
 #include "tracer/snapshot.h"
@@ -129,7 +130,8 @@ static void serve_syscall(struct loop *loop, struct task *task)
 {
 	struct user_regs_struct regs;
 
-	if (task->guest && ptrace_getregs(task->tid, &regs) == 0 && syscall_is_exec(&regs)) {
+	if (task->guest && !loop->session->follows && ptrace_getregs(task->tid, &regs) == 0 &&
+	    syscall_is_exec(&regs)) {
 		release_guest(loop, task);
 		return;
 	}
@@ -139,6 +141,10 @@ static void serve_syscall(struct loop *loop, struct task *task)
 
 static void serve_exec(struct loop *loop, struct task *task)
 {
+	if (task->guest && loop->session->follows) {
+		follow_guest(loop->session, task);
+		return;
+	}
 	if (task->guest) {
 		release_guest(loop, task);
 		return;
@@ -259,7 +265,8 @@ static void serve_stranger(struct loop *loop, const struct stop *stop)
 
 	if (stop_is_end(stop->kind)) {
 		stop_reap(stop->tid);
-		snapshot_child_ended(stop->tid, stop->kind == STOP_EXITED && stop->sig == 0);
+		if (!snapshot_child_ended(stop->tid, stop->kind == STOP_EXITED && stop->sig == 0))
+			follow_child_ended(stop->tid);
 		return;
 	}
 	if (!session) {
@@ -433,10 +440,12 @@ static bool is_finished(const struct loop *loop)
 	       (session->target->tasks.count == 0 || clock_passed(loop->leaving_deadline_ns));
 }
 
-void loop_run(struct link *link)
+void loop_run(struct link *link, struct session *session)
 {
-	struct loop loop = { .link = link };
+	struct loop loop = { .link = link, .session = session };
 
+	if (session)
+		resume_held(&loop);
 	while (!is_finished(&loop)) {
 		bool traces = (loop.session && loop.session->target->tasks.count > 0) || snapshot_running() > 0;
 		struct link_message *message = NULL;

@@ -63,6 +63,12 @@ int session_add_modules(struct session *session)
 	return 0;
 }
 
+void session_tell_modules(struct session *session)
+{
+	for (uint32_t i = 0; i < session->modules_known; i++)
+		send_module(session, &session->target->modules.modules.items[i]);
+}
+
 static void drop_unmapped(struct session *session)
 {
 	struct target *target = session->target;
@@ -178,6 +184,7 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 	session->stack_nodes_max = request->max_stack_nodes && request->max_stack_nodes < UINT32_MAX ?
 				   (uint32_t)request->max_stack_nodes : SESSION_STACK_NODES_DEFAULT;
 	session->waits_for_exec = request->from_exec;
+	session->follows = request->follow_forks;
 	session->exit_status = -1;
 	session->attached_realtime_ns = clock_realtime_ns();
 	r = new_tables(session, false);

@@ -29,6 +29,7 @@ struct session {
 	struct breakpoint *loader_hook;
 	uint32_t frames_limit;
 	bool waits_for_exec;           /* `run`: nothing is probed before the exec */
+	bool follows;                  /* its children become targets of their own */
 	bool leaving;                  /* detached; some tasks could not be let go yet */
 	uint64_t attached_realtime_ns;
 	uint64_t probe_gaps;
@@ -62,6 +63,8 @@ bool session_detach(struct session *session, const char **ret_text);
 
 /* Tells the daemon, the unwinder and the engine of objects not known yet. */
 int session_add_modules(struct session *session);
+/* Tells the daemon of all that are known, whom it has not been told of before. */
+void session_tell_modules(struct session *session);
 /* Makes the changes to the target, whose threads are held. */
 int session_plant(struct session *session);
 /* After exec: the old heap has ended, the new program is probed from its first instruction. */

@@ -194,3 +194,12 @@ unsigned snapshot_running(void)
 		count += running[i].child != 0;
 	return count;
 }
+
+void snapshot_forget_running(void)
+{
+	for (size_t i = 0; i < SNAPSHOTS_RUNNING_MAX; i++) {
+		if (running[i].child != 0)
+			fd_close(&running[i].image);
+		running[i] = (struct running){ 0 };
+	}
+}

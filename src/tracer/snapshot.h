@@ -15,6 +15,8 @@ void snapshot_write_now(struct session *session, enum wire_snapshot_reason reaso
 bool snapshot_child_ended(pid_t child, bool well);
 /* Waits for those that still run (their session goes). */
 unsigned snapshot_running(void);
+/* In a forked process: those that run are not its own. */
+void snapshot_forget_running(void);
 /* A sealed memfd with the image of `heap`. */
 int snapshot_image(struct session *session, const struct heap *heap, bool with_blocks, int *ret_fd);
 

@@ -57,6 +57,13 @@ static bool module_valid(const void *data)
 	       m->module < MODULES_MAX;
 }
 
+static bool forked_valid(const void *data)
+{
+	const struct wire_forked *m = data;
+
+	return m->child > 0 && m->tracer > 0;
+}
+
 static bool snapshot_ready_valid(const void *data)
 {
 	const struct wire_snapshot_ready *m = data;
@@ -110,6 +117,7 @@ static const struct kind {
 	{ WIRE_DETACHED, true, sizeof(struct wire_detached), detached_valid },
 	{ WIRE_TARGET_GONE, true, sizeof(struct wire_gone), NULL },
 	{ WIRE_HEARTBEAT, true, sizeof(struct wire_head), NULL },
+	{ WIRE_FORKED, true, sizeof(struct wire_forked), forked_valid },
 	{ WIRE_LOG, true, sizeof(struct wire_failed), log_valid },
 };
 

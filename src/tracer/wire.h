@@ -39,6 +39,7 @@ enum wire_type {
 	WIRE_TARGET_GONE,      /* body wire_gone, after its "exit" SNAPSHOT_READY */
 	WIRE_HEARTBEAT,        /* no body, once a second */
 	WIRE_EXECED,           /* body wire_attached: the target runs another program now */
+	WIRE_FORKED,           /* body wire_forked; descriptor: the socket of the tracer that has the child */
 	WIRE_LOG,              /* body wire_failed: a warning for the log */
 };
 
@@ -68,6 +69,13 @@ struct wire_attached {
 	uint32_t tasks, probes;
 	char exe[WIRE_PATH_MAX];
 	char command[WIRE_TEXT_MAX];
+};
+
+/* A child of the target that is followed: from now on a target of its own, with a tracer of its own. */
+struct wire_forked {
+	struct wire_head head;     /* of the parent */
+	int32_t child, tracer;     /* pids */
+	uint64_t start_time;       /* of the child */
 };
 
 enum wire_failure {

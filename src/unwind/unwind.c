@@ -107,6 +107,12 @@ void unwinder_free(struct unwinder *unwinder)
 	free(unwinder);
 }
 
+void unwinder_set_pid(struct unwinder *unwinder, pid_t pid)
+{
+	libunwind_free(unwinder->libunwind);
+	unwinder->libunwind = libunwind_new(pid);
+}
+
 int unwinder_add_module(struct unwinder *unwinder, uint32_t module, int elf_fd)
 {
 	struct dwarf_cfi *cfi, **place;

@@ -29,6 +29,9 @@ struct unwind_counters {
 struct unwinder *unwinder_new(const struct module_map *map, struct stack_table *stacks, pid_t pid);
 void unwinder_free(struct unwinder *unwinder);                /* accepts NULL */
 
+/* The process is now known by another number (a fork of it, with a copy of its memory). */
+void unwinder_set_pid(struct unwinder *unwinder, pid_t pid);
+
 /* Makes a module's CFI known.  elf_fd is duplicated; .eh_frame and .debug_frame are opened here,
  * so call it while nothing is stopped.  0, or negative errno: the module then has no CFI. */
 int unwinder_add_module(struct unwinder *unwinder, uint32_t module, int elf_fd);

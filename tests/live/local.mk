@@ -27,6 +27,7 @@ live_tests = \
 	tests/live/check_signals \
 	tests/live/check_survival \
 	tests/live/check_heal \
+	tests/live/check_follow \
 	tests/live/check_allocators \
 	tests/live/check_errors \
 	tests/live/check_programs
@@ -68,6 +69,10 @@ tests_live_check_errors_LDADD = $(live_libs)
 tests_live_check_programs_SOURCES = tests/live/check_programs.c
 tests_live_check_programs_CFLAGS = $(live_cflags)
 tests_live_check_programs_LDADD = $(live_libs)
+
+tests_live_check_follow_SOURCES = tests/live/check_follow.c
+tests_live_check_follow_CFLAGS = $(live_cflags)
+tests_live_check_follow_LDADD = $(live_libs)
 
 tests_live_check_heal_SOURCES = tests/live/check_heal.c
 tests_live_check_heal_CFLAGS = $(live_cflags)

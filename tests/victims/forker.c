@@ -1,6 +1,7 @@
 /* A child that stays: a 'g' forks it, the next one lets it allocate, give back and end.
  *
- * Tally: child (its pid), status (its exit code, 7 when all was well there). */
+ * Before each fork one block more is kept.  Tally: child (its pid), blocks and bytes (kept), status (its exit
+ * code, 7 when all was well there). */
 #include "victim.h"
 
 #include <signal.h>
@@ -10,8 +11,31 @@
 #include <unistd.h>
 
 #define GOOD 7
+#define KEPT_BYTES 104
 
 static pid_t child;
+static long blocks;
+
+static __attribute__((noinline)) void keep_one(void)
+{
+	char *p = malloc(KEPT_BYTES); /* kept */
+
+	if (!p)
+		die("malloc failed");
+	p[0] = 1;
+	blocks++;
+}
+
+static __attribute__((noinline)) void keep_some_more(void)
+{
+	for (int i = 0; i < 3; i++) {
+		char *p = malloc(KEPT_BYTES); /* the child's own */
+
+		if (!p)
+			_exit(1);
+		p[0] = 1;
+	}
+}
 
 static void live_on(void)
 {
@@ -29,6 +53,7 @@ static void live_on(void)
 		memset(p, i, (size_t)i + 1);
 		free(p);
 	}
+	keep_some_more();
 	_exit(GOOD);
 }
 
@@ -36,6 +61,7 @@ static void fork_one(void)
 {
 	sigset_t usr1;
 
+	keep_one();
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &usr1, NULL);
@@ -45,7 +71,7 @@ static void fork_one(void)
 	if (child == 0)
 		live_on();
 	sigprocmask(SIG_UNBLOCK, &usr1, NULL);
-	say("child=%d", (int)child);
+	say("child=%d blocks=%ld bytes=%ld", (int)child, blocks, blocks * KEPT_BYTES);
 }
 
 static void let_it_end(void)

@@ -1,0 +1,232 @@
+#define _GNU_SOURCE
+#include "tracer/follow.h"
+
+#include "tracer/loop.h"
+#include "tracer/snapshot.h"
+
+#include "target/park.h"
+#include "target/process.h"
+#include "target/ptrace.h"
+#include "target/resident.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define DAEMON_PATIENCE_MS 5000        /* until it has closed its end */
+
+static VEC_OF(pid_t) tracers;
+
+void follow_child_ended(pid_t pid)
+{
+	for (size_t i = 0; i < tracers.count; i++) {
+		if (tracers.items[i] == pid) {
+			vec_remove_unordered(&tracers, i);
+			return;
+		}
+	}
+}
+
+/* --- in the forked tracer --- */
+
+static void drop_tasks(struct session *session)
+{
+	struct target *target = session->target;
+
+	while (target->tasks.count > 0) {
+		struct task *task = target->tasks.items[target->tasks.count - 1];
+
+		engine_task_gone(session->engine, task);
+		heap_thread_gone(session->heap, task->tid);
+		task_remove(task);
+	}
+}
+
+static int become_target_of(struct target *target, pid_t child)
+{
+	target->pid = target->memory_tid = child;
+	target->gone = false;
+	target->longest_stop_ns = 0;
+	fd_close(&target->pid_fd);
+	target->pid_fd = (int)syscall(SYS_pidfd_open, child, 0);
+	if (target->pid_fd < 0)
+		return -errno;
+	return process_start_time(child, &target->start_time);
+}
+
+/* From here on this process has one target: the child. */
+static int take_over(struct session *session, const struct parking *parking, void *calls, bool blocked,
+		     struct task **ret_task)
+{
+	struct target *target = session->target;
+	int r;
+
+	drop_tasks(session);
+	r = become_target_of(target, parking->tid);
+	if (r == 0)
+		r = park_take(target, parking, ret_task);
+	if (r == 0)
+		r = target_reopen_memory(target);
+	if (r < 0)
+		return r;
+	(*ret_task)->calls = calls;
+	(*ret_task)->masked = true;
+	(*ret_task)->sigtrap_was_blocked = blocked;
+	session->exit_status = -1;
+	session->attached_realtime_ns = clock_realtime_ns();
+	session->stops = 0;
+	session_name(session);
+	unwinder_set_pid(session->unwinder, parking->tid);
+	return 0;
+}
+
+/* The daemon may only just hear of this process: what was sent to it would be lost with the process. */
+static void wait_for_daemon(struct link *link)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + DAEMON_PATIENCE_MS * NSEC_PER_MSEC;
+	bool closed = false;
+
+	while (!closed && !clock_passed(deadline_ns)) {
+		struct link_message *message = link_take(link, true);
+
+		closed = message && (message->type == LINK_CLOSED || message->type == LINK_TERMINATE);
+		if (message)
+			fd_close(&message->fd);
+		free(message);
+	}
+}
+
+/* The life of the forked tracer; does not return. */
+static void __attribute__((noreturn)) run(struct session *session, int sock, const struct parking *parking, void *calls,
+					  bool blocked, bool new_program)
+{
+	struct link *old = session->link, *link;
+	struct task *task;
+
+	link_abandon(old);
+	snapshot_forget_running();
+	vec_fini(&tracers);
+	if (take_over(session, parking, calls, blocked, &task) < 0 || link_new(sock, &link) < 0)
+		_exit(EXIT_FAILURE);
+	session->link = link;
+	if (new_program) {
+		session->waits_for_exec = true;    /* the parent's heap is not its own */
+		session_exec(session, task);
+		session->follows = true;
+	} else {
+		session_tell_modules(session);
+	}
+	session_send_program(session, WIRE_ATTACHED, 0);
+	loop_run(link, session);
+	wait_for_daemon(link);
+	link_free(link);
+	_exit(EXIT_SUCCESS);
+}
+
+/* --- in the tracer of the parent --- */
+
+/* Whether the forked tracer will be let: it asks anew, with the rights that are left now. */
+static bool may_take(pid_t child, raddr at)
+{
+	uint8_t byte;
+	struct iovec local = { &byte, 1 }, remote = { (void *)(uintptr_t)at, 1 };
+
+	return process_vm_readv(child, &local, 1, &remote, 1, 0) == 1;
+}
+
+static void tell_daemon(struct session *session, pid_t child, pid_t tracer, int fd)
+{
+	struct wire_forked forked = { .head = { WIRE_FORKED, 0, session->target->pid, sizeof(forked) },
+				      .child = child, .tracer = tracer };
+
+	process_start_time(child, &forked.start_time);
+	link_send(session->link, &forked, sizeof(forked), fd);
+}
+
+/* Parks the child in `stub` of its memory and forks a tracer for it.  False: it is as it was. */
+static bool hand_over(struct session *session, struct task *parent, pid_t child, raddr stub, bool new_program)
+{
+	struct parking parking;
+	pid_t tracer, *slot;
+	int socks[2];
+
+	if (tracers.count >= FOLLOWED_MAX || vec_reserve(&tracers, 1) < 0 || !may_take(child, stub))
+		return false;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0)
+		return false;
+	if (park_leave(child, stub, &parking) < 0) {
+		close(socks[0]);
+		close(socks[1]);
+		return false;
+	}
+	tracer = fork();
+	if (tracer == 0) {
+		void *calls = new_program || !parent ? NULL : parent->calls;
+
+		close(socks[0]);
+		if (calls)
+			parent->calls = NULL;
+		run(session, socks[1], &parking, calls, parent && parent->sigtrap_was_blocked, new_program);
+	}
+	close(socks[1]);
+	if (tracer < 0) {
+		/* It goes on by itself, safe through the resident handler; the daemon's look finds it. */
+		close(socks[0]);
+		session->lost_tasks++;
+		return true;
+	}
+	slot = vec_push(&tracers);
+	*slot = tracer;
+	tell_daemon(session, child, tracer, socks[0]);
+	return true;
+}
+
+bool follow_copy(void *context, struct task *parent, pid_t child)
+{
+	struct session *session = context;
+
+	if (!session->target->handler_installed || session->leaving)
+		return false;
+	if (hand_over(session, parent, child, session->target->stub, false))
+		return true;
+	session_fail(session->link, 0, session->target->pid, FAILURE_LIMIT, 0,
+		     "its child %d is not followed: the limit of %u is reached, or this user may not trace it", child,
+		     FOLLOWED_MAX);
+	return false;
+}
+
+/* Room for the stub in the new program: unused bytes at the end of the mapping that its pc is in, the loader's or
+ * that of a static program. */
+static raddr find_room(pid_t tid)
+{
+	struct user_regs_struct regs;
+	raddr at = 0;
+
+	if (ptrace_getregs(tid, &regs) == 0)
+		resident_find_room(tid, arch_pc(&regs), &at);
+	return at;
+}
+
+void follow_guest(struct session *session, struct task *guest)
+{
+	pid_t child = guest->tid;
+	raddr room = find_room(child);
+
+	engine_task_gone(session->engine, guest);
+	heap_thread_gone(session->heap, child);
+	task_remove(guest);
+	if (room != 0 && hand_over(session, NULL, child, room, true))
+		return;
+	session_fail(session->link, 0, session->target->pid, FAILURE_LIMIT, 0,
+		     "the program that its child %d executes is not followed: no room for a moment's stub, a limit, or "
+		     "no right to", child);
+	ptrace_detach(child, 0);
+}

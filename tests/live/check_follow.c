@@ -1,0 +1,225 @@
+/* --follow-forks: children are targets of their own, with what was live at the fork. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FORKER "tests/victims/forker"
+#define FORKER_C "tests/victims/forker.c"
+#define LIST_MS 10000
+
+struct expected {
+	struct tool *tool;
+	pid_t pid;
+};
+
+static void attach_following(struct tool *tool, pid_t pid)
+{
+	tool_out(tool, "attach", "--follow-forks", pid_text(pid), NULL);
+}
+
+/* Traced, and its own tracer has said so. */
+static bool is_listed(void *context)
+{
+	const struct expected *expected = context;
+
+	return tool_lists(expected->tool, expected->pid) && tool_try(expected->tool, "status", pid_text(expected->pid),
+								     NULL).status == 0;
+}
+
+static bool is_gone(void *context)
+{
+	const struct expected *expected = context;
+
+	return !tool_lists(expected->tool, expected->pid);
+}
+
+static pid_t fork_followed(struct tool *tool, struct subject *forker)
+{
+	struct expected expected = { .tool = tool };
+
+	subject_command(forker, 'g');
+	expected.pid = (pid_t)subject_tally(forker, "child");
+	require(live_wait(is_listed, &expected, LIST_MS));
+	return expected.pid;
+}
+
+static void a_child_has_what_was_live_at_the_fork(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *forker = victim_start(FORKER, NULL);
+	struct state *before = state_take(forker->pid);
+	const char *exit_snapshot;
+
+	attach_following(tool, forker->pid);
+	for (int i = 1; i <= 3; i++) {
+		pid_t child = fork_followed(tool, forker);
+		struct expected expected = { tool, child };
+
+		require_row(tool_stats(tool, pid_text(child)), FORKER_C, "/* kept */", 104 * i, i);
+		require_nothing_unknown(tool_status(tool, child), 0);
+		subject_command(forker, 'g');
+		require_equal(subject_tally(forker, "status"), 7);
+		require(live_wait(is_gone, &expected, LIST_MS));
+		exit_snapshot = live_text("%d:exit", child);
+		require_row(tool_stats(tool, exit_snapshot), FORKER_C, "/* kept */", 104 * i, i);
+		require_row(tool_stats(tool, exit_snapshot), FORKER_C, "/* the child's own */", 312, 3);
+		require_row(tool_stats(tool, pid_text(forker->pid)), FORKER_C, "/* kept */", 104 * i, i);
+		require(row_at(tool_stats(tool, pid_text(forker->pid)), FORKER_C,
+			       line_of(FORKER_C, "/* the child's own */")) == NULL);
+	}
+	require_nothing_unknown(tool_status(tool, forker->pid), 0);
+	tool_end(tool, forker, before);
+}
+
+/* Each of these commands allocates and ends: its exit snapshots are there, and not empty. */
+static void require_spawned(struct tool *tool, const char *command, long long least)
+{
+	json_t *snapshots = json_object_get(tool_json(tool, "snapshots", NULL), "snapshots"), *snapshot;
+	size_t i, found = 0;
+
+	json_array_foreach(snapshots, i, snapshot) {
+		const char *name = json_string_value(json_object_get(snapshot, "name"));
+
+		if (name && !strcmp(name, "exit") && strstr(json_text(snapshot, "command"), command)) {
+			require_at_least(json_number(snapshot, "count"), 1);
+			found++;
+		}
+	}
+	require_at_least((long long)found, least);
+}
+
+static void an_ordinary_user_follows_own_children(void)
+{
+	struct tool *tool;
+	struct subject *forker;
+	struct state *before;
+	pid_t child;
+
+	if (geteuid() != 0)
+		live_skip("becoming an ordinary user needs root");
+	tool = tool_start_ordinary();
+	forker = victim_start_ordinary(FORKER, NULL);
+	before = state_take(forker->pid);
+	attach_following(tool, forker->pid);
+	child = fork_followed(tool, forker);
+	require_equal(status_number(tool_tracer(child), "Uid", 10), ORDINARY_UID);
+	require_row(tool_stats(tool, pid_text(child)), FORKER_C, "/* kept */", 104, 1);
+	require_nothing_unknown(tool_status(tool, child), 0);
+	subject_command(forker, 'g');
+	require_equal(subject_tally(forker, "status"), 7);
+	tool_end(tool, forker, before);
+}
+
+/* A shell, the commands that it forks and executes, and theirs. */
+static void run_follows_from_the_first_instruction(void)
+{
+	struct tool *tool = tool_start();
+	struct tool_run result = tool_try(tool, "run", "--follow-forks", "--", "/bin/sh", "-c",
+					  "/bin/sh -c 'exit 7'; (exit 5); /bin/sh -c '/bin/sh -c \"exit 7\"; exit 7'; exit 9",
+					  NULL);
+
+	require_equal(result.status, 9);
+	require_spawned(tool, "exit 7", 3);
+}
+
+static void a_child_is_let_go_by_itself(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *forker = victim_start(FORKER, NULL);
+	struct state *before = state_take(forker->pid);
+	pid_t child;
+
+	attach_following(tool, forker->pid);
+	child = fork_followed(tool, forker);
+	tool_detach(tool, child);
+	require_unharmed(child, NULL);
+	require(tool_lists(tool, forker->pid));
+	subject_command(forker, 'g');
+	require_equal(subject_tally(forker, "status"), 7);
+	child = fork_followed(tool, forker);
+	tool_detach(tool, forker->pid);
+	require_unharmed(forker->pid, before);
+	require(tool_lists(tool, child));
+	subject_command(forker, 'g');
+	require_equal(subject_tally(forker, "status"), 7);
+	subject_quit(forker);
+}
+
+static void a_followed_tree_notices_nothing(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *tree = victim_start("tests/victims/forktree", NULL);
+	struct state *before = state_take(tree->pid);
+	unsigned rounds = live_rounds(2, 40);
+
+	attach_following(tool, tree->pid);
+	for (unsigned i = 0; i < rounds; i++) {
+		subject_command(tree, 'g');
+		require_equal(subject_tally(tree, "bad"), 0);
+	}
+	live_survey("followed fork trees", rounds, 0, rounds * 39 + 1, rounds * 39 + 1);
+	require_row(tool_stats(tool, pid_text(tree->pid)), "tests/victims/forktree.c", "/* root block */",
+		    (long long)rounds * 72, (long long)rounds);
+	require_nothing_unknown(tool_status(tool, tree->pid), 0);
+	tool_end(tool, tree, before);
+}
+
+static void spawned_programs_are_followed(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *spawner = victim_start("tests/victims/spawner", NULL);
+	struct state *before = state_take(spawner->pid);
+
+	attach_following(tool, spawner->pid);
+	for (int i = 0; i < 2; i++) {
+		subject_command(spawner, 'g');
+		require_equal(subject_tally(spawner, "bad"), 0);
+	}
+	require_row(tool_stats(tool, pid_text(spawner->pid)), "tests/victims/spawner.c", "/* child block */",
+		    subject_tally(spawner, "bytes"), subject_tally(spawner, "blocks"));
+	require_nothing_unknown(tool_status(tool, spawner->pid), 0);
+	require_spawned(tool, "exit 7", 6);
+	require_spawned(tool, "exit 5", 6);
+	tool_end(tool, spawner, before);
+}
+
+static void a_childs_tracer_killed_does_no_harm(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *forker = victim_start(FORKER, NULL);
+	unsigned rounds = live_rounds(4, 100);
+
+	attach_following(tool, forker->pid);
+	for (unsigned i = 0; i < rounds; i++) {
+		pid_t child = fork_followed(tool, forker);
+
+		kill(tool_tracer(child), SIGKILL);
+		subject_command(forker, 'g');
+		require_equal(subject_tally(forker, "status"), 7);
+	}
+	live_survey("tracer of a followed child killed", rounds, rounds, rounds, rounds);
+	tool_detach(tool, forker->pid);
+	require_unharmed(forker->pid, NULL);
+	subject_quit(forker);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(a_child_has_what_was_live_at_the_fork),
+	LIVE_CASE(an_ordinary_user_follows_own_children),
+	LIVE_CASE(run_follows_from_the_first_instruction),
+	LIVE_CASE(a_child_is_let_go_by_itself),
+	LIVE_CASE(a_followed_tree_notices_nothing),
+	LIVE_CASE(spawned_programs_are_followed),
+	LIVE_CASE(a_childs_tracer_killed_does_no_harm),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
