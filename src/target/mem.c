@@ -34,10 +34,10 @@ int target_read(struct target *target, raddr at, void *buf, size_t len)
 
 	/* The thread that was asked may have ended while others live (pthread_exit of the main one); a
 	 * process that is not dumpable refuses process_vm_readv to a tracer without
-	 * capabilities.  The open file knows neither. */
+	 * capabilities; a filter on us may forbid the call.  The open file knows none of that. */
 	if (r == -ESRCH && target->tasks.count > 0)
 		target->memory_tid = target->tasks.items[0]->tid;
-	if (r == -EPERM || r == -ESRCH)
+	if (r == -EPERM || r == -ESRCH || r == -ENOSYS || r == -EACCES)
 		r = read_mem_file(target, at, buf, len);
 	if (r == 0)
 		bp_hide(target, at, buf, len);     /* nobody sees our own int3 */

@@ -8,6 +8,7 @@
 #include "tracer/privileges.h"
 #include "tracer/snapshot.h"
 
+#include "target/access.h"
 #include "target/elf_file.h"
 #include "target/process.h"
 #include "target/ptrace.h"
@@ -74,10 +75,14 @@ static int check_target(struct link *link, const struct wire_attach *request, co
 			     "programs", pid);
 		return -ENOTSUP;
 	}
-	if (target->filtered && geteuid() != 0) {
+	if (target->filtered && !access_may_suspend_seccomp()) {
 		session_fail(link, request->head.serial, pid, FAILURE_NOT_PERMITTED, 0,
+			     geteuid() != 0 ?
 			     "cannot attach to process %d: a seccomp filter watches its system calls and might kill it for "
-			     "one of ours; run allocwatch as root, which can lift the filter for that moment", pid);
+			     "one of ours; run allocwatch as root, which can lift the filter for that moment" :
+			     "cannot attach to process %d: a seccomp filter watches its system calls, and to lift it for a "
+			     "moment takes CAP_SYS_ADMIN and no filter on allocwatch itself (a container?); run allocwatch "
+			     "outside", pid);
 		return -EPERM;
 	}
 	return 0;

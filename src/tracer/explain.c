@@ -1,6 +1,7 @@
 #include "tracer/explain.h"
 
 #include "base/fd.h"
+#include "target/access.h"
 #include "target/process.h"
 
 #include <errno.h>
@@ -9,20 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define YAMA_SCOPE "/proc/sys/kernel/yama/ptrace_scope"
-
-static int yama_scope(void)
-{
-	char *text;
-	int scope = 0;
-
-	if (file_read_text(YAMA_SCOPE, 64, &text, NULL) == 0) {
-		scope = atoi(text);
-		free(text);
-	}
-	return scope;
-}
 
 static bool is_zombie(pid_t pid)
 {
@@ -37,44 +24,103 @@ static bool is_zombie(pid_t pid)
 	return zombie;
 }
 
-static void explain_not_permitted(pid_t pid, char *text, size_t space, pid_t *ret_tracer)
+static void explain_yama(pid_t pid, const struct access *access, char *text, size_t space)
+{
+	static const char setting[] = "/proc/sys/kernel/yama/ptrace_scope";
+
+	if (access->yama_scope == 1)
+		snprintf(text, space, "cannot attach to process %d: it is yours, but %s is 1, which lets a process trace "
+			 "only its own children; run allocwatch as root, start the program with 'allocwatch run', or "
+			 "let root set it to 0", pid, setting);
+	else if (access->yama_scope == 2)
+		snprintf(text, space, "cannot attach to process %d: %s is 2, which lets only processes with CAP_SYS_PTRACE "
+			 "trace; run allocwatch as root", pid, setting);
+	else
+		snprintf(text, space, "cannot attach to process %d: %s is %d, which forbids all tracing, to root too, "
+			 "until the next boot; set kernel.yama.ptrace_scope to 2 or less in sysctl.d(5) and boot again", pid,
+			 setting, access->yama_scope);
+}
+
+static void explain_namespace(pid_t pid, const struct access *access, char *text, size_t space)
+{
+	if (access->in_namespace)
+		snprintf(text, space, "cannot attach to process %d: it is not in the user namespace of allocwatch, which "
+			 "runs in one of its own (a container?) and has no rights outside; run allocwatch outside, as "
+			 "that process's user or as root", pid);
+	else
+		snprintf(text, space, "cannot attach to process %d: it is in a user namespace (a container?) that is not "
+			 "yours; run allocwatch as root", pid);
+}
+
+static void explain_uid(pid_t pid, const struct access *access, char *text, size_t space)
+{
+	if (getuid() != 0)
+		snprintf(text, space, "cannot attach to process %d: it runs as uid %u and you are uid %u; run "
+			 "allocwatch as that user or as root", pid, access->uid, getuid());
+	else
+		snprintf(text, space, "cannot attach to process %d: it runs as uid %u, and root has no CAP_SYS_PTRACE here "
+			 "(a container?); run allocwatch as that user, or where it has that capability", pid,
+			 access->uid);
+}
+
+/* The kernel would let us look, and yet said no. */
+static void explain_open(pid_t pid, char *text, size_t space, pid_t *ret_tracer)
 {
 	pid_t tracer = process_tracer(pid);
 	char name[256];
-	uid_t uid = 0;
-	gid_t gid;
 
 	if (tracer != 0) {
 		process_command(tracer, name, sizeof(name));
 		snprintf(text, space, "cannot attach to process %d: process %d (%s) traces it already, and a process "
 			 "has one tracer at a time; end that one or let it detach first", pid, tracer, name);
 		*ret_tracer = tracer;
-		return;
+	} else {
+		snprintf(text, space, "cannot attach to process %d: tracing is allowed, but not to open its files in "
+			 "/proc, which takes CAP_DAC_READ_SEARCH beside CAP_SYS_PTRACE; run allocwatch as that user or "
+			 "as root", pid);
 	}
-	if (process_ids(pid, &uid, &gid) == 0 && geteuid() != 0 && uid != geteuid()) {
-		snprintf(text, space, "cannot attach to process %d: it runs as uid %u and you are uid %u; run "
-			 "allocwatch as that user or as root", pid, uid, geteuid());
-		return;
-	}
-	if (geteuid() != 0 && yama_scope() == 1) {
-		snprintf(text, space, "cannot attach to process %d: " YAMA_SCOPE " is 1, which lets a process trace only "
-			 "its own children; run allocwatch as root, or start the program with 'allocwatch run'", pid);
-		return;
-	}
-	if (yama_scope() >= 2) {
-		snprintf(text, space, "cannot attach to process %d: " YAMA_SCOPE " is %d, which %s", pid, yama_scope(),
-			 yama_scope() == 2 ? "lets only processes with CAP_SYS_PTRACE trace; run allocwatch as root" :
-					     "forbids all tracing until the next boot");
-		return;
-	}
-	if (geteuid() != 0) {
-		snprintf(text, space, "cannot attach to process %d: the kernel refuses, though it is yours: it has made "
-			 "itself undumpable (prctl PR_SET_DUMPABLE, or it changed its ids or capabilities); run "
+}
+
+static void explain_not_permitted(pid_t pid, char *text, size_t space, pid_t *ret_tracer)
+{
+	struct access access = access_examine(pid);
+
+	switch (access.obstacle) {
+	case ACCESS_OPEN:
+		explain_open(pid, text, space, ret_tracer);
+		break;
+	case ACCESS_OWN_FILTER:
+		snprintf(text, space, "cannot attach to process %d: a seccomp filter keeps allocwatch itself from ptrace "
+			 "(a container, or a unit's SystemCallFilter=); run it outside, or allow @debug there", pid);
+		break;
+	case ACCESS_OTHER_UID:
+		explain_uid(pid, &access, text, space);
+		break;
+	case ACCESS_OTHER_GID:
+		snprintf(text, space, "cannot attach to process %d: it runs with gid %u and you with gid %u, which must be the "
+			 "same; run allocwatch with that group (newgrp(1), sg(1)) or as root", pid, access.gid, getgid());
+		break;
+	case ACCESS_UNDUMPABLE:
+		snprintf(text, space, "cannot attach to process %d: it is yours but not dumpable (it called prctl "
+			 "PR_SET_DUMPABLE, changed its ids or capabilities, or its program cannot be read); run "
 			 "allocwatch as root", pid);
-		return;
+		break;
+	case ACCESS_NAMESPACE:
+		explain_namespace(pid, &access, text, space);
+		break;
+	case ACCESS_MORE_RIGHTS:
+		snprintf(text, space, "cannot attach to process %d: it has capabilities that you have not; run allocwatch as "
+			 "root, where that has all capabilities", pid);
+		break;
+	case ACCESS_YAMA:
+		explain_yama(pid, &access, text, space);
+		break;
+	case ACCESS_UNKNOWN:
+		snprintf(text, space, "cannot attach to process %d: the kernel refuses, and none of its usual rules says "
+			 "why: a security module (SELinux, AppArmor, Landlock) or a container forbids it; its log may "
+			 "say more (dmesg(1), audit)", pid);
+		break;
 	}
-	snprintf(text, space, "cannot attach to process %d: the kernel refuses; CAP_SYS_PTRACE is missing here (a "
-		 "container?), or a security module forbids it", pid);
 }
 
 enum wire_failure explain_attach(pid_t pid, int error, char *text, size_t space, pid_t *ret_tracer)
@@ -100,6 +146,7 @@ enum wire_failure explain_attach(pid_t pid, int error, char *text, size_t space,
 		return FAILURE_NO_SUCH_PROCESS;
 	case -EPERM:
 	case -EACCES:
+	case -ENOSYS:               /* a seccomp filter's other way to say no */
 		explain_not_permitted(pid, text, space, ret_tracer);
 		return FAILURE_NOT_PERMITTED;
 	case -ENOSPC:

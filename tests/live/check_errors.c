@@ -78,7 +78,7 @@ static void an_undumpable_process(void)
 		live_skip("needs root, to be another user");
 	tool = tool_start_ordinary();
 	hammer = victim_start_ordinary("tests/victims/hammer", "--undumpable", NULL);
-	require_refusal(attach(tool, hammer->pid), pid_text(hammer->pid), "dumpable");
+	require_refusal(attach(tool, hammer->pid), pid_text(hammer->pid), "not dumpable");
 	require_unharmed(hammer->pid, NULL);
 	subject_command(hammer, 'g');
 	subject_quit(hammer);

@@ -30,6 +30,7 @@ live_tests = \
 	tests/live/check_follow \
 	tests/live/check_allocators \
 	tests/live/check_errors \
+	tests/live/check_permission \
 	tests/live/check_programs
 check_PROGRAMS += $(live_tests)
 TESTS += $(live_tests)
@@ -77,6 +78,10 @@ tests_live_check_follow_LDADD = $(live_libs)
 tests_live_check_heal_SOURCES = tests/live/check_heal.c
 tests_live_check_heal_CFLAGS = $(live_cflags)
 tests_live_check_heal_LDADD = $(live_libs)
+
+tests_live_check_permission_SOURCES = tests/live/check_permission.c
+tests_live_check_permission_CFLAGS = $(live_cflags)
+tests_live_check_permission_LDADD = $(live_libs)
 
 tests_live_check_survival_SOURCES = tests/live/check_survival.c
 tests_live_check_survival_CFLAGS = $(live_cflags)

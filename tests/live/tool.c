@@ -33,6 +33,7 @@ struct tool {
 	uid_t uid;
 	struct subject daemon;
 	const char *client, *program, *socket, *home;
+	const char *const *wrapper;     /* what runs the daemon, up to a NULL; NULL: nothing does */
 };
 
 static bool is_answering(void *context)
@@ -74,11 +75,26 @@ static pid_t fork_as(const struct tool *tool)
 	return pid;
 }
 
+static void exec_daemon(const struct tool *tool)
+{
+	const char *argv[ARGUMENTS_MAX];
+	size_t n = 0;
+
+	for (; tool->wrapper && tool->wrapper[n]; n++)
+		argv[n] = tool->wrapper[n];
+	argv[n++] = tool->program;
+	argv[n++] = "--private";
+	argv[n++] = "--socket";
+	argv[n++] = tool->socket;
+	argv[n] = NULL;
+	execvp(argv[0], (char *const *)argv);
+}
+
 static void start_daemon(struct tool *tool)
 {
 	tool->daemon.pid = fork_as(tool);
 	if (tool->daemon.pid == 0) {
-		execl(tool->program, "allocwatchd", "--private", "--socket", tool->socket, (char *)NULL);
+		exec_daemon(tool);
 		fprintf(stderr, "%s: %s\n", tool->program, strerror(errno));
 		_exit(127);
 	}
@@ -112,6 +128,17 @@ struct tool *tool_start_named(const char *name)
 
 	tool->client = live_text("%s/%s", live_build(), programs[0]);
 	tool->program = live_text("%s/%s", live_build(), programs[1]);
+	start_daemon(tool);
+	return tool;
+}
+
+struct tool *tool_start_wrapped(const char *const *wrapper)
+{
+	struct tool *tool = tool_new("wrapped", geteuid());
+
+	tool->client = live_text("%s/%s", live_build(), programs[0]);
+	tool->program = live_text("%s/%s", live_build(), programs[1]);
+	tool->wrapper = wrapper;
 	start_daemon(tool);
 	return tool;
 }

@@ -20,6 +20,8 @@ struct tool *tool_start(void);
 struct tool *tool_start_ordinary(void);
 /* A second one beside the first. */
 struct tool *tool_start_named(const char *name);
+/* One whose daemon another program runs (setpriv, unshare); the words up to a NULL, kept. */
+struct tool *tool_start_wrapped(const char *const *wrapper);
 pid_t tool_daemon(const struct tool *tool);
 /* A signal to the daemon, and its end, which must be exit status 0. */
 void tool_end_daemon(struct tool *tool, int sig);

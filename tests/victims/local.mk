@@ -11,6 +11,7 @@ tests_victims_libvictim_a_CFLAGS = $(victim_cflags)
 
 check_PROGRAMS += \
 	tests/victims/births \
+	tests/victims/confined \
 	tests/victims/execer \
 	tests/victims/filtered \
 	tests/victims/forker \
@@ -34,6 +35,11 @@ tests_victims_births_SOURCES = tests/victims/births.c
 tests_victims_births_CFLAGS = $(victim_cflags)
 tests_victims_births_LDFLAGS = $(victim_ldflags)
 tests_victims_births_LDADD = $(victim_libs)
+
+tests_victims_confined_SOURCES = tests/victims/confined.c
+tests_victims_confined_CFLAGS = $(victim_cflags)
+tests_victims_confined_LDFLAGS = $(victim_ldflags)
+tests_victims_confined_LDADD = $(victim_libs)
 
 tests_victims_execer_SOURCES = tests/victims/execer.c
 tests_victims_execer_CFLAGS = $(victim_cflags)

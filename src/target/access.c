@@ -1,0 +1,226 @@
+#define _GNU_SOURCE              /* process_vm_readv */
+#include "target/access.h"
+
+#include "target/ptrace.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define YAMA_SCOPE "/proc/sys/kernel/yama/ptrace_scope"
+#define STATUS_MAX (1u << 16)
+#define WHOLE_MAP_LENGTH 4294967295ul
+
+struct rights {
+	unsigned long uids[4], gids[4];          /* real, effective, saved, file system */
+	uint64_t permitted, effective;
+};
+
+static bool has(uint64_t capabilities, int capability)
+{
+	return capabilities >> capability & 1;
+}
+
+static void read_numbers(const char *status, const char *key, unsigned long numbers[4])
+{
+	const char *at = strstr(status, key);
+
+	if (at)
+		sscanf(at + strlen(key), "%lu %lu %lu %lu", &numbers[0], &numbers[1], &numbers[2], &numbers[3]);
+}
+
+static uint64_t read_mask(const char *status, const char *key)
+{
+	const char *at = strstr(status, key);
+
+	return at ? strtoull(at + strlen(key), NULL, 16) : 0;
+}
+
+/* who: a number, or "self". */
+static int read_rights(const char *who, struct rights *ret_rights)
+{
+	struct rights rights = { 0 };
+	char path[64], *status;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%s/status", who);
+	r = file_read_text(path, STATUS_MAX, &status, NULL);
+	if (r < 0)
+		return r;
+	read_numbers(status, "\nUid:", rights.uids);
+	read_numbers(status, "\nGid:", rights.gids);
+	rights.permitted = read_mask(status, "\nCapPrm:");
+	rights.effective = read_mask(status, "\nCapEff:");
+	free(status);
+	*ret_rights = rights;
+	return 0;
+}
+
+/* What is no tracee of ours says ESRCH to that; whatever else comes back is a filter's word. */
+static bool ptrace_is_filtered(void)
+{
+	return ptrace_cont(getpid(), 0) != -ESRCH;
+}
+
+/* The check that PTRACE_SEIZE makes, without its consequences: nothing is mapped at address 0, and that is
+ * said only to who may look. */
+static bool kernel_permits(pid_t pid)
+{
+	char byte, path[32];
+	struct iovec local = { &byte, 1 }, remote = { NULL, 1 };
+	int fd;
+
+	if (process_vm_readv(pid, &local, 1, &remote, 1, 0) == 1 || errno == EFAULT)
+		return true;
+	/* A filter on us may forbid that one call. */
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* /proc gives the files of such a process, but not its folder, to root. */
+static bool is_undumpable(pid_t pid)
+{
+	char folder[32], file[48];
+	struct stat whole, part;
+
+	snprintf(folder, sizeof(folder), "/proc/%d", pid);
+	snprintf(file, sizeof(file), "/proc/%d/status", pid);
+	return stat(folder, &whole) == 0 && stat(file, &part) == 0 && whole.st_uid != part.st_uid;
+}
+
+static char *read_map(const char *who)
+{
+	char path[64], *text;
+
+	snprintf(path, sizeof(path), "/proc/%s/uid_map", who);
+	return file_read_text(path, STATUS_MAX, &text, NULL) == 0 ? text : NULL;
+}
+
+/* The links in /proc/PID/ns are closed to who may not look at the process; the map of its ids is not, and it
+ * reads the same in both only when they are in one namespace (or in two alike). */
+static bool is_in_other_namespace(const char *who)
+{
+	char *ours = read_map("self"), *theirs = read_map(who);
+	bool other = ours && theirs && strcmp(ours, theirs) != 0;
+
+	free(ours);
+	free(theirs);
+	return other;
+}
+
+static bool is_in_first_namespace(void)
+{
+	unsigned long inside, outside, length;
+	char *map = read_map("self");
+	bool first = map && sscanf(map, "%lu %lu %lu", &inside, &outside, &length) == 3 && inside == 0 &&
+		     outside == 0 && length == WHOLE_MAP_LENGTH;
+
+	free(map);
+	return first;
+}
+
+static int read_yama_scope(void)
+{
+	char *text;
+	int scope = 0;
+
+	if (file_read_text(YAMA_SCOPE, 64, &text, NULL) == 0) {
+		scope = atoi(text);
+		free(text);
+	}
+	return scope;
+}
+
+/* Real, effective and saved: all must be the one that the caller has as its real one.  True: one is not. */
+static bool differs(const unsigned long theirs[4], unsigned long ours, unsigned long *ret_other)
+{
+	for (size_t i = 0; i < 3; i++) {
+		if (theirs[i] != ours) {
+			*ret_other = theirs[i];
+			return true;
+		}
+	}
+	return false;
+}
+
+static enum access_obstacle obstacle_without_capability(struct access *access, pid_t pid, const char *who,
+							const struct rights *ours, const struct rights *theirs)
+{
+	unsigned long other;
+
+	if (differs(theirs->uids, ours->uids[0], &other)) {
+		access->uid = (uid_t)other;
+		return ACCESS_OTHER_UID;
+	}
+	if (differs(theirs->gids, ours->gids[0], &other)) {
+		access->gid = (gid_t)other;
+		return ACCESS_OTHER_GID;
+	}
+	if (is_undumpable(pid))
+		return ACCESS_UNDUMPABLE;
+	if (is_in_other_namespace(who))
+		return ACCESS_NAMESPACE;
+	if (theirs->permitted & ~ours->permitted)
+		return ACCESS_MORE_RIGHTS;
+	return access->yama_scope > 0 ? ACCESS_YAMA : ACCESS_UNKNOWN;
+}
+
+static enum access_obstacle obstacle_with_capability(const struct access *access, const char *who)
+{
+	if (is_in_other_namespace(who))
+		return ACCESS_NAMESPACE;
+	return access->yama_scope > 2 ? ACCESS_YAMA : ACCESS_UNKNOWN;
+}
+
+struct access access_examine(pid_t pid)
+{
+	struct access access = { .obstacle = ACCESS_UNKNOWN };
+	struct rights ours, theirs;
+	char who[16];
+
+	snprintf(who, sizeof(who), "%d", pid);
+	access.in_namespace = !is_in_first_namespace();
+	access.yama_scope = read_yama_scope();
+	if (read_rights("self", &ours) < 0 || read_rights(who, &theirs) < 0)
+		return access;
+	access.capable = has(ours.effective, CAP_SYS_PTRACE);
+	access.uid = (uid_t)theirs.uids[1];
+	access.gid = (gid_t)theirs.gids[1];
+	if (ptrace_is_filtered())
+		access.obstacle = ACCESS_OWN_FILTER;
+	else if (kernel_permits(pid))
+		access.obstacle = ACCESS_OPEN;
+	else if (access.capable)
+		access.obstacle = obstacle_with_capability(&access, who);
+	else
+		access.obstacle = obstacle_without_capability(&access, pid, who, &ours, &theirs);
+	return access;
+}
+
+bool access_may_suspend_seccomp(void)
+{
+	struct rights ours;
+	char *status;
+	bool filtered = true;
+
+	if (read_rights("self", &ours) < 0 || !has(ours.effective, CAP_SYS_ADMIN) || !is_in_first_namespace())
+		return false;
+	if (file_read_text("/proc/self/status", STATUS_MAX, &status, NULL) == 0) {
+		filtered = strstr(status, "\nSeccomp:\t0\n") == NULL;
+		free(status);
+	}
+	return !filtered;
+}
