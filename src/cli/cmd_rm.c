@@ -81,7 +81,7 @@ int cmd_rm(const struct options *options, int argc, char **argv)
 	int r = check_names(argc, argv);
 
 	if (r == EXIT_DONE)
-		r = session_open(options, &session);
+		r = session_open_kept(options, &session);
 	if (r != EXIT_DONE)
 		return r;
 	r = remove_snapshots(&session, options, argc, argv);

@@ -14,7 +14,7 @@ int cmd_snapshots(const struct options *options, int argc, char **argv)
 
 	if (r != EXIT_DONE)
 		return r;
-	r = session_open(options, &session);
+	r = session_open_kept(options, &session);
 	if (r != EXIT_DONE)
 		return r;
 	r = session_call(&session, "cannot list the kept snapshots", "ListSnapshots",

@@ -105,7 +105,7 @@ int fetch_snapshot(struct fetch *fetch, const char *command, const char *name, s
 	if (snap.kind == SNAP_FILE)
 		return fetch_from_file(name, ret_snapshot);
 	if (!fetch->session.client) {
-		r = session_open(fetch->options, &fetch->session);
+		r = session_open_kept(fetch->options, &fetch->session);
 		if (r != EXIT_DONE)
 			return r;
 	}

@@ -83,8 +83,8 @@ int session_open(const struct options *options, struct session *ret_session)
 
 	if (r != EXIT_DONE || ret_session->client)
 		return r;
-	return fail("no daemon runs that serves you, neither your own nor the system's (%s), so nothing is traced and "
-		    "no snapshot is at hand; 'allocwatch attach PID' starts one", SYSTEM_SOCKET);
+	return fail("no daemon runs that serves you, neither your own nor the system's (%s), so nothing is "
+		    "traced; 'allocwatch attach PID' starts one", SYSTEM_SOCKET);
 }
 
 int session_open_private(struct session *ret_session)
@@ -109,12 +109,36 @@ int session_open_private(struct session *ret_session)
 	return r;
 }
 
+/* The system's daemon serves root alone, as long as it does not say otherwise. */
+static bool permits_us(struct session *session)
+{
+	json_t *parameters = json_object(), *reply = NULL, *error = NULL;
+	bool permits = true;
+
+	if (parameters && varlink_client_call(session->client, "ListSnapshots", parameters, &reply, &error) < 0)
+		permits = !session_error_is(error, "NotPermitted");
+	json_decref(parameters);
+	json_decref(reply);
+	json_decref(error);
+	return permits;
+}
+
 int session_open_or_start(const struct options *options, struct session *ret_session)
 {
 	int r = open_running(options, ret_session);
 
 	if (r != EXIT_DONE || ret_session->client)
 		return r;
+	return session_open_private(ret_session);
+}
+
+int session_open_kept(const struct options *options, struct session *ret_session)
+{
+	int r = session_open_or_start(options, ret_session);
+
+	if (r != EXIT_DONE || !ret_session->shared || permits_us(ret_session))
+		return r;
+	session_close(ret_session);
 	return session_open_private(ret_session);
 }
 

@@ -21,6 +21,9 @@ struct session {
 int session_open(const struct options *options, struct session *ret_session);
 /* Starts a private daemon when none runs. */
 int session_open_or_start(const struct options *options, struct session *ret_session);
+/* For kept snapshots, which lie on disk whether a daemon runs or not: the same, and a system's daemon that
+ * does not serve this user is passed over. */
+int session_open_kept(const struct options *options, struct session *ret_session);
 /* Passes over the system's daemon, which has refused. */
 int session_open_private(struct session *ret_session);
 void session_close(struct session *session);
