@@ -231,6 +231,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		return r;
 	}
 	target->task_gone = on_task_gone;
+	session->gives_up_rights = uid != 0 && !target->filtered;
 	if (session->follows)
 		target->copy_made = follow_copy;
 	target->context = session;

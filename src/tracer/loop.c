@@ -1,5 +1,6 @@
 #include "tracer/loop.h"
 
+#include "tracer/exec_guard.h"
 #include "tracer/follow.h"
 #include "tracer/placement.h"
 #include "tracer/session.h"
@@ -42,20 +43,45 @@ static int resume_running(struct task *task)
 	return task->guest ? ptrace_until_syscall(task->tid, 0) : ptrace_cont(task->tid, 0);
 }
 
-/* The loader says that its list of objects changes.  The task is brought from the signal's stop to one from
- * which it could make a system call for us, at the displaced instruction. */
+/* Brings a task from the stop of an int3's signal to one from which it could make a system call for us, at the
+ * displaced instruction. */
+static bool leave_signal_stop(struct task *task)
+{
+	ptrace_interrupt(task->tid);
+	return resume_running(task) == 0 && task_wait(task, clock_monotonic_ns() + NSEC_PER_SEC) == 0;
+}
+
+/* The loader says that its list of objects changes. */
 static void serve_loader(struct loop *loop, struct task *task)
 {
 	uint64_t started_ns = clock_monotonic_ns(), took_ns;
 
-	ptrace_interrupt(task->tid);
-	if (resume_running(task) < 0 || task_wait(task, started_ns + NSEC_PER_SEC) < 0)
+	if (!leave_signal_stop(task))
 		return;
 	session_objects_changed(loop->session);
 	took_ns = clock_monotonic_ns() - started_ns;
 	if (took_ns > loop->session->target->longest_stop_ns)
 		loop->session->target->longest_stop_ns = took_ns;
 	task_resume(task);
+}
+
+static void leave(struct loop *loop, uint32_t serial);
+
+/* It is let go before it executes a program whose rights tracing would take away; a guest later, at the system
+ * call's entry. */
+static bool serve_exec_guard(struct loop *loop, struct task *task, const struct user_regs_struct *regs)
+{
+	struct session *session = loop->session;
+
+	if (task->guest || !exec_guard_is_site(session, bp_find(session->target, arch_pc(regs) - 1)) ||
+	    !exec_guard_forbids(session, task->tid, regs))
+		return false;
+	session_fail(session->link, 0, session->target->pid, FAILURE_NOT_PERMITTED, 0,
+		     "let go: it executes a set-id program, or one with capabilities, which would not have them "
+		     "while it is traced");
+	if (leave_signal_stop(task))
+		leave(loop, 0);
+	return true;
 }
 
 /* An int3 of ours: true when it was one. */
@@ -80,6 +106,8 @@ static bool serve_breakpoint(struct loop *loop, struct task *task)
 		serve_loader(loop, task);
 		return true;
 	}
+	if (!bp->site && serve_exec_guard(loop, task, &regs))
+		return true;
 	if (!task_hits_again(task, bp, &regs))
 		engine_hit(session->engine, task, bp, &regs);
 	resume_running(task);
@@ -130,8 +158,8 @@ static void serve_syscall(struct loop *loop, struct task *task)
 {
 	struct user_regs_struct regs;
 
-	if (task->guest && !loop->session->follows && ptrace_getregs(task->tid, &regs) == 0 &&
-	    syscall_is_exec(&regs)) {
+	if (task->guest && ptrace_getregs(task->tid, &regs) == 0 && syscall_is_exec(&regs) &&
+	    (!loop->session->follows || exec_guard_forbids(loop->session, task->tid, &regs))) {
 		release_guest(loop, task);
 		return;
 	}

@@ -1,5 +1,6 @@
 #include "tracer/session.h"
 
+#include "tracer/exec_guard.h"
 #include "tracer/snapshot.h"
 
 #include "model/snapshot.h"
@@ -55,6 +56,7 @@ int session_add_modules(struct session *session)
 		if (fd < 0)
 			continue;
 		unwinder_add_module(session->unwinder, module->id, fd);
+		exec_guard_note_module(session, module->id);
 		if (module->inode != 0)            /* the vdso allocates nothing */
 			r = engine_plan_module(session->engine, module->id, fd);
 		if (r < 0)
@@ -78,6 +80,7 @@ static void drop_unmapped(struct session *session)
 			continue;
 		/* Idempotent: one that was dropped before has nothing left. */
 		engine_drop_module(session->engine, id);
+		exec_guard_drop_module(session, id);
 		unwinder_remove_module(session->unwinder, id);
 		resident_drop_module(target, id);
 	}
@@ -106,6 +109,8 @@ void session_objects_changed(struct session *session)
 	}
 	if (r == 0)
 		r = engine_install(session->engine);
+	if (r >= 0)
+		r = exec_guard_plant(session);
 	if (r < 0 && r != -ESRCH)
 		session->modules_failed = true;
 	tell_refusal(session);
@@ -201,6 +206,7 @@ void session_free(struct session *session)
 	if (!session)
 		return;
 	free_tables(session);
+	exec_guard_forget(session);
 	target_free(session->target);
 	free(session);
 }
@@ -229,6 +235,8 @@ int session_plant(struct session *session)
 		r = engine_install(session->engine);
 	tell_refusal(session);
 	if (r >= 0)
+		r = exec_guard_plant(session);
+	if (r >= 0)
 		r = loader_prepare_hook(target, &session->loader_hook, &reason);
 	if (r > 0)
 		r = bp_plant(target, session->loader_hook);
@@ -254,6 +262,7 @@ void session_exec(struct session *session, struct task *task)
 	bp_drop_all(target);
 	resident_forget(target);
 	target_forget_modules(target);
+	exec_guard_forget(session);
 	session->loader_hook = NULL;
 	session->waits_for_exec = false;
 	session->probe_gaps = 0;

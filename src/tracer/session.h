@@ -19,6 +19,16 @@
 #define SESSION_FRAMES_MAX 1024
 #define SESSION_STACK_NODES_DEFAULT (64u << 20)
 
+/* An execve of libc's, see exec_guard.h. */
+struct guard_site {
+	uint32_t module;
+	uint64_t vaddr;
+	raddr address;                 /* of the breakpoint; 0: none */
+	bool tried;
+	uint8_t text[15];
+	size_t text_len;
+};
+
 struct session {
 	struct link *link;
 	struct target *target;
@@ -27,6 +37,8 @@ struct session {
 	struct stack_table *stacks;
 	struct heap *heap;
 	struct breakpoint *loader_hook;
+	VEC_OF(struct guard_site) guards;
+	bool gives_up_rights;          /* this process is root now and will be the target's user */
 	uint32_t frames_limit;
 	bool waits_for_exec;           /* `run`: nothing is probed before the exec */
 	bool follows;                  /* its children become targets of their own */

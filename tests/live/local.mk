@@ -28,6 +28,7 @@ live_tests = \
 	tests/live/check_survival \
 	tests/live/check_heal \
 	tests/live/check_follow \
+	tests/live/check_rights \
 	tests/live/check_allocators \
 	tests/live/check_errors \
 	tests/live/check_permission \
@@ -74,6 +75,10 @@ tests_live_check_programs_LDADD = $(live_libs)
 tests_live_check_follow_SOURCES = tests/live/check_follow.c
 tests_live_check_follow_CFLAGS = $(live_cflags)
 tests_live_check_follow_LDADD = $(live_libs)
+
+tests_live_check_rights_SOURCES = tests/live/check_rights.c
+tests_live_check_rights_CFLAGS = $(live_cflags)
+tests_live_check_rights_LDADD = $(live_libs)
 
 tests_live_check_heal_SOURCES = tests/live/check_heal.c
 tests_live_check_heal_CFLAGS = $(live_cflags)

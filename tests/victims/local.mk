@@ -19,6 +19,7 @@ check_PROGRAMS += \
 	tests/victims/hammer \
 	tests/victims/mainless \
 	tests/victims/plugins \
+	tests/victims/privileged \
 	tests/victims/recursion \
 	tests/victims/redzone \
 	tests/victims/registers \
@@ -55,6 +56,11 @@ tests_victims_forker_SOURCES = tests/victims/forker.c
 tests_victims_forker_CFLAGS = $(victim_cflags)
 tests_victims_forker_LDFLAGS = $(victim_ldflags)
 tests_victims_forker_LDADD = $(victim_libs)
+
+tests_victims_privileged_SOURCES = tests/victims/privileged.c
+tests_victims_privileged_CFLAGS = $(victim_cflags)
+tests_victims_privileged_LDFLAGS = $(victim_ldflags)
+tests_victims_privileged_LDADD = $(victim_libs)
 
 tests_victims_forktree_SOURCES = tests/victims/forktree.c
 tests_victims_forktree_CFLAGS = $(victim_cflags)

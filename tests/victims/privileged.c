@@ -1,0 +1,72 @@
+/* Executes a program that has more rights than it has.
+ *
+ *   privileged PROGRAM [exec]   'g': by fork and by posix_spawn; with exec at the end by itself
+ *
+ * A copy of the same file, set-uid or with capabilities, is that program: without an argument it says by its exit
+ * code whether it has any rights.
+ * Tally: runs, good (ended as a program with its rights does). */
+#define _GNU_SOURCE
+#include "victim.h"
+
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RIGHTS 41
+#define NO_RIGHTS 40
+
+extern char **environ;
+
+static char *program;
+static long runs, good;
+
+static bool has_rights(void)
+{
+	char line[256];
+	unsigned long capabilities = 0;
+	FILE *f = fopen("/proc/self/status", "r");
+
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "CapEff: %lx", &capabilities);
+	return geteuid() == 0 || capabilities != 0;
+}
+
+static void expect(pid_t pid)
+{
+	int status;
+
+	runs++;
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == RIGHTS)
+		good++;
+}
+
+static void turn(void)
+{
+	char *argv[] = { program, NULL };
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execv(program, argv);
+		_exit(127);
+	}
+	expect(pid);
+	if (posix_spawn(&pid, program, NULL, NULL, argv, environ))
+		pid = -1;
+	expect(pid);
+	say("runs=%ld good=%ld", runs, good);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return has_rights() ? RIGHTS : NO_RIGHTS;
+	program = argv[1];
+	obey(turn);
+	if (argc > 2)
+		execl(program, program, (char *)NULL);
+	return 0;
+}
