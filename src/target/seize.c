@@ -148,20 +148,26 @@ static void take_event(struct task *task)
 	task_resume(task);
 }
 
+static bool trap_is_to_come(const struct target *target, const struct task *task)
+{
+	struct user_regs_struct regs;
+
+	return (task->stop.kind == STOP_INTERRUPTED || task->stop.kind == STOP_GROUP) &&
+	       ptrace_getregs(task->tid, &regs) == 0 && bp_find(target, arch_pc(&regs) - 1) &&
+	       task_signal_is_pending(task, SIGTRAP);
+}
+
 /* A thread that ran into an int3 just when it was interrupted stops for the interruption first, and its
  * SIGTRAP is still to come.  Going away now would let it come to a process without a handler: one step
  * further, and it is at the signal's stop. */
 static void bring_to_trap(struct target *target, struct task *task, uint64_t deadline_ns)
 {
-	struct user_regs_struct regs;
-
-	if ((task->stop.kind != STOP_INTERRUPTED && task->stop.kind != STOP_GROUP) ||
-	    ptrace_getregs(task->tid, &regs) < 0 || !bp_find(target, arch_pc(&regs) - 1) ||
-	    !task_signal_is_pending(task, SIGTRAP))
-		return;
-	task->stopped = false;
-	if (ptrace_cont(task->tid, 0) == 0)
-		task_wait(task, deadline_ns);
+	/* Job control may hold it once more, before the signal. */
+	while (trap_is_to_come(target, task) && !clock_passed(deadline_ns)) {
+		task->stopped = false;
+		if (ptrace_cont(task->tid, 0) < 0 || task_wait(task, deadline_ns) < 0)
+			return;
+	}
 }
 
 int target_stop_all(struct target *target)

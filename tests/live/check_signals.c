@@ -22,7 +22,7 @@ static void a_handler_may_allocate(const char *option)
 	subject_command(ticker, 'g');
 	already = subject_tally(ticker, "blocks");
 	tool_attach(tool, ticker->pid);
-	for (int i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < live_rounds(5, 200); i++) {
 		subject_command(ticker, 'g');
 		require_equal(subject_tally(ticker, "stray"), 0);
 	}
@@ -112,8 +112,9 @@ static void no_queued_signal_is_lost_doubled_or_reordered(void)
 	struct subject *receiver = victim_start("tests/victims/rtsignals", NULL);
 	struct sender sender = { receiver->pid, 0 };
 	struct state *before = state_take(receiver->pid);
+	unsigned attaches = live_rounds(10, 200);
 
-	for (int i = 0; i < 10; i++) {
+	for (unsigned i = 0; i < attaches; i++) {
 		queue_signals(&sender, 300);
 		tool_attach(tool, receiver->pid);
 		queue_signals(&sender, 300);
@@ -125,8 +126,9 @@ static void no_queued_signal_is_lost_doubled_or_reordered(void)
 	while (subject_tally(receiver, "received") < sender.next && subject_tally(receiver, "bad") == 0);
 	require_equal(subject_tally(receiver, "bad"), 0);
 	require_equal(subject_tally(receiver, "received"), sender.next);
-	require_at_least(sender.next, 1000);
-	live_note("%d signals in sequence over 10 attaches", sender.next);
+	require_at_least(sender.next, live_rounds(1000, 100000));
+	live_note("%d signals in sequence over %u attaches", sender.next, attaches);
+	live_survey("queued signals, attach and detach", attaches, 0, 1, 1);
 	require_unharmed(receiver->pid, before);
 	subject_quit(receiver);
 }
@@ -137,21 +139,23 @@ static void no_wait_is_broken_off(void)
 	struct tool *tool = tool_start();
 	struct subject *waiters = victim_start("tests/victims/waiters", NULL);
 	struct state *before = state_take(waiters->pid);
+	unsigned attaches = live_rounds(5, 200);
 	long woken;
 
-	for (int i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < attaches; i++) {
 		tool_attach(tool, waiters->pid);
 		tool_out(tool, "snapshot", pid_text(waiters->pid), NULL);
 		subject_command(waiters, 'w');
 		tool_detach(tool, waiters->pid);
 	}
 	woken = subject_tally(waiters, "woken");
-	require_at_least(woken, 5 * 11);
+	require_at_least(woken, attaches * 11);
 	subject_command(waiters, 'w');
 	require_equal(subject_tally(waiters, "woken") - woken, 11);
 	if (subject_tally(waiters, "broken"))
 		live_fail("waits were broken off: %s", waiters->line);
 	live_note("%s", waiters->line);
+	live_survey("waits in system calls", attaches, 0, 1, 1);
 	require_unharmed(waiters->pid, before);
 	state_require_same(waiters->pid, before, true);
 	subject_quit(waiters);

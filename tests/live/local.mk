@@ -26,6 +26,7 @@ live_tests = \
 	tests/live/check_oracle \
 	tests/live/check_signals \
 	tests/live/check_survival \
+	tests/live/check_moments \
 	tests/live/check_heal \
 	tests/live/check_follow \
 	tests/live/check_rights \
@@ -79,6 +80,10 @@ tests_live_check_follow_LDADD = $(live_libs)
 tests_live_check_rights_SOURCES = tests/live/check_rights.c
 tests_live_check_rights_CFLAGS = $(live_cflags)
 tests_live_check_rights_LDADD = $(live_libs)
+
+tests_live_check_moments_SOURCES = tests/live/check_moments.c
+tests_live_check_moments_CFLAGS = $(live_cflags)
+tests_live_check_moments_LDADD = $(live_libs)
 
 tests_live_check_heal_SOURCES = tests/live/check_heal.c
 tests_live_check_heal_CFLAGS = $(live_cflags)

@@ -28,6 +28,7 @@ check_PROGRAMS += \
 	tests/victims/spawner \
 	tests/victims/ticker \
 	tests/victims/trapper \
+	tests/victims/vforker \
 	tests/victims/waiters \
 	tests/victims/tiny32 \
 	tests/victims/nomalloc
@@ -61,6 +62,11 @@ tests_victims_privileged_SOURCES = tests/victims/privileged.c
 tests_victims_privileged_CFLAGS = $(victim_cflags)
 tests_victims_privileged_LDFLAGS = $(victim_ldflags)
 tests_victims_privileged_LDADD = $(victim_libs)
+
+tests_victims_vforker_SOURCES = tests/victims/vforker.c
+tests_victims_vforker_CFLAGS = $(victim_cflags)
+tests_victims_vforker_LDFLAGS = $(victim_ldflags)
+tests_victims_vforker_LDADD = $(victim_libs)
 
 tests_victims_forktree_SOURCES = tests/victims/forktree.c
 tests_victims_forktree_CFLAGS = $(victim_cflags)

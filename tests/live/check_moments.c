@@ -1,0 +1,351 @@
+/* Attach and detach at any moment of a process's life: threads being born, job control, its sudden end,
+ * a wait that nothing interrupts, very many threads. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include "base/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BIRTHS "tests/victims/births"
+#define HAMMER "tests/victims/hammer"
+#define VFORKER "tests/victims/vforker"
+#define BIRTH_ATTACHES 20
+#define BIRTH_ATTACHES_LONG 200
+#define KILLS 20
+#define KILLS_LONG 300
+#define STOPS 15
+#define STOPS_LONG 300
+#define THREADS "1000"
+
+static void let_some_time_pass(unsigned up_to_ms)
+{
+	uint64_t until = clock_monotonic_ns() + live_random(up_to_ms * NSEC_PER_MSEC);
+
+	while (!clock_passed(until))
+		poll(NULL, 0, 1);
+}
+
+/* How many threads are traced.  One that is not traced and still there at a second look escaped; one that
+ * is being born is traced from its first moment. */
+static long require_all_traced(pid_t pid)
+{
+	DIR *dir = opendir(live_text("/proc/%d/task", pid));
+	struct dirent *entry;
+	long traced = 0;
+
+	if (!dir)
+		live_fail("the threads of %d: %s", pid, strerror(errno));
+	while ((entry = readdir(dir))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		long long tracer;
+
+		if (tid <= 0)
+			continue;
+		tracer = status_number(tid, "TracerPid", 10);
+		if (tracer == 0)
+			live_fail("thread %d of process %d is not traced", tid, pid);
+		traced += tracer > 0;
+	}
+	closedir(dir);
+	return traced;
+}
+
+static void no_thread_that_is_born_in_the_attach_escapes(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *births = victim_start(BIRTHS, NULL);
+	unsigned attaches = live_rounds(BIRTH_ATTACHES, BIRTH_ATTACHES_LONG);
+	long seen = 0;
+
+	for (unsigned i = 0; i < attaches; i++) {
+		subject_send(births, 'r');
+		tool_attach(tool, births->pid);
+		for (int look = 0; look < 5; look++)
+			seen += require_all_traced(births->pid);
+		tool_detach(tool, births->pid);
+		/* its threads hold still to be looked at */
+		subject_command(births, 's');
+		require_unharmed(births->pid, NULL);
+	}
+	require_at_least(subject_tally(births, "births"), attaches);
+	require_at_least(seen, attaches * 5);
+	live_note("%u attaches, %ld births, %ld threads seen traced", attaches, subject_tally(births, "births"), seen);
+	subject_quit(births);
+	live_survey("attach while threads are born", attaches, 0, 1, 1);
+}
+
+static void reap_client(pid_t client)
+{
+	int status;
+
+	require(waitpid(client, &status, 0) == client);
+	/* It may have come too late; it may not have died of it. */
+	require(WIFEXITED(status));
+}
+
+static void require_daemon_works(struct tool *tool)
+{
+	struct subject *other = victim_start(VFORKER, NULL);
+	struct state *before = state_take(other->pid);
+
+	tool_attach(tool, other->pid);
+	subject_command(other, 'g');
+	require_equal(json_number(tool_status(tool, other->pid), "blocks"), 1);
+	tool_end(tool, other, before);
+}
+
+static void a_target_killed_in_the_middle_is_only_gone(void)
+{
+	struct tool *tool = tool_start();
+	unsigned kills = live_rounds(KILLS, KILLS_LONG);
+
+	for (unsigned i = 0; i < kills; i++) {
+		struct subject *hammer = victim_start(HAMMER, "--threads", i % 3 ? "16" : "1", "--ops", "100", NULL);
+		const char *command = i % 2 ? "detach" : "attach";
+		pid_t client;
+
+		subject_send(hammer, 'r');
+		if (i % 2)
+			tool_attach(tool, hammer->pid);
+		client = tool_begin(tool, command, pid_text(hammer->pid), NULL);
+		let_some_time_pass(i % 2 ? 10 : 40);
+		/* Its end is not held up by anybody: this waits for it. */
+		subject_kill(hammer);
+		reap_client(client);
+	}
+	require_daemon_works(tool);
+	live_survey("target killed in attach and detach", kills, kills, 1, 1);
+}
+
+static bool is_untraced(void *context)
+{
+	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
+}
+
+static bool is_stopped(void *context)
+{
+	pid_t pid = *(pid_t *)context;
+
+	return thread_state(pid, pid) == 'T';
+}
+
+static bool is_asleep(void *context)
+{
+	pid_t pid = *(pid_t *)context;
+
+	return thread_state(pid, pid) == 'S';
+}
+
+static bool is_sound(void *context)
+{
+	pid_t pid = *(pid_t *)context;
+	char state = thread_state(pid, pid);
+
+	return state == 'R' || state == 'S' || state == 'D';
+}
+
+/* The last one of STOP and CONT from outside, in the middle of the attach or the detach, is what counts. */
+static void the_last_of_stop_and_cont_wins(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "100", NULL);
+	unsigned rounds = live_rounds(STOPS, STOPS_LONG);
+
+	subject_send(hammer, 'r');
+	for (unsigned i = 0; i < rounds; i++) {
+		bool stops = i % 2;
+
+		for (int leaving = 0; leaving < 2; leaving++) {
+			pid_t client = tool_begin(tool, leaving ? "detach" : "attach", pid_text(hammer->pid), NULL);
+
+			for (unsigned pair = 0; pair < 4; pair++) {
+				let_some_time_pass(6);
+				kill(hammer->pid, SIGSTOP);
+				let_some_time_pass(3);
+				kill(hammer->pid, SIGCONT);
+			}
+			if (stops)
+				kill(hammer->pid, SIGSTOP);
+			reap_client(client);
+			if (leaving)
+				continue;
+			require_at_least(status_number(hammer->pid, "TracerPid", 10), 1);
+		}
+		require_equal(status_number(hammer->pid, "TracerPid", 10), 0);
+		if (thread_state(hammer->pid, hammer->pid) == 'Z')
+			live_fail("process %d ended with wait status 0x%x", hammer->pid, subject_wait(hammer));
+		if (!live_wait(stops ? is_stopped : is_sound, &hammer->pid, 10000))
+			live_fail("after %s, process %d is in state %c", stops ? "SIGSTOP" : "SIGCONT", hammer->pid,
+				  thread_state(hammer->pid, hammer->pid));
+		if (stops)
+			kill(hammer->pid, SIGCONT);
+		require(live_wait(is_sound, &hammer->pid, 10000));
+	}
+	require_unharmed(hammer->pid, NULL);
+	subject_command(hammer, 's');
+	subject_quit(hammer);
+	live_survey("STOP and CONT in attach and detach", 2 * rounds, 8 * rounds, 1, 1);
+}
+
+static void require_vfork_ends(struct subject *vforker, unsigned rounds)
+{
+	subject_command(vforker, 'x');
+	require_equal(subject_tally(vforker, "rounds"), rounds);
+	require_equal(subject_tally(vforker, "status"), 7);
+}
+
+/* It waits in the kernel and cannot be held; the attach says so in bounded time, has changed nothing, and
+ * neither parent nor child notices. */
+static void a_process_in_vfork_is_left_in_peace(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *vforker = victim_start(VFORKER, NULL);
+	struct state *before = state_take(vforker->pid);
+	unsigned rounds = live_rounds(1, 10);
+
+	for (unsigned i = 1; i <= rounds; i++) {
+		uint64_t started_ns = clock_monotonic_ns();
+		struct tool_run run;
+
+		require(!strcmp(subject_command(vforker, 'v'), "in vfork"));
+		run = tool_try(tool, "attach", pid_text(vforker->pid), NULL);
+		require_equal(run.status, 1);
+		require_text(run.err, "its threads did not stop in time");
+		require(clock_monotonic_ns() - started_ns < 10 * NSEC_PER_SEC);
+		/* The tracer's own end lets go of a thread that cannot be stopped. */
+		if (!live_wait(is_untraced, &vforker->pid, 10000))
+			live_fail("process %d is not let go", vforker->pid);
+		require_vfork_ends(vforker, i);
+	}
+	require_unharmed(vforker->pid, before);
+	subject_quit(vforker);
+	live_survey("attach in vfork", rounds, 0, 1, 1);
+}
+
+/* Traced before its vfork, it is held up by none of the commands, and let go in the middle of it.  It can make no
+ * system call for us then, so the detach says that the handler stays; the next attach takes it out. */
+static void a_traced_process_in_vfork_is_let_go(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *vforker = victim_start(VFORKER, NULL);
+	struct state *before = state_take(vforker->pid);
+	unsigned rounds = live_rounds(2, 30);
+
+	for (unsigned i = 1; i <= rounds; i++) {
+		uint64_t started_ns;
+		struct tool_run run;
+
+		tool_attach(tool, vforker->pid);
+		require(!strcmp(subject_command(vforker, 'v'), "in vfork"));
+		tool_out(tool, "snapshot", pid_text(vforker->pid), NULL);
+		started_ns = clock_monotonic_ns();
+		run = tool_try(tool, "detach", pid_text(vforker->pid), NULL);
+		require(clock_monotonic_ns() - started_ns < 10 * NSEC_PER_SEC);
+		require_equal(run.status, 1);
+		require_text(run.err, "the SIGTRAP handler could not be taken out");
+		require_vfork_ends(vforker, i);
+		if (!live_wait(is_untraced, &vforker->pid, 10000))
+			live_fail("process %d is not let go", vforker->pid);
+		tool_attach(tool, vforker->pid);
+		tool_detach(tool, vforker->pid);
+		require_unharmed(vforker->pid, before);
+	}
+	subject_command(vforker, 'g');
+	subject_quit(vforker);
+	live_survey("detach in vfork", rounds, 0, 1, 1);
+}
+
+static void a_thousand_threads_are_traced_and_let_go(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", THREADS, "--ops", "10", NULL);
+	struct state *before = state_take(hammer->pid);
+	unsigned rounds = live_rounds(2, 20);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		uint64_t started_ns = clock_monotonic_ns();
+
+		if (i % 2)
+			subject_send(hammer, 'r');
+		tool_attach(tool, hammer->pid);
+		require_at_least(require_all_traced(hammer->pid), 1000);
+		tool_detach(tool, hammer->pid);
+		live_note("attach and detach took %.1f s",
+			  (double)(clock_monotonic_ns() - started_ns) / (double)NSEC_PER_SEC);
+		require_unharmed(hammer->pid, NULL);
+		if (i % 2)
+			subject_command(hammer, 's');
+	}
+	state_require_same(hammer->pid, before, false);
+	subject_quit(hammer);
+	live_survey("a thousand threads", rounds, 0, 1, 1);
+}
+
+/* A job that is stopped when it is attached to, and let go, stays a stopped job for its shell, which
+ * brings it on by "fg"; one that the shell's user stops while it is traced is seen by the shell. */
+static void the_shells_job_control_stays_intact(void)
+{
+	static const char *const shell[] = { "/bin/bash", "--norc", "-s", NULL };
+	struct tool *tool = tool_start();
+	struct subject *bash = subject_start(geteuid(), shell);
+	unsigned rounds = live_rounds(3, 30);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		char script[] = "set -m\nsleep 1000 & echo $!\n";
+		pid_t job;
+
+		require(write(bash->to, script, strlen(script)) == (ssize_t)strlen(script));
+		job = (pid_t)strtol(subject_line(bash), NULL, 10);
+		require(job > 0);
+		/* it has its libraries when it sleeps */
+		require(live_wait(is_asleep, &job, 10000));
+		if (i % 2 == 0) {
+			kill(job, SIGTSTP);
+			require(live_wait(is_stopped, &job, 10000));
+		}
+		tool_attach(tool, job);
+		if (i % 2)
+			kill(job, SIGTSTP);
+		tool_detach(tool, job);
+		if (!live_wait(is_stopped, &job, 10000))
+			live_fail("the job is in state %c", thread_state(job, job));
+		require(dprintf(bash->to, "jobs; echo .\n") > 0);
+		require_text(subject_line(bash), "Stopped");
+		require(!strcmp(subject_line(bash), "."));
+		require(dprintf(bash->to, "bg >/dev/null; jobs; echo .\n") > 0);
+		require_text(subject_line(bash), "Running");
+		require(!strcmp(subject_line(bash), "."));
+		require(live_wait(is_sound, &job, 10000));
+		require(dprintf(bash->to, "kill -TERM %%%%; wait %d; echo status=$?\n", job) > 0);
+		subject_line(bash);
+		require_equal(subject_tally(bash, "status"), 128 + SIGTERM);
+	}
+	close(bash->to);
+	require_equal(subject_wait(bash), 0);
+	live_survey("stopped jobs of a shell", rounds, rounds, rounds, rounds);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(no_thread_that_is_born_in_the_attach_escapes),
+	LIVE_CASE(a_target_killed_in_the_middle_is_only_gone),
+	LIVE_CASE(the_last_of_stop_and_cont_wins),
+	LIVE_CASE(a_process_in_vfork_is_left_in_peace),
+	LIVE_CASE(a_traced_process_in_vfork_is_let_go),
+	LIVE_CASE(a_thousand_threads_are_traced_and_let_go),
+	LIVE_CASE(the_shells_job_control_stays_intact),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
