@@ -18,7 +18,7 @@ static bool fails_for_no_signal(long number)
 		SYS_epoll_wait, SYS_epoll_pwait, SYS_epoll_pwait2, SYS_semop, SYS_semtimedop,
 		SYS_rt_sigtimedwait, SYS_read, SYS_readv, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg,
 		SYS_write, SYS_writev, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_accept, SYS_accept4,
-		SYS_io_getevents,
+		SYS_connect, SYS_io_getevents, SYS_io_pgetevents, SYS_io_uring_enter,
 	};
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {

@@ -19,10 +19,13 @@
 #include <sys/eventfd.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -217,7 +220,7 @@ static void wake_signal(struct waiter *w)
 		die("waking %s: %s", w->name, strerror(errno));
 }
 
-/* Nothing ends a sleep early in a decent way: these two are not woken, only watched. */
+/* Nothing ends a sleep early in a decent way: these are not woken, only watched. */
 static int wait_nanosleep(struct waiter *w)
 {
 	static const struct timespec time = { .tv_sec = LONG_SECONDS };
@@ -238,6 +241,103 @@ static int wait_clock_nanosleep(struct waiter *w)
 	return r ? r : ETIMEDOUT;
 }
 
+/* The rest is only watched, too. */
+static int prepare_full_listener(struct waiter *w)
+{
+	struct timeval timeout = { .tv_sec = LONG_SECONDS };
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	socklen_t len = sizeof(name);
+
+	w->other = socket(AF_UNIX, SOCK_STREAM, 0);
+	w->fd[0] = socket(AF_UNIX, SOCK_STREAM, 0);
+	w->fd[1] = socket(AF_UNIX, SOCK_STREAM, 0);
+	/* The kernel makes up a name; a backlog of nothing takes one. */
+	if (bind(w->other, (struct sockaddr *)&name, sizeof(sa_family_t)) || listen(w->other, 0) ||
+	    getsockname(w->other, (struct sockaddr *)&name, &len) ||
+	    connect(w->fd[1], (struct sockaddr *)&name, len))
+		return -1;
+	return setsockopt(w->fd[0], SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+}
+
+static int wait_connect(struct waiter *w)
+{
+	struct sockaddr_un name;
+	socklen_t len = sizeof(name);
+
+	if (getsockname(w->other, (struct sockaddr *)&name, &len))
+		return errno;
+	return connect(w->fd[0], (struct sockaddr *)&name, len) ? errno : 0;
+}
+
+static int prepare_listener(struct waiter *w)
+{
+	struct timeval timeout = { .tv_sec = LONG_SECONDS };
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+
+	w->fd[0] = socket(AF_UNIX, SOCK_STREAM, 0);
+	if (bind(w->fd[0], (struct sockaddr *)&name, sizeof(sa_family_t)) || listen(w->fd[0], 1))
+		return -1;
+	return setsockopt(w->fd[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+}
+
+static int wait_accept(struct waiter *w)
+{
+	return accept(w->fd[0], NULL, NULL) < 0 ? errno : 0;
+}
+
+static unsigned long aio_context;
+
+static int prepare_aio(struct waiter *w)
+{
+	(void)w;
+	return (int)syscall(SYS_io_setup, 8, &aio_context);
+}
+
+static int wait_getevents(struct waiter *w)
+{
+	char events[64];
+
+	(void)w;
+	return syscall(SYS_io_getevents, aio_context, 1L, 1L, events, NULL) < 0 ? errno : 0;
+}
+
+static int wait_pgetevents(struct waiter *w)
+{
+	char events[64];
+
+	(void)w;
+	return syscall(SYS_io_pgetevents, aio_context, 1L, 1L, events, NULL, NULL) < 0 ? errno : 0;
+}
+
+static int prepare_child(struct waiter *w)
+{
+	pid_t parent = getpid();
+
+	w->other = fork();
+	if (w->other == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (getppid() == parent)
+			pause();
+		_exit(0);
+	}
+	return w->other < 0 ? -1 : 0;
+}
+
+static int wait_child(struct waiter *w)
+{
+	return wait4(w->other, NULL, 0, NULL) < 0 ? errno : 0;
+}
+
+static int wait_sigsuspend(struct waiter *w)
+{
+	sigset_t set;
+
+	(void)w;
+	sigfillset(&set);
+	sigsuspend(&set);
+	return errno;
+}
+
 #define WAITER(NAME, PREPARE, WAIT, WAKE) \
 	{ .name = NAME, .prepare = PREPARE, .wait = WAIT, .wake = WAKE }
 
@@ -255,6 +355,12 @@ static struct waiter waiters[] = {
 	WAITER("sigtimedwait", NULL, wait_signal, wake_signal),
 	WAITER("nanosleep", NULL, wait_nanosleep, NULL),
 	WAITER("clock_nanosleep", NULL, wait_clock_nanosleep, NULL),
+	WAITER("connect-timeout", prepare_full_listener, wait_connect, NULL),
+	WAITER("accept-timeout", prepare_listener, wait_accept, NULL),
+	WAITER("io_getevents", prepare_aio, wait_getevents, NULL),
+	WAITER("io_pgetevents", NULL, wait_pgetevents, NULL),
+	WAITER("wait4", prepare_child, wait_child, NULL),
+	WAITER("sigsuspend", NULL, wait_sigsuspend, NULL),
 };
 #define COUNT ((long)(sizeof(waiters) / sizeof(waiters[0])))
 
