@@ -7,6 +7,7 @@
 /* Named deadlines. */
 #define STOP_ALL_DEADLINE_MS 2000      /* to have all threads stopped; those in an uninterruptible wait
 					* (vfork, D state) stop before they run another instruction */
+#define UNINTERRUPTIBLE_MS 10          /* others are held no longer for those */
 #define SCAN_DEADLINE_MS 5000          /* for a task list that never gets stable */
 
 /* Seizes and interrupts every thread, scanning the task list until it is stable.  0; -EPERM, -ESRCH,

@@ -82,6 +82,17 @@ int process_last_cpu(pid_t pid, pid_t tid, int *ret_cpu)
 	return r;
 }
 
+char process_thread_state(pid_t pid, pid_t tid)
+{
+	char file[48], text[STAT_TEXT_MAX], *p;
+
+	snprintf(file, sizeof(file), "task/%d/stat", tid);
+	if (read_line(pid, file, text, sizeof(text)) < 0)
+		return 0;
+	p = strrchr(text, ')');
+	return p && p[1] == ' ' ? p[2] : 0;
+}
+
 static int status_numbers(pid_t pid, const char *key, unsigned long *ret, unsigned count)
 {
 	char *text, *p;

@@ -27,4 +27,7 @@ bool process_is_filtered(pid_t pid);
 void process_command(pid_t pid, char *buf, size_t space);
 void process_exe(pid_t pid, char *buf, size_t space);
 
+/* 'R', 'S', 'D', ... of a thread; 0: it is gone.  Allocates nothing. */
+char process_thread_state(pid_t pid, pid_t tid);
+
 #endif

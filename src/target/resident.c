@@ -7,9 +7,11 @@
 #include "target/resident_area.h"
 
 #include <errno.h>
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #define PAGE 4096
 
@@ -64,6 +66,22 @@ static void remember_old_action(struct target *target, const struct kernel_sigac
 	header->chain_mask = old->mask & ~(1ULL << (SIGTRAP - 1));
 }
 
+/* A guest without CLONE_SIGHAND has dispositions of its own. */
+static bool has_own_actions(const struct target *target, const struct task *task)
+{
+	return task->guest && task->stopped && !stop_is_end(task->stop.kind) && task->stop.kind != STOP_SIGNAL &&
+	       syscall(SYS_kcmp, target->memory_tid, task->tid, KCMP_SIGHAND, 0, 0) != 0;
+}
+
+/* Those that are there already; later ones inherit it. */
+static void install_in_guests(struct target *target, const struct kernel_sigaction *ours)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (has_own_actions(target, target->tasks.items[i]))
+			set_action(target->tasks.items[i], ours);
+	}
+}
+
 int resident_install_handler(struct target *target)
 {
 	struct task *task = inject_find_task(target);
@@ -76,7 +94,7 @@ int resident_install_handler(struct target *target)
 	int r;
 
 	if (!task)
-		return -ETIMEDOUT;
+		return -EAGAIN;
 	r = get_action(task, &old);
 	if (r < 0)
 		return r;
@@ -84,9 +102,11 @@ int resident_install_handler(struct target *target)
 	r = resident_area_write_header(target, target->areas);
 	if (r == 0)
 		r = set_action(task, &ours);
-	if (r == 0)
-		target->handler_installed = true;
-	return r;
+	if (r < 0)
+		return r;
+	target->handler_installed = true;
+	install_in_guests(target, &ours);
+	return 0;
 }
 
 /* --- going away --- */
@@ -122,12 +142,28 @@ static int restore_action(struct target *target, struct task *task)
 	return set_action(task, &old);
 }
 
+static int restore_guests(struct target *target)
+{
+	int failed = 0;
+
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		int r = has_own_actions(target, target->tasks.items[i]) ?
+			restore_action(target, target->tasks.items[i]) : 0;
+
+		if (r < 0 && r != -ESRCH)
+			failed = r;
+	}
+	return failed;
+}
+
 static int remove_with(struct target *target, struct task *task)
 {
 	int r = 0, failed = 0;
 
 	if (target->handler_installed)
 		failed = task ? restore_action(target, task) : -ESRCH;
+	if (failed == 0)
+		failed = restore_guests(target);
 	/* With the handler still set its code must stay. */
 	if (failed < 0)
 		return failed;

@@ -12,7 +12,8 @@
 /* Lays out the main area in the biggest slack and writes the handler; not installed yet.  Needs a stopped
  * task.  -ENOSPC: no room anywhere. */
 int resident_prepare(struct target *target);
-/* Makes the handler the process's disposition for SIGTRAP, by a system call of a held task. */
+/* Makes the handler the process's disposition for SIGTRAP, by a system call of a held task.  -EAGAIN: none of its
+ * tasks can make one now. */
 int resident_install_handler(struct target *target);
 
 /* Writes the displaced copy of a breakpoint's instruction and its entry in the handler's table. */

@@ -1,5 +1,7 @@
+#define _GNU_SOURCE
 #include "target/attach.h"
 #include "target/bp.h"
+#include "target/process.h"
 #include "target/ptrace.h"
 #include "target/signals.h"
 
@@ -7,10 +9,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 /* A pause between two looks, growing from 20 us to 1 ms. */
 static void pause_briefly(unsigned round)
@@ -102,6 +107,35 @@ static int seize_pass(struct target *target)
 	return r < 0 ? r : seized;
 }
 
+static bool shares_memory(const struct target *target, pid_t pid)
+{
+	return syscall(SYS_kcmp, target->pid, pid, KCMP_VM, 0, 0) == 0;
+}
+
+/* Other processes that have the same memory: vfork's children, those of clone(CLONE_VM).  They run into our int3s
+ * like the threads.  Once all threads are held none can be born unseen. */
+static int seize_sharers(struct target *target)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	int r = 0;
+
+	while (proc && r >= 0 && (entry = readdir(proc))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid <= 0 || pid == target->pid || task_find(pid) || !shares_memory(target, pid))
+			continue;
+		r = seize_one(target, pid);
+		if (r == 1)
+			task_find(pid)->guest = true;
+		else if (r == -ESRCH)
+			r = 0;
+	}
+	if (proc)
+		closedir(proc);
+	return r < 0 ? r : 0;
+}
+
 int target_seize(struct target *target)
 {
 	uint64_t deadline = clock_monotonic_ns() + SCAN_DEADLINE_MS * NSEC_PER_MSEC;
@@ -120,7 +154,7 @@ int target_seize(struct target *target)
 		if (clock_passed(deadline))
 			return -ETIMEDOUT;
 	}
-	return 0;
+	return seize_sharers(target);
 }
 
 static void drop_ended(struct target *target)
@@ -170,9 +204,24 @@ static void bring_to_trap(struct target *target, struct task *task, uint64_t dea
 	}
 }
 
+/* Those that do not stop are in a wait that nothing breaks off (vfork, a disk): they will stop before they run another
+ * instruction, and nobody should be held for them. */
+static bool all_uninterruptible(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		const struct task *task = target->tasks.items[i];
+
+		if (!task->stopped && process_thread_state(target->pid, task->tid) != 'D' &&
+		    process_thread_state(task->tid, task->tid) != 'D')
+			return false;
+	}
+	return true;
+}
+
 int target_stop_all(struct target *target)
 {
-	uint64_t deadline = clock_monotonic_ns() + STOP_ALL_DEADLINE_MS * NSEC_PER_MSEC;
+	uint64_t started = clock_monotonic_ns(), deadline = started + STOP_ALL_DEADLINE_MS * NSEC_PER_MSEC;
+	uint64_t patience = started + UNINTERRUPTIBLE_MS * NSEC_PER_MSEC;
 	unsigned running;
 
 	for (unsigned round = 0;; round++) {
@@ -201,6 +250,11 @@ int target_stop_all(struct target *target)
 		drop_ended(target);
 		if (running == 0 || clock_passed(deadline))
 			break;
+		if (clock_passed(patience)) {
+			if (all_uninterruptible(target))
+				break;
+			patience += UNINTERRUPTIBLE_MS * NSEC_PER_MSEC;
+		}
 		if (round > 3)
 			pause_briefly(round - 4);
 	}

@@ -153,6 +153,11 @@ enum wire_failure explain_attach(pid_t pid, int error, char *text, size_t space,
 		snprintf(text, space, "cannot attach to process %d: no room beside its code for the few hundred bytes that "
 			 "keep it safe, or a limit on threads or breakpoints was reached", pid);
 		return FAILURE_LIMIT;
+	case -EAGAIN:
+		snprintf(text, space, "cannot attach to process %d: all its threads are in waits that nothing breaks off (in "
+			 "vfork until the child executes a program, in D state for a disk); it was let go unchanged, try "
+			 "again", pid);
+		return FAILURE_INTERNAL;
 	case -ETIMEDOUT:
 		snprintf(text, space, "cannot attach to process %d: its threads did not stop in time; it was let go "
 			 "unchanged, try again", pid);

@@ -25,6 +25,7 @@ check_PROGRAMS += \
 	tests/victims/registers \
 	tests/victims/resizes \
 	tests/victims/rtsignals \
+	tests/victims/sharer \
 	tests/victims/spawner \
 	tests/victims/ticker \
 	tests/victims/trapper \
@@ -67,6 +68,11 @@ tests_victims_vforker_SOURCES = tests/victims/vforker.c
 tests_victims_vforker_CFLAGS = $(victim_cflags)
 tests_victims_vforker_LDFLAGS = $(victim_ldflags)
 tests_victims_vforker_LDADD = $(victim_libs)
+
+tests_victims_sharer_SOURCES = tests/victims/sharer.c
+tests_victims_sharer_CFLAGS = $(victim_cflags)
+tests_victims_sharer_LDFLAGS = $(victim_ldflags)
+tests_victims_sharer_LDADD = $(victim_libs)
 
 tests_victims_forktree_SOURCES = tests/victims/forktree.c
 tests_victims_forktree_CFLAGS = $(victim_cflags)
