@@ -44,7 +44,7 @@ bool task_hits_again(struct task *task, const struct breakpoint *bp, const struc
  * becomes a guest, one with a copy is cleaned of all that is ours and let go.  1 when a task was added, 0
  * when it was let go, negative errno.  A guest is added in its first stop, a thread running. */
 int target_adopt_child(struct target *target, struct task *parent, pid_t child);
-/* Lets a guest go (at exec). */
+/* Lets a guest go: at its exec, or just before one that must not be traced. */
 void target_release_guest(struct task *task);
 
 /* Takes everything of ours out of the process: breakpoints, handler, resident code.  False with *ret_text

@@ -158,8 +158,9 @@ static void serve_syscall(struct loop *loop, struct task *task)
 {
 	struct user_regs_struct regs;
 
+	/* Not for every exec: one that fails goes on with the heap that it shares. */
 	if (task->guest && ptrace_getregs(task->tid, &regs) == 0 && syscall_is_exec(&regs) &&
-	    (!loop->session->follows || exec_guard_forbids(loop->session, task->tid, &regs))) {
+	    exec_guard_forbids(loop->session, task->tid, &regs)) {
 		release_guest(loop, task);
 		return;
 	}

@@ -2,7 +2,7 @@
  *
  *   spawner [--round N]    N of each kind per round (default 3)
  *
- * A vfork child and a clone(CLONE_VM) child share the parent's memory: what they allocate is the
+ * What vfork's child executes first is not there, so it allocates once more.  A vfork child and a clone(CLONE_VM) child share the parent's memory: what they allocate is the
  * parent's.  Tally: spawned, bad (exit codes), blocks and bytes (of its own; those of system() and
  * posix_spawn() are given back by libc). */
 #define _GNU_SOURCE
@@ -51,6 +51,8 @@ static void by_vfork(void)
 	pid_t pid = vfork();
 
 	if (pid == 0) {
+		allocate_in_child();
+		execl("/dev/null/false", "false", (char *)NULL);
 		allocate_in_child();
 		execl("/bin/false", "false", (char *)NULL);
 		_exit(127);
