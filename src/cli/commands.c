@@ -19,7 +19,7 @@ const struct command commands[] = {
 	  TRACING, 1, 1, false, cmd_attach },
 	{ "run", "[--] COMMAND [ARG...]", "run a command, traced from its first instruction",
 	  "The exit status is the command's, 126 or 127 when it cannot be run, 128+n when signal\n"
-	  "n ended it.  What is said about the run goes to standard error.\n",
+	  "n ended it.  What is said about the run goes to standard error, or to the --output FILE.\n",
 	  TRACING | OPTION(FAIL_OVER) | OPTION(OUTPUT), 1, -1, true, cmd_run },
 	{ "detach", "PID | --all", "stop tracing; the process is as it was before", NULL,
 	  OPTION(ALL) | OPTION(KEEP), 0, 1, false, cmd_detach },
@@ -40,8 +40,12 @@ const struct command commands[] = {
 	{ "clear", "PID", "forget the traces gathered so far", NULL, 0, 1, 1, false, cmd_clear },
 	{ "reset-peak", "PID", "set the peak to what is traced now", NULL, 0, 1, 1, false, cmd_reset_peak },
 	{ "dump", "SNAP FILE", "write a snapshot to a file that needs nothing else to be read", SNAP_HELP,
-	  0, 2, 2, false, cmd_dump },
+	  OPTION(BLOCKS), 2, 2, false, cmd_dump },
 	{ "load", "FILE", "check a snapshot file and show what it holds", NULL, 0, 1, 1, false, cmd_load },
+	{ "export", "SNAP --format FORMAT", "write a snapshot for another program",
+	  "Writes to standard output unless --output FILE is given.\n" SNAP_HELP,
+	  OPTION(FORMAT) | OPTION(OUTPUT) | OPTION(PYTHON) | OPTION(BLOCKS) | OPTION(FILTER) | OPTION(FRAMES) |
+	  OPTION(SHOW_RUNTIME) | OPTION(STRICT), 1, 1, false, cmd_export },
 	{ "help", "[COMMAND]", "show this help, or that of a command", NULL, 0, 0, 1, false, cmd_help },
 	{ .name = NULL },
 };

@@ -57,10 +57,10 @@ static int explain_stream(struct session *session, const char *name, int result,
 	return EXIT_FAILED;
 }
 
-int fetch_from_daemon(struct session *session, const char *name, struct snapshot **ret_snapshot)
+int fetch_from_daemon(struct session *session, const char *name, bool blocks, struct snapshot **ret_snapshot)
 {
 	struct stream stream = { .reader = codec_snapshot_reader_new(), .name = name };
-	json_t *parameters = json_pack("{s:s}", "snapshot", name);
+	json_t *parameters = json_pack("{s:s, s:o*}", "snapshot", name, "blocks", blocks ? json_true() : NULL);
 	const char *reason = NULL;
 	json_t *error = NULL;
 	int r = stream.reader && parameters ? 0 : -ENOMEM;
@@ -109,5 +109,5 @@ int fetch_snapshot(struct fetch *fetch, const char *command, const char *name, s
 		if (r != EXIT_DONE)
 			return r;
 	}
-	return fetch_from_daemon(&fetch->session, name, ret_snapshot);
+	return fetch_from_daemon(&fetch->session, name, options_have(fetch->options, OPTION(BLOCKS)), ret_snapshot);
 }

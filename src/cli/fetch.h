@@ -21,7 +21,7 @@ int fetch_check(const char *command, const char *name, struct snap *ret_snap);
 int fetch_snapshot(struct fetch *fetch, const char *command, const char *name,
 		   struct snapshot **ret_snapshot);
 
-/* With a session at hand. */
-int fetch_from_daemon(struct session *session, const char *name, struct snapshot **ret_snapshot);
+/* With a session at hand.  blocks: a fresh one shall have them. */
+int fetch_from_daemon(struct session *session, const char *name, bool blocks, struct snapshot **ret_snapshot);
 
 #endif

@@ -4,7 +4,7 @@ noinst_LIBRARIES += src/libcli.a
 src_libcli_a_SOURCES = \
 	src/cli/answer.c src/cli/answer.h \
 	src/cli/cmd_attach.c src/cli/cmd_block.c src/cli/cmd_clear.c src/cli/cmd_detach.c \
-	src/cli/cmd_diff.c src/cli/cmd_dump.c src/cli/cmd_list.c src/cli/cmd_load.c \
+	src/cli/cmd_diff.c src/cli/cmd_dump.c src/cli/cmd_export.c src/cli/cmd_list.c src/cli/cmd_load.c \
 	src/cli/cmd_reset_peak.c src/cli/cmd_rm.c src/cli/cmd_run.c src/cli/cmd_snapshot.c \
 	src/cli/cmd_snapshots.c src/cli/cmd_stats.c src/cli/cmd_status.c \
 	src/cli/command.h src/cli/commands.c \
@@ -12,6 +12,7 @@ src_libcli_a_SOURCES = \
 	src/cli/fetch.c src/cli/fetch.h \
 	src/cli/help.c src/cli/help.h \
 	src/cli/launch.c src/cli/launch.h \
+	src/cli/new_file.c src/cli/new_file.h \
 	src/cli/options.c src/cli/options.h \
 	src/cli/session.c src/cli/session.h \
 	src/cli/show.c src/cli/show.h \

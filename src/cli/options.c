@@ -98,6 +98,14 @@ static int set_filter(struct options *options, const char *value, const char **r
 	return 0;
 }
 
+static int set_format(struct options *options, const char *value, const char **ret_reason)
+{
+	if (!*value)
+		return refuse(ret_reason, "a format's name cannot be empty");
+	options->format = value;
+	return 0;
+}
+
 static int set_frames(struct options *options, const char *value, const char **ret_reason)
 {
 	int64_t frames;
@@ -143,6 +151,16 @@ static int set_output(struct options *options, const char *value, const char **r
 	return 0;
 }
 
+static int set_python(struct options *options, const char *value, const char **ret_reason)
+{
+	int64_t minor;
+
+	if (strncmp(value, "3.", 2) != 0 || units_parse_number(value + 2, 4, 999, &minor) < 0)
+		return refuse(ret_reason, "not a version of Python from 3.4 on, such as 3.8");
+	options->python = (unsigned)minor;
+	return 0;
+}
+
 static int set_socket(struct options *options, const char *value, const char **ret_reason)
 {
 	if (!*value)
@@ -175,6 +193,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_FILTER] = { "filter", "F", "keep traces that match [+-]PATTERN[:LINE][@all][@domain=NAME]; "
 			    "can be repeated", set_filter },
 	[OPTION_FOLLOW_FORKS] = { "follow-forks", NULL, "trace the children it starts, too, each as a target of its own", NULL },
+	[OPTION_FORMAT] = { "format", "FORMAT", "what to write: tracemalloc (a pickle that Python's "
+			    "tracemalloc.Snapshot.load() reads)", set_format },
 	[OPTION_FRAMES] = { "frames", "N", "at most N frames of each stack (when tracing: 25)", set_frames },
 	[OPTION_FRAMES_SHOWN] = { "frames-shown", "N", "print the N most recent frames; -N leaves the N "
 				  "most recent ones out", set_frames_shown },
@@ -183,10 +203,11 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_MOST_RECENT_FIRST] = { "most-recent-first", NULL, "print tracebacks from the allocation "
 				       "outwards", NULL },
 	[OPTION_NAME] = { "name", "NAME", "name it, so that PID:NAME means it", set_name },
-	[OPTION_OUTPUT] = { "output", "FILE", "write what is said about the run to FILE, not to stderr",
-			    set_output },
+	[OPTION_OUTPUT] = { "output", "FILE", "write to FILE", set_output },
 	[OPTION_PRETTY] = { "pretty", NULL, "short names, source lines, and what the rest adds up to "
 			    "(10 rows unless --limit is given)", NULL },
+	[OPTION_PYTHON] = { "python", "VERSION", "the version of Python that will read it; 3.8 and older know "
+			    "less of a trace", set_python },
 	[OPTION_SHOW_RUNTIME] = { "show-runtime", NULL, "do not hide the frames of the allocator, libc and "
 				  "the languages' runtimes", NULL },
 	[OPTION_SORT] = { "sort", "ORDER", "abs (default), growth or shrink", set_sort },

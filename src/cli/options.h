@@ -21,6 +21,7 @@ enum option_id {
 	OPTION_FAIL_OVER,
 	OPTION_FILTER,
 	OPTION_FOLLOW_FORKS,
+	OPTION_FORMAT,
 	OPTION_FRAMES,
 	OPTION_FRAMES_SHOWN,
 	OPTION_FUNCTIONS,
@@ -29,6 +30,7 @@ enum option_id {
 	OPTION_NAME,
 	OPTION_OUTPUT,
 	OPTION_PRETTY,
+	OPTION_PYTHON,
 	OPTION_SHOW_RUNTIME,
 	OPTION_SORT,
 	OPTION_STRICT,
@@ -52,8 +54,9 @@ enum option_id {
 
 struct options {
 	uint64_t given;                 /* OPTION() bits */
-	const char *socket, *name, *engine, *domains, *output;
+	const char *socket, *name, *engine, *domains, *output, *format;
 	uint32_t frames;                /* 0: the default */
+	unsigned python;                /* minor version of Python 3 to export for; 0: the default */
 	int64_t frames_shown;
 	uint64_t limit;                 /* 0: none given */
 	uint64_t duration_ns;

@@ -24,7 +24,7 @@ static const struct param take_params[] = {
 };
 static const struct param list_params[] = { { "pid", PARAM_PID, true }, { 0 } };
 static const struct param ids_params[] = { { "ids", PARAM_TEXTS, false }, { 0 } };
-static const struct param snapshot_params[] = { { "snapshot", PARAM_TEXT, false }, { 0 } };
+static const struct param snapshot_params[] = { { "snapshot", PARAM_TEXT, false }, { "blocks", PARAM_BOOL, true }, { 0 } };
 static const struct param statistics_params[] = {
 	{ "snapshot", PARAM_TEXT, false }, { "query", PARAM_OBJECT, true }, { 0 }
 };

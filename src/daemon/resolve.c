@@ -2,6 +2,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/failures.h"
+#include "daemon/params.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -111,6 +112,7 @@ static void try_fresh(struct resolve *resolve, struct session *session)
 {
 	struct wire_snapshot_request message = { .head.type = WIRE_SNAPSHOT };
 
+	message.with_blocks = param_bool(resolve->call->parameters, "blocks");
 	session_ask(session, &message.head, sizeof(message), WIRE_SNAPSHOT_READY, SNAPSHOT_TIMEOUT_US, on_answer,
 		    resolve);
 }

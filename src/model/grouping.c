@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* tracemalloc's name of a stack that has no frame. */
-#define NO_FRAME "<unknown>"
-
 struct group_item {
 	uint32_t next, pad;
 	uint64_t hash;
@@ -234,10 +231,10 @@ static int take_frames(struct grouping *grouping, struct names *names, const str
 	if (grouping->frames.count > 0)
 		return 0;
 	frame = vec_push(&grouping->frames);
-	name = strtab_add(grouping->strings, NO_FRAME);
+	name = strtab_add(grouping->strings, TRACEBACK_NO_FRAME);
 	if (!frame || name < 0)
 		return -ENOMEM;
-	frame->name = (uint32_t)name;
+	*frame = (struct statistic_frame){ .name = (uint32_t)name, .has_line = true };
 	return 0;
 }
 

@@ -22,6 +22,8 @@ struct traceback_frame {
 
 /* Stands for the object of a frame that is in none. */
 #define TRACEBACK_NO_OBJECT "[unknown]"
+/* tracemalloc's name of the one frame, of line 0, of a stack that has none. */
+#define TRACEBACK_NO_FRAME "<unknown>"
 
 struct traceback_options {
 	uint32_t limit;               /* most frames; 0, and all above it: the snapshot's own limit */

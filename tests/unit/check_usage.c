@@ -149,7 +149,9 @@ static const struct {
 	{ "block 1 zzz", "no address" },
 	{ "block 1 0x11111111111111111", "no address" },
 	{ "leaks 1", "'leaks' is not available yet" },
-	{ "export s1", "'export' is not available yet" },
+	{ "export s1", "which format" },
+	{ "export s1 --format gif", "no such format" },
+	{ "export s1 --format tracemalloc --python 2.7", "not a version of Python" },
 	{ "watch x.service", "'watch' is not available yet" },
 	{ "help frobnicate", "no command 'frobnicate'" },
 };
@@ -191,7 +193,7 @@ END_TEST
 START_TEST(every_command_explains_itself)
 {
 	static const char *const names[] = { "attach", "run", "detach", "list", "status", "snapshot", "snapshots",
-					     "rm", "stats", "diff", "block", "clear", "reset-peak", "dump", "load" };
+					     "rm", "stats", "diff", "block", "clear", "reset-peak", "dump", "load", "export" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct result general = run("--help");

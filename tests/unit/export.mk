@@ -7,3 +7,10 @@ tests_unit_check_text_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_check_text_LDADD = src/libcli.a src/libexport.a src/libmodel.a src/libbase.a \
 	$(CHECK_LIBS) $(JANSSON_LIBS) -lm
 endif
+check_PROGRAMS += tests/unit/random_snapshots
+tests_unit_random_snapshots_SOURCES = tests/unit/random_snapshots.c \
+	tests/unit/snapshot_builder.c tests/unit/snapshot_builder.h
+tests_unit_random_snapshots_LDADD = src/libstore.a src/libmodel.a src/libbase.a $(SQLITE_LIBS)
+# The program itself, against Python's tracemalloc.
+TESTS += tests/unit/check_export_oracle
+EXTRA_DIST += tests/unit/check_export_oracle tests/oracle/tracemalloc_snapshots.py

@@ -1,0 +1,161 @@
+/* Writes random snapshots as files, each without and with its blocks: FOLDER/N.aw and FOLDER/N-blocks.aw.
+ *
+ *	random_snapshots FOLDER COUNT SEED
+ *
+ * Some of their frames lie in FOLDER/src/0.c to 3.c, which somebody else makes. */
+#include "snapshot_builder.h"
+#include "store/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+enum { TRACES_MAX = 60, DEPTH_MAX = 9, BLOCKS_MAX = 40, FRAMES = 24 };
+
+static const char *folder;
+
+static unsigned pick(unsigned below)
+{
+	return (unsigned)rand() % below;
+}
+
+/* Names of files: real ones, and all that a name can be. */
+static const char *pick_file(char text[512])
+{
+	static const char *const odd[] = {
+		"/src/a.c", "/src/b.c", "/src/z/a.c", "/src/\xc3\xa9.c", "/src/\xe9.c", "/src/\xed\x9f\xbf.c",
+		"/src/\xee\x80\x80.c", "/src/\xf0\x9f\x98\x80.c", "/src/[x].c", "a", "/src/b:12", "/src/a@all",
+		"/src/tab\there.c", "/src/\x1b[31m.c", "<frozen importlib._bootstrap>", "/src/quote\"d.c",
+		"/", "x/", "/src/\xc2\x85.c",
+	};
+
+	if (pick(2))
+		return odd[pick(COUNT(odd))];
+	snprintf(text, 512, "%s/src/%u.c", folder, pick(4));
+	return text;
+}
+
+static void add_location(struct snapshot *s, bool inlined)
+{
+	static const char *const functions[] = { "serve", "main", "Pool::get(int)", "f\xe9", "", "a::operator/" };
+	static const char *const hidden[] = { "malloc", "operator new(unsigned long)", "std::string::grow()" };
+	const char *function = pick(6) ? functions[pick(COUNT(functions))] : hidden[pick(COUNT(hidden))];
+	char text[512];
+	bool has_line = pick(5);
+
+	build_location(s, function, 1 + pick(3), has_line ? pick_file(text) : NULL, has_line ? 1 + pick(6) : 0, inlined);
+}
+
+static void add_frames(struct snapshot *s)
+{
+	for (unsigned i = 0; i < FRAMES; i++) {
+		uint32_t module = pick(8) ? pick(3) : MODULE_NONE;
+
+		build_frame(s, module, FRAME_CALL, pick(4) * 16 + i);
+		for (unsigned inlined = pick(4) ? 0 : pick(3); inlined > 0; inlined--)
+			add_location(s, true);
+		if (pick(8))
+			add_location(s, false);
+	}
+	build_frame(s, MODULE_NONE, FRAME_TRUNCATED, TRUNCATED_LIMIT);
+}
+
+/* Recursions are frequent: few frames, long stacks. */
+static uint32_t add_stack(struct snapshot *s)
+{
+	uint32_t frames[DEPTH_MAX + 1];
+	unsigned count = pick(30) ? 1 + pick(DEPTH_MAX) : 0, made = 0;
+
+	if (count > 0 && pick(10) == 0)
+		frames[made++] = FRAMES + 1;        /* cut short: outermost */
+	while (count-- > 0)
+		frames[made++] = 1 + pick(pick(3) ? FRAMES : 4);
+	return build_stack(s, frames, made);
+}
+
+/* Few different sizes, so that many groups tie; of every magnitude. */
+static uint64_t pick_size(void)
+{
+	static const uint64_t units[] = { 1, 8, 100, 1 << 10, 10 << 10, 1 << 20, 1ULL << 30, 1ULL << 40 };
+
+	return pick(12) * units[pick(pick(2) ? 3 : COUNT(units))];
+}
+
+static void add_trace(struct snapshot *s)
+{
+	static const uint32_t domains[] = { 0, 0, 0, 1, 2, 100 };
+	uint32_t stack = s->traces.count > 0 && !pick(5) ? s->traces.items[pick((unsigned)s->traces.count)].stack :
+		add_stack(s);
+	unsigned count = pick(8) ? 1 + pick(pick(4) ? 4 : BLOCKS_MAX) : 0;
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct snapshot_block *block = vec_push(&s->blocks);
+
+		if (!block)
+			abort();
+		*block = (struct snapshot_block){
+			.address = 0x10000 + 16 * s->blocks.count, .size = pick_size(), .trace = (uint32_t)s->traces.count,
+		};
+		bytes += block->size;
+	}
+	build_trace(s, stack, domains[pick(COUNT(domains))], count, bytes);
+}
+
+static struct snapshot *make_snapshot(void)
+{
+	static const char *const modules[] = { "/bin/program", "/usr/lib/libx.so.1", "/opt/\xff/lib y.so" };
+	struct snapshot *s = snapshot_new();
+
+	if (!s)
+		abort();
+	s->pid = 4242;
+	s->start_time = 1;
+	s->frames_limit = pick(3) ? 25 : 1 + pick(DEPTH_MAX);
+	s->exact = s->symbolized = s->has_blocks = true;
+	for (size_t i = 0; i < COUNT(modules); i++)
+		build_module(s, modules[i]);
+	add_frames(s);
+	for (unsigned i = pick(25) ? 1 + pick(TRACES_MAX) : 0; i > 0; i--)
+		add_trace(s);
+	/* blocks of different traces alternate */
+	for (size_t i = s->blocks.count; i > 1; i--) {
+		size_t other = pick((unsigned)i);
+		struct snapshot_block block = s->blocks.items[i - 1];
+
+		s->blocks.items[i - 1] = s->blocks.items[other];
+		s->blocks.items[other] = block;
+	}
+	return s;
+}
+
+static void save(const struct snapshot *s, int number, const char *suffix)
+{
+	char path[600], *reason;
+
+	snprintf(path, sizeof(path), "%s/%d%s.aw", folder, number, suffix);
+	if (store_save(path, s, &reason) == 0)
+		return;
+	fprintf(stderr, "%s\n", reason ? reason : path);
+	exit(1);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 4)
+		return 2;
+	folder = argv[1];
+	srand((unsigned)atoi(argv[3]));
+	for (int i = 0; i < atoi(argv[2]); i++) {
+		struct snapshot *s = make_snapshot();
+
+		save(s, i, "-blocks");
+		s->has_blocks = false;
+		s->blocks.count = 0;
+		save(s, i, "");
+		snapshot_put(s);
+	}
+	return 0;
+}
