@@ -105,5 +105,6 @@ void calls_signal(struct calls *calls, raddr sp)
 		calls->items[calls->count - 1].sp = sp;
 		return;
 	}
+	calls->items[calls->count - 1].interrupted = true;
 	push(calls)->sp = sp;
 }

@@ -24,6 +24,7 @@ struct call {
 	raddr old_address;
 	raddr out_pointer;
 	bool parked;                   /* a resize whose old block the heap has parked */
+	bool interrupted;              /* by a signal: its inner calls may have been taken for the handler's */
 };
 
 struct calls {

@@ -439,6 +439,10 @@ static void leave_call(struct hit *hit, const struct site *site, const struct us
 	}
 	if (event.address == 0 && !call.parked)
 		return;
+	/* After the handler's end an inner call of this one stood on its own, and has recorded the block. */
+	if (call.interrupted && !call.parked &&
+	    engine->sink.is_live(engine->sink.context, event.address, call.probe->entry->domain))
+		return;
 	event.kind = call.parked ? ALLOC_RESIZE_END : ALLOC_BORN;
 	event.domain = call.probe->entry->domain;
 	event.old_address = call.old_address;

@@ -7,6 +7,7 @@
 #include "tracer/snapshot.h"
 
 #include "target/ptrace.h"
+#include "target/signals.h"
 #include "arch/arch.h"
 #include "arch/syscall.h"
 
@@ -122,7 +123,8 @@ static void serve_signal(struct loop *loop, struct task *task, const struct stop
 	if (stop->sig == SIGTRAP && !loop->session->leaving && serve_breakpoint(loop, task))
 		return;
 	task_take_stop(task, stop);
-	if (task->calls && ptrace_getregs(task->tid, &regs) == 0)
+	/* One that is ignored runs no handler that could allocate. */
+	if (task->calls && !task_ignores_signal(task, stop->sig) && ptrace_getregs(task->tid, &regs) == 0)
 		engine_signal(loop->session->engine, task, arch_sp(&regs));
 	task_resume(task);
 }

@@ -86,6 +86,39 @@ static void a_call_that_a_signal_interrupts_is_counted_once(void)
 	tool_end(tool, churner, before);
 }
 
+/* A signal that comes in between an allocator call and the call within it. */
+static void nested_calls_survive(int sig)
+{
+	struct tool *tool = tool_start();
+	struct subject *nested = victim_start("tests/victims/nested", NULL);
+	struct state *before = state_take(nested->pid);
+	long sent = 0, allocations = 0, least = live_rounds(3000, 100000);
+	json_t *status = NULL;
+
+	tool_attach(tool, nested->pid);
+	while (!status || sent < least || allocations < least) {
+		for (int i = 0; i < 20; i++)
+			sent += signal_workers(nested->pid, sig);
+		status = tool_status(tool, nested->pid);
+		allocations = (long)json_number(status, "allocations");
+	}
+	require_equal(json_number(status, "unknown.unknown_frees"), 0);
+	require_equal(json_number(status, "unknown.lost_events"), 0);
+	live_note("%ld signals, %ld allocations", sent, allocations);
+	live_survey("signals between nested calls", 1, 0, 1, 1);
+	tool_end(tool, nested, before);
+}
+
+static void an_ignored_signal_between_nested_calls_does_no_harm(void)
+{
+	nested_calls_survive(SIGWINCH);
+}
+
+static void a_handled_signal_between_nested_calls_does_no_harm(void)
+{
+	nested_calls_survive(SIGUSR1);
+}
+
 struct sender {
 	pid_t to;
 	int next;
@@ -225,6 +258,8 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_handler_at_1_khz_allocates),
 	LIVE_CASE(a_handler_on_a_sigaltstack_allocates),
 	LIVE_CASE(a_call_that_a_signal_interrupts_is_counted_once),
+	LIVE_CASE(an_ignored_signal_between_nested_calls_does_no_harm),
+	LIVE_CASE(a_handled_signal_between_nested_calls_does_no_harm),
 	LIVE_CASE(no_queued_signal_is_lost_doubled_or_reordered),
 	LIVE_CASE(no_wait_is_broken_off),
 	LIVE_CASE(a_sigtrap_handler_set_while_traced_stays),

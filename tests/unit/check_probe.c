@@ -113,8 +113,11 @@ START_TEST(a_signal_handlers_calls_are_its_own)
 	ck_assert_ptr_nonnull(enter(&calls, &malloc_probe, 700, 8));
 	ck_assert(leave(&calls, 700, &call));
 	ck_assert_uint_eq(call.size, 8);
+	ck_assert(!call.interrupted);
 	ck_assert(leave(&calls, 1000, &call));
 	ck_assert_uint_eq(call.size, 24);
+	ck_assert(call.interrupted);
+	ck_assert_uint_eq(calls.count, 0);
 }
 END_TEST
 

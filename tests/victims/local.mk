@@ -18,6 +18,7 @@ check_PROGRAMS += \
 	tests/victims/forktree \
 	tests/victims/hammer \
 	tests/victims/mainless \
+	tests/victims/nested \
 	tests/victims/plugins \
 	tests/victims/privileged \
 	tests/victims/recursion \
@@ -63,6 +64,11 @@ tests_victims_privileged_SOURCES = tests/victims/privileged.c
 tests_victims_privileged_CFLAGS = $(victim_cflags)
 tests_victims_privileged_LDFLAGS = $(victim_ldflags)
 tests_victims_privileged_LDADD = $(victim_libs)
+
+tests_victims_nested_SOURCES = tests/victims/nested.c
+tests_victims_nested_CFLAGS = $(victim_cflags)
+tests_victims_nested_LDFLAGS = $(victim_ldflags)
+tests_victims_nested_LDADD = $(victim_libs)
 
 tests_victims_vforker_SOURCES = tests/victims/vforker.c
 tests_victims_vforker_CFLAGS = $(victim_cflags)
