@@ -32,14 +32,14 @@ void session_name(struct session *session)
 	process_command(session->target->memory_tid, session->command, sizeof(session->command));
 }
 
-static bool is_foreign(const struct target *target)
+bool session_is_foreign(pid_t tid)
 {
 	struct elf_file file;
 	bool foreign = false;
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", target->memory_tid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", tid);
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0 && elf_file_read(fd, &file) == 0) {
 		foreign = !file.is_64 || file.machine != EM_X86_64;
@@ -69,7 +69,7 @@ static int check_target(struct link *link, const struct wire_attach *request, co
 			     "process %d has ended, and its number now belongs to another one", pid);
 		return -ESRCH;
 	}
-	if (is_foreign(target)) {
+	if (session_is_foreign(target->memory_tid)) {
 		session_fail(link, request->head.serial, pid, FAILURE_UNSUPPORTED, 0,
 			     "process %d runs a 32-bit program, or one for another CPU: allocwatch traces only 64-bit x86-64 "
 			     "programs", pid);

@@ -210,7 +210,8 @@ static raddr find_room(pid_t tid)
 	struct user_regs_struct regs;
 	raddr at = 0;
 
-	if (ptrace_getregs(tid, &regs) == 0)
+	/* Where a stub of 64-bit code would not be understood there is none. */
+	if (!session_is_foreign(tid) && ptrace_getregs(tid, &regs) == 0)
 		resident_find_room(tid, arch_pc(&regs), &at);
 	return at;
 }
@@ -226,7 +227,7 @@ void follow_guest(struct session *session, struct task *guest)
 	if (room != 0 && hand_over(session, NULL, child, room, true))
 		return;
 	session_fail(session->link, 0, session->target->pid, FAILURE_LIMIT, 0,
-		     "the program that its child %d executes is not followed: no room for a moment's stub, a limit, or "
-		     "no right to", child);
+		     "the program that its child %d executes is not followed: a 32-bit one, no room for a moment's stub, "
+		     "a limit, or no right to", child);
 	ptrace_detach(child, 0);
 }

@@ -67,6 +67,7 @@ static void serve_loader(struct loop *loop, struct task *task)
 }
 
 static void leave(struct loop *loop, uint32_t serial);
+static void detach(struct loop *loop, uint32_t serial);
 
 /* It is let go before it executes a program whose rights tracing would take away; a guest later, at the system
  * call's entry. */
@@ -181,7 +182,10 @@ static void serve_exec(struct loop *loop, struct task *task)
 		return;
 	}
 	session_exec(loop->session, task);
-	task_resume(task);
+	if (loop->session->refused)
+		detach(loop, 0);           /* nothing was seen: there is no last snapshot */
+	else
+		task_resume(task);
 }
 
 /* The process has ended: what is left to do is to say so. */
@@ -364,21 +368,25 @@ static void attach(struct loop *loop, const struct wire_attach *request)
 	resume_held(loop);
 }
 
-static void leave(struct loop *loop, uint32_t serial)
+static void detach(struct loop *loop, uint32_t serial)
 {
-	struct wire_detached answer = { .head = { WIRE_DETACHED, serial, 0, sizeof(answer) }, .clean = 1 };
 	struct session *session = loop->session;
+	struct wire_detached answer = { .head = { WIRE_DETACHED, serial, session->target->pid, sizeof(answer) } };
 	const char *text;
 
-	if (!session || session->leaving)
-		return;
-	answer.head.pid = session->target->pid;
-	snapshot_write_now(session, SNAPSHOT_DETACH);
 	answer.clean = session_detach(session, &text);
 	if (text)
 		strncpy(answer.text, text, sizeof(answer.text) - 1);
 	link_send(loop->link, &answer, sizeof(answer), -1);
 	loop->leaving_deadline_ns = clock_monotonic_ns() + LEAVING_DEADLINE_MS * NSEC_PER_MSEC;
+}
+
+static void leave(struct loop *loop, uint32_t serial)
+{
+	if (!loop->session || loop->session->leaving)
+		return;
+	snapshot_write_now(loop->session, SNAPSHOT_DETACH);
+	detach(loop, serial);
 }
 
 static void tick(struct loop *loop)
@@ -475,7 +483,9 @@ void loop_run(struct link *link, struct session *session)
 {
 	struct loop loop = { .link = link, .session = session };
 
-	if (session)
+	if (session && session->refused)
+		detach(&loop, 0);
+	else if (session)
 		resume_held(&loop);
 	while (!is_finished(&loop)) {
 		bool traces = (loop.session && loop.session->target->tasks.count > 0) || snapshot_running() > 0;

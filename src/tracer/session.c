@@ -243,11 +243,10 @@ int session_plant(struct session *session)
 	return r;
 }
 
-void session_exec(struct session *session, struct task *task)
+/* Everything that was known of the old program. */
+static void forget_program(struct session *session, struct task *task)
 {
 	struct target *target = session->target;
-	bool changed;
-	int r;
 
 	if (!session->waits_for_exec)
 		snapshot_write_now(session, SNAPSHOT_EXEC);
@@ -268,21 +267,56 @@ void session_exec(struct session *session, struct task *task)
 	session->probe_gaps = 0;
 	task->masked = false;
 	task->rewind_count = 0;
-	r = target_reopen_memory(target);
+}
+
+static int begin_program(struct session *session)
+{
+	struct target *target = session->target;
+	bool changed;
+	int r = new_tables(session, true);
+
 	if (r == 0)
-		r = new_tables(session, true);
+		r = target_reopen_memory(target);
+	if (r == 0 && session_is_foreign(target->memory_tid))
+		r = -ENOTSUP;
 	if (r == 0)
 		r = target_scan_modules(target, &changed);
 	if (r == 0)
 		r = session_add_modules(session);
-	if (r == 0) {
-		session_name(session);
-		r = session_plant(session);
-		session_send_program(session, WIRE_EXECED, 0);
-	}
 	if (r < 0)
-		session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0,
-			     "the program that process %d executes cannot be traced: %s", target->pid, strerror(-r));
+		return r;
+	session_name(session);
+	r = session_plant(session);
+	session_send_program(session, WIRE_EXECED, 0);
+	return r;
+}
+
+static const char *why_not(int error)
+{
+	switch (error) {
+	case -ENOTSUP:
+		return "it is a 32-bit program, or one for another CPU";
+	case -EACCES:
+	case -EPERM:
+		return "its user may not read the program's file, and so the kernel lets nobody of theirs look into it";
+	case -ENOSPC:
+		return "no room beside its code for the few hundred bytes that keep it safe";
+	default:
+		return strerror(-error);
+	}
+}
+
+void session_exec(struct session *session, struct task *task)
+{
+	int r;
+
+	forget_program(session, task);
+	r = begin_program(session);
+	if (r >= 0 || r == -ESRCH)
+		return;
+	session->refused = true;
+	session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
+		     "let go: the program that it executes cannot be traced: %s", why_not(r));
 }
 
 /* --- what it knows --- */

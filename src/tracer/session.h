@@ -42,6 +42,7 @@ struct session {
 	uint32_t frames_limit;
 	bool waits_for_exec;           /* `run`: nothing is probed before the exec */
 	bool follows;                  /* its children become targets of their own */
+	bool refused;                  /* it has begun a program that cannot be traced: to be let go */
 	bool leaving;                  /* detached; some tasks could not be let go yet */
 	uint64_t attached_realtime_ns;
 	uint64_t probe_gaps;
@@ -79,7 +80,10 @@ int session_add_modules(struct session *session);
 void session_tell_modules(struct session *session);
 /* Makes the changes to the target, whose threads are held. */
 int session_plant(struct session *session);
-/* After exec: the old heap has ended, the new program is probed from its first instruction. */
+/* The process runs a program for another CPU, or a 32-bit one. */
+bool session_is_foreign(pid_t tid);
+/* After exec: the old heap has ended, the new program is probed from its first instruction; or `refused` is set, and
+ * the log says why. */
 void session_exec(struct session *session, struct task *task);
 /* The loader's list of objects changed; a task is held. */
 void session_objects_changed(struct session *session);

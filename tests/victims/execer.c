@@ -1,7 +1,9 @@
 /* Becomes another program image again and again.
  *
- * 'g' execs itself, which then says "R" again; 'a' keeps one block of 208 bytes.
- * Tally (of 'a'): execs, blocks and bytes of this image. */
+ * 'g' execs itself, which then says "R" again, 't' does so from another thread; 'a' keeps one block of 208 bytes.
+ * Tally (of 'a'): execs, blocks and bytes of this image.
+ *
+ *   execer [--threads N] [--to PROGRAM]     with N threads that allocate all the time; 'g' and 't' exec PROGRAM */
 #include "victim.h"
 
 #include <errno.h>
@@ -11,16 +13,35 @@
 #include <unistd.h>
 
 #define KEPT_BYTES 208
+#define STACK_BYTES (64 * 1024)
 
-static long execs, blocks;
+static long execs, blocks, threads;
+static const char *to;
 
 static void exec_self(void)
 {
-	char count[32];
+	char count[32], many[32];
 
 	snprintf(count, sizeof(count), "%ld", execs + 1);
-	execl("/proc/self/exe", "execer", "--execs", count, (char *)NULL);
+	snprintf(many, sizeof(many), "%ld", threads);
+	if (to)
+		execl(to, to, (char *)NULL);
+	else
+		execl("/proc/self/exe", "execer", "--execs", count, "--threads", many, (char *)NULL);
 	die("exec: %s", strerror(errno));
+}
+
+static void *exec_in_thread(void *argument)
+{
+	exec_self();
+	return argument;
+}
+
+static void *churn(void *argument)
+{
+	for (;;)
+		free(malloc(64));
+	return argument;
 }
 
 static void keep_one(void)
@@ -39,10 +60,19 @@ int main(int argc, char **argv)
 	int command;
 
 	execs = option_number(argc, argv, "--execs", 0);
+	threads = option_number(argc, argv, "--threads", 0);
+	for (int i = 1; i + 1 < argc; i++) {
+		if (strcmp(argv[i], "--to") == 0)
+			to = argv[i + 1];
+	}
+	for (long i = 0; i < threads; i++)
+		start_thread(churn, NULL, STACK_BYTES);
 	say("R");
 	while ((command = next_command()) != 'q') {
 		if (command == 'g')
 			exec_self();
+		else if (command == 't')
+			start_thread(exec_in_thread, NULL, STACK_BYTES);
 		else
 			keep_one();
 	}

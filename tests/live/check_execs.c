@@ -1,0 +1,138 @@
+/* A traced process becomes another program: from any thread, and also one that cannot be traced. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXECER "tests/victims/execer"
+#define EXECER_C "tests/victims/execer.c"
+#define LET_GO_MS 10000
+
+struct expected {
+	struct tool *tool;
+	pid_t pid;
+};
+
+static bool is_let_go(void *context)
+{
+	const struct expected *expected = context;
+
+	return !tool_lists(expected->tool, expected->pid) && status_number(expected->pid, "TracerPid", 10) == 0;
+}
+
+static void exec_in_rounds(bool follow, unsigned rounds)
+{
+	struct tool *tool = tool_start();
+	struct subject *execer = victim_start(EXECER, "--threads", "3", NULL);
+	const char *pid = pid_text(execer->pid);
+
+	tool_out(tool, "attach", pid, follow ? "--follow-forks" : NULL, NULL);
+	for (unsigned i = 0; i < rounds; i++) {
+		subject_command(execer, 'a');
+		subject_command(execer, 'a');
+		require_equal(subject_tally(execer, "execs"), i);
+		require_row(tool_stats(tool, pid), EXECER_C, "/* kept */", 416, 2);
+		require_nothing_unknown(tool_status(tool, execer->pid), i ? 0 : json_number(tool_status(tool, execer->pid),
+							  "unknown.before_attach_frees"));
+		require_text(subject_command(execer, 't'), "R");
+		require_row(tool_stats(tool, live_text("%s:exec", pid)), EXECER_C, "/* kept */", 416, 2);
+	}
+	live_survey("exec from a thread that is not the leader", rounds, 0, rounds, rounds);
+	tool_end(tool, execer, NULL);
+}
+
+static void an_exec_from_another_thread_starts_a_new_heap(void)
+{
+	exec_in_rounds(false, live_rounds(4, 200));
+}
+
+static void a_followed_exec_from_another_thread_starts_a_new_heap(void)
+{
+	exec_in_rounds(true, live_rounds(2, 100));
+}
+
+static void a_program_without_an_allocator_holds_nothing(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *execer = victim_start(EXECER, "--to", live_text("%s/tests/victims/nomalloc", live_build()), NULL);
+
+	tool_attach(tool, execer->pid);
+	subject_command(execer, 'a');
+	require_text(subject_command(execer, 'g'), "R");
+	require_equal(json_number(tool_status(tool, execer->pid), "blocks"), 0);
+	require_row(tool_stats(tool, live_text("%d:exec", execer->pid)), EXECER_C, "/* kept */", 208, 1);
+	tool_end(tool, execer, NULL);
+}
+
+/* Let go by itself, with the reason in the log; it runs as it would untraced. */
+static void require_let_go(struct tool *tool, struct subject *execer, const char *wrapped)
+{
+	struct expected expected = { tool, execer->pid };
+
+	require_text(subject_command(execer, 'g'), "R");
+	require(live_wait(is_let_go, &expected, LET_GO_MS));
+	require_row(tool_stats(tool, live_text("%d:exec", execer->pid)), EXECER_C, "/* kept */", 208, 1);
+	if (wrapped)
+		require_text(subject_command(execer, 'a'), wrapped);
+	subject_quit(execer);
+}
+
+static void a_32_bit_program_is_let_go(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *execer = victim_start(EXECER, "--to", live_text("%s/tests/victims/tiny32", live_build()), NULL);
+
+	tool_attach(tool, execer->pid);
+	subject_command(execer, 'a');
+	require_let_go(tool, execer, NULL);
+}
+
+/* The kernel lets nobody look into it who could not read its file. */
+static void a_program_that_its_user_may_not_read_is_let_go(void)
+{
+	const char *unreadable;
+	struct tool *tool;
+	struct subject *execer;
+
+	if (geteuid() != 0)
+		live_skip("becoming an ordinary user needs root");
+	tool = tool_start_ordinary();
+	unreadable = live_text("%s/unreadable", live_folder());
+	require_equal(system(live_text("cp '%s' '%s'", public_copy(EXECER), unreadable)), 0);
+	require_equal(chmod(unreadable, 0111), 0);
+	execer = victim_start_ordinary(EXECER, "--to", unreadable, NULL);
+	tool_attach(tool, execer->pid);
+	subject_command(execer, 'a');
+	require_let_go(tool, execer, "execs=0 blocks=1");
+}
+
+/* The shell starts its commands by vfork. */
+static void a_followed_childs_32_bit_program_is_let_go(void)
+{
+	struct tool *tool = tool_start();
+	struct tool_run result = tool_try(tool, "run", "--follow-forks", "--", "/bin/sh", "-c",
+					  live_text("%s/tests/victims/tiny32 </dev/null && exit 9", live_build()), NULL);
+
+	require_text(result.out, "R");
+	require_equal(result.status, 9);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(an_exec_from_another_thread_starts_a_new_heap),
+	LIVE_CASE(a_followed_exec_from_another_thread_starts_a_new_heap),
+	LIVE_CASE(a_program_without_an_allocator_holds_nothing),
+	LIVE_CASE(a_32_bit_program_is_let_go),
+	LIVE_CASE(a_followed_childs_32_bit_program_is_let_go),
+	LIVE_CASE(a_program_that_its_user_may_not_read_is_let_go),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
