@@ -47,7 +47,9 @@ struct resident_header {
 	uint32_t slots_offset;
 	uint32_t entry_capacity;       /* as many slots */
 	uint32_t reserved;
-	uint64_t note;                 /* the tracer's own; the handler does not look at it */
+	uint64_t note;                 /* the tracer's own; the handler does not look at it.  A time of
+					* CLOCK_MONOTONIC, ns: until then the process is on its way
+					* from one tracer to another */
 };
 
 /* A thread may look for an entry at any moment.  To add: write it behind the last one, then raise

@@ -219,6 +219,7 @@ int daemon_new(const struct options *options, int listen_fd, const char *address
 
 	if (daemon) {
 		daemon->limits = options->limits;
+		daemon->heals = !options->private_daemon;
 		daemon->address = strdup(address);
 		r = daemon->address ? build(daemon, options) : -ENOMEM;
 	}
@@ -267,8 +268,10 @@ int daemon_run(struct daemon *daemon)
 {
 	int r;
 
-	/* What an earlier one has left that died together with its tracers. */
-	tracers_heal(daemon->tracers, 0);
+	/* What an earlier one has left that died together with its tracers.  A private daemon is started too often
+	 * for that; it heals what it attaches to. */
+	if (daemon->heals)
+		tracers_heal(daemon->tracers, 0);
 	notify_ready();
 	changed(daemon);
 	r = sd_event_loop(daemon->event);

@@ -41,9 +41,10 @@ static int build(raddr stub, const struct user_regs_struct *regs, uint8_t code[S
 	return r == 0 && ret->length != length ? -ENOSPC : r;
 }
 
-int park_leave(pid_t tid, raddr stub, struct parking *ret_parking)
+int park_leave(pid_t tid, raddr stub, raddr note, struct parking *ret_parking)
 {
-	struct parking parking = { .tid = tid };
+	const uint64_t until_ns = clock_monotonic_ns() + PARK_SECONDS * NSEC_PER_SEC;
+	struct parking parking = { .tid = tid, .stub = stub, .note = note };
 	struct user_regs_struct regs, found;
 	uint8_t code[STUB_MAX];
 	struct arch_stub made;
@@ -56,6 +57,8 @@ int park_leave(pid_t tid, raddr stub, struct parking *ret_parking)
 	r = build(stub, &parking.regs, code, &made);
 	if (r == 0)
 		r = ptrace_poke(tid, stub, code, made.length);
+	if (r == 0 && note != 0)
+		r = ptrace_poke(tid, note, &until_ns, sizeof(until_ns));
 	if (r < 0)
 		return r;
 	regs = found;
@@ -69,7 +72,6 @@ int park_leave(pid_t tid, raddr stub, struct parking *ret_parking)
 		ptrace_setregs(tid, &found);
 		return r;
 	}
-	parking.stub = stub;
 	parking.length = made.length;
 	*ret_parking = parking;
 	return 0;
@@ -95,6 +97,8 @@ int park_take(struct target *target, const struct parking *parking, struct task 
 		r = ptrace_setregs(parking->tid, &parking->regs);
 	if (r == 0)
 		r = ptrace_poke(parking->tid, parking->stub, zeros, parking->length);
+	if (r == 0 && parking->note != 0)
+		r = ptrace_poke(parking->tid, parking->note, zeros, sizeof(uint64_t));
 	if (r < 0) {
 		task_remove(task);
 		return r;

@@ -14,13 +14,13 @@
 struct parking {
 	pid_t tid;
 	struct user_regs_struct regs;  /* as they shall be when it goes on */
-	raddr stub;
+	raddr stub, note;
 	uint32_t length;
 };
 
-/* Sends the task, stopped at an event, into a stub at `stub` in its memory, and detaches from it.  On failure it
- * is as it was. */
-int park_leave(pid_t tid, raddr stub, struct parking *ret_parking);
+/* Sends the task, stopped at an event, into a stub at `stub` in its memory, and detaches from it.  note: of its main
+ * area's header, so that nobody takes it for one whose tracer has died; 0: it has none.  On failure it is as it was. */
+int park_leave(pid_t tid, raddr stub, raddr note, struct parking *ret_parking);
 /* Seizes the parked task: on success it is held, a task of the target, with its registers back and the stub's bytes
  * zero again. */
 int park_take(struct target *target, const struct parking *parking, struct task **ret_task);

@@ -42,7 +42,10 @@ void resident_drop_module(struct target *target, uint32_t module);
 /* The memory is gone. */
 void resident_forget(struct target *target);
 
-/* The main area that a tracer has left which died, by its magic; 0: none.  The modules were scanned. */
+/* Where the main area's header has its note. */
+raddr resident_note(const struct target *target);
+/* The main area that a tracer has left which died, by its magic; 0: none, or its process is just being handed from
+ * tracer to tracer.  The modules were scanned. */
 raddr resident_find(struct target *target);
 /* The same at a glance, without parsing: whether it is worth a look. */
 bool resident_is_left(pid_t pid);

@@ -11,9 +11,11 @@
 #include "target/maps.h"
 #include "target/resident_area.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +56,14 @@ raddr resident_find(struct target *target)
 		raddr start = target->slacks.items[i].start;
 
 		if (read_header(target, start, &header) == 0 && is_main(&header))
-			return start;
+			return header.note > clock_monotonic_ns() ? 0 : start;
 	}
 	return 0;
+}
+
+raddr resident_note(const struct target *target)
+{
+	return target->areas->start + offsetof(struct resident_header, note);
 }
 
 /* Slack is in the last page of an executable mapping. */

@@ -109,7 +109,7 @@ static int seize_pass(struct target *target)
 
 static bool shares_memory(const struct target *target, pid_t pid)
 {
-	return syscall(SYS_kcmp, target->pid, pid, KCMP_VM, 0, 0) == 0;
+	return syscall(SYS_kcmp, target->memory_tid, pid, KCMP_VM, 0, 0) == 0;
 }
 
 /* Other processes that have the same memory: vfork's children, those of clone(CLONE_VM).  They run into our int3s

@@ -152,7 +152,8 @@ static void tell_daemon(struct session *session, pid_t child, pid_t tracer, int 
 }
 
 /* Parks the child in `stub` of its memory and forks a tracer for it.  False: it is as it was. */
-static bool hand_over(struct session *session, struct task *parent, pid_t child, raddr stub, bool new_program)
+static bool hand_over(struct session *session, struct task *parent, pid_t child, raddr stub, raddr note,
+		      bool new_program)
 {
 	struct parking parking;
 	pid_t tracer, *slot;
@@ -162,7 +163,7 @@ static bool hand_over(struct session *session, struct task *parent, pid_t child,
 		return false;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0)
 		return false;
-	if (park_leave(child, stub, &parking) < 0) {
+	if (park_leave(child, stub, note, &parking) < 0) {
 		close(socks[0]);
 		close(socks[1]);
 		return false;
@@ -195,7 +196,7 @@ bool follow_copy(void *context, struct task *parent, pid_t child)
 
 	if (!session->target->handler_installed || session->leaving)
 		return false;
-	if (hand_over(session, parent, child, session->target->stub, false))
+	if (hand_over(session, parent, child, session->target->stub, resident_note(session->target), false))
 		return true;
 	session_fail(session->link, 0, session->target->pid, FAILURE_LIMIT, 0,
 		     "its child %d is not followed: the limit of %u is reached, or this user may not trace it", child,
@@ -224,7 +225,7 @@ void follow_guest(struct session *session, struct task *guest)
 	engine_task_gone(session->engine, guest);
 	heap_thread_gone(session->heap, child);
 	task_remove(guest);
-	if (room != 0 && hand_over(session, NULL, child, room, true))
+	if (room != 0 && hand_over(session, NULL, child, room, 0, true))
 		return;
 	session_fail(session->link, 0, session->target->pid, FAILURE_LIMIT, 0,
 		     "the program that its child %d executes is not followed: a 32-bit one, no room for a moment's stub, "
