@@ -34,7 +34,8 @@ live_tests = \
 	tests/live/check_allocators \
 	tests/live/check_errors \
 	tests/live/check_permission \
-	tests/live/check_programs
+	tests/live/check_programs \
+	tests/live/check_snapshots
 check_PROGRAMS += $(live_tests)
 TESTS += $(live_tests)
 
@@ -101,6 +102,10 @@ tests_live_check_permission_LDADD = $(live_libs)
 tests_live_check_survival_SOURCES = tests/live/check_survival.c
 tests_live_check_survival_CFLAGS = $(live_cflags)
 tests_live_check_survival_LDADD = $(live_libs)
+
+tests_live_check_snapshots_SOURCES = tests/live/check_snapshots.c tests/bench/workload.c tests/bench/workload.h
+tests_live_check_snapshots_CFLAGS = $(live_cflags) -I$(srcdir)/tests/bench
+tests_live_check_snapshots_LDADD = $(live_libs)
 
 # It stops programs by itself, with the sampler of the benchmarks.
 tests_live_check_oracle_SOURCES = tests/live/check_oracle.c \

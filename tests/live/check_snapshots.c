@@ -1,0 +1,202 @@
+/* Snapshots of real programs at work: the client's statistics and differences against Python's own
+ * tracemalloc on what the client exports of them; tests/oracle/tracemalloc_snapshots.py compares. */
+#include "live.h"
+#include "subject.h"
+#include "tool.h"
+
+#include "workload.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define SNAPSHOTS 4                    /* of each program: half of them with blocks */
+#define ALLOCATIONS 1500               /* at least, before each */
+#define PROGRESS_MS 60000
+
+struct progress {
+	struct tool *tool;
+	pid_t pid;
+	long long least;
+};
+
+static bool has_allocated(void *context)
+{
+	const struct progress *progress = context;
+
+	/* what has ended left its last snapshot, which will do */
+	return !tool_lists(progress->tool, progress->pid) ||
+	       json_number(tool_status(progress->tool, progress->pid), "allocations") >= progress->least;
+}
+
+/* It may have been started just now: then its allocator is not loaded yet. */
+static bool attaches(void *context)
+{
+	const struct progress *progress = context;
+
+	return tool_try(progress->tool, "attach", pid_text(progress->pid), NULL).status == 0;
+}
+
+static void compare(const char *files)
+{
+	const char *source = getenv("srcdir") ? getenv("srcdir") : ".";
+	const char *command = live_text("/usr/bin/python3 %s/tests/oracle/tracemalloc_snapshots.py %s/src/allocwatch "
+					"1 %s", source, live_build(), files);
+
+	if (system(command) != 0)
+		live_fail("the oracle does not agree");
+}
+
+/* The files of its snapshots.  work: makes it allocate; NULL when it does so by itself. */
+static const char *watch(struct tool *tool, struct subject *subject, void (*work)(void *context), void *context)
+{
+	struct progress progress = { .tool = tool, .pid = subject->pid };
+	const char *files = "";
+
+	if (!live_wait(attaches, &progress, PROGRESS_MS))
+		live_fail("it cannot be attached to");
+	for (int i = 0; i < SNAPSHOTS; i++) {
+		const char *file = live_text("%s/%d.aw", live_folder(), i);
+
+		progress.least += ALLOCATIONS;
+		if (work)
+			work(context);
+		else if (!live_wait(has_allocated, &progress, PROGRESS_MS))
+			live_fail("it allocates nothing");
+		tool_out(tool, "dump", pid_text(subject->pid), file, i % 2 ? "--blocks" : NULL, NULL);
+		files = live_text("%s %s", files, file);
+	}
+	return files;
+}
+
+static void watch_workload(const char *name)
+{
+	const char *source = live_text("%s/src/cli/options.c", getenv("srcdir") ? getenv("srcdir") : ".");
+	struct workload workload;
+	struct subject *subject;
+	struct tool *tool = tool_start();
+	const char *files;
+	int r = workload_prepare(&workload, name, live_folder(), source);
+
+	if (r < 0)
+		live_fail("%s: %s", name, strerror(-r));
+	subject = subject_start(geteuid(), (const char *const *)workload.argv);
+	require_equal(workload_start_client(&workload), 0);
+	files = watch(tool, subject, NULL, NULL);
+	workload_fini(&workload);
+	subject_kill(subject);
+	compare(files);
+}
+
+static void snapshots_of_redis_are_tracemallocs(void)
+{
+	watch_workload("redis");
+}
+
+static void snapshots_of_python3_are_tracemallocs(void)
+{
+	watch_workload("python3");
+}
+
+static void snapshots_of_cc1_are_tracemallocs(void)
+{
+	watch_workload("cc1");
+}
+
+static void handle_requests(void *subject)
+{
+	subject_command(subject, 'g');
+}
+
+static void snapshots_of_the_sample_are_tracemallocs(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("contrib/sample/leaky", "--commands", NULL);
+	const char *files = watch(tool, subject, handle_requests, subject);
+
+	subject_quit(subject);
+	compare(files);
+}
+
+/* --- nginx --- */
+
+static int connect_to(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static bool listens(void *path)
+{
+	int fd = connect_to(path);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* A request that is answered, on a connection that stays open and is forgotten. */
+static void make_requests(void *path)
+{
+	static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+	char answer[4096];
+
+	for (int i = 0; i < 30; i++) {
+		int fd = connect_to(path);
+
+		require(fd >= 0);
+		require_equal(send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL), (long long)sizeof(request) - 1);
+		require_at_least(recv(fd, answer, sizeof(answer), 0), 1);
+	}
+}
+
+static void snapshots_of_nginx_are_tracemallocs(void)
+{
+	const char *folder = live_folder(), *conf = live_text("%s/conf", folder), *path = live_text("%s/socket", folder);
+	const char *const argv[] = { "/usr/sbin/nginx", "-p", folder, "-c", conf, NULL };
+	struct tool *tool = tool_start();
+	struct subject *subject;
+	const char *files;
+	FILE *f = fopen(conf, "w");
+
+	if (access(argv[0], X_OK) < 0)
+		live_fail("%s is not installed; contrib/install-deps --test installs it", argv[0]);
+	fprintf(f,
+		"daemon off; master_process off; error_log /dev/null; pid %s/pid;\n"
+		"events { worker_connections 900; }\n"
+		"http { access_log off; client_body_temp_path %s/b; proxy_temp_path %s/p; fastcgi_temp_path %s/f;\n"
+		"uwsgi_temp_path %s/u; scgi_temp_path %s/s;\n"
+		"server { listen unix:%s; location / { return 200 hello; } } }\n",
+		folder, folder, folder, folder, folder, folder, path);
+	fclose(f);
+	subject = subject_start(geteuid(), argv);
+	if (!live_wait(listens, (void *)path, PROGRESS_MS))
+		live_fail("nginx does not listen");
+	files = watch(tool, subject, make_requests, (void *)path);
+	subject_kill(subject);
+	compare(files);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(snapshots_of_the_sample_are_tracemallocs),
+	LIVE_CASE(snapshots_of_redis_are_tracemallocs),
+	LIVE_CASE(snapshots_of_nginx_are_tracemallocs),
+	LIVE_CASE(snapshots_of_python3_are_tracemallocs),
+	LIVE_CASE(snapshots_of_cc1_are_tracemallocs),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
