@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct run {
 	const struct options *options;
@@ -45,6 +46,12 @@ static int open_report(struct run *run)
 
 static int fail_exec(const char *program, int result)
 {
+	/* The kernel's answer is the same for a script whose "#!" names nothing. */
+	if (result == -ENOENT && strchr(program, '/') && access(program, F_OK) == 0) {
+		fail("cannot run %s: it is there, but its interpreter (after \"#!\", or its loader) is not; check its "
+		     "first line", program);
+		return EXIT_NOT_FOUND;
+	}
 	if (result == -ENOENT) {
 		fail("cannot run %s: there is no such command; check its name and PATH", program);
 		return EXIT_NOT_FOUND;

@@ -9,12 +9,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const int handled[] = { SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
+#define ANCESTORS_MAX 64
+
+static const int handled[] = { SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH };
 
 static void handled_set(sigset_t *set)
 {
@@ -126,11 +130,68 @@ void launch_abandon(struct launch *launch)
 	reap(launch);
 }
 
+/* The shell watches us, not the command: when that stops, by Ctrl-Z or by itself, we stop in the same way, and
+ * not before, since it may still have its terminal to put in order. */
+static void stop_alike(struct launch *launch)
+{
+	int sig = WSTOPSIG(launch->status);
+	sigset_t pending, set, mask;
+
+	launch->stopped = true;
+	/* Already told to go on, perhaps just before the command is. */
+	if (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT))
+		return;
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	kill(getpid(), sig);
+	sigprocmask(SIG_UNBLOCK, &set, &mask);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+}
+
+/* fg and bg continue the whole process group; a command with a group of its own hears of it from us. */
+static void continue_alike(struct launch *launch)
+{
+	int status;
+
+	if (launch->stopped && waitpid(launch->pid, &status, WCONTINUED | WNOHANG) == 0)
+		kill(launch->pid, SIGCONT);
+	launch->stopped = false;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char path[32], *text, *end;
+	int parent = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (file_read_text(path, 4096, &text, NULL) < 0)
+		return 0;
+	end = strrchr(text, ')');
+	if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
+		parent = 0;
+	free(text);
+	return parent;
+}
+
+/* An editor stops its whole process group, kill(0, SIGTSTP), and we are in that. */
+static bool is_from_command(const struct launch *launch, pid_t sender)
+{
+	for (int i = 0; i < ANCESTORS_MAX && sender > 1; i++) {
+		if (sender == launch->pid)
+			return true;
+		sender = parent_of(sender);
+	}
+	return false;
+}
+
 /* What the terminal sends goes to the whole process group and so to the command, too; what a process
  * sends to us alone is meant for the command, as with env(1) or nice(1). */
-static void pass_on(const struct launch *launch, const siginfo_t *info)
+static void pass_on(struct launch *launch, const siginfo_t *info)
 {
-	if (info->si_signo != SIGCHLD && info->si_code != SI_KERNEL)
+	if (info->si_signo == SIGCONT)
+		continue_alike(launch);
+	else if (info->si_signo != SIGCHLD && info->si_code != SI_KERNEL &&
+		 !is_from_command(launch, info->si_pid))
 		kill(launch->pid, info->si_signo);
 }
 
@@ -152,8 +213,11 @@ int launch_wait(struct launch *launch, uint64_t deadline_ns)
 		struct timespec rest = time_until(deadline_ns);
 		siginfo_t info;
 
-		if (waitpid(launch->pid, &launch->status, WNOHANG) == launch->pid)
-			return 0;
+		if (waitpid(launch->pid, &launch->status, WNOHANG | WUNTRACED) == launch->pid) {
+			if (!WIFSTOPPED(launch->status))
+				return 0;
+			stop_alike(launch);
+		}
 		if (clock_passed(deadline_ns))
 			return -ETIME;
 		if (sigtimedwait(&set, &info, deadline_ns == UINT64_MAX ? NULL : &rest) > 0)

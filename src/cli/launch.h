@@ -3,6 +3,7 @@
 #ifndef ALLOCWATCH_CLI_LAUNCH_H
 #define ALLOCWATCH_CLI_LAUNCH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -10,6 +11,7 @@ struct launch {
 	pid_t pid;
 	int go_fd;              /* a byte lets it exec, closing it ends it */
 	int error_fd;           /* errno when the exec fails, end of file when it works */
+	bool stopped;           /* by job control, when last seen */
 	int status;             /* from waitpid, once it has ended */
 };
 
@@ -20,7 +22,7 @@ int launch_go(struct launch *launch);
 /* Ends a child that has not been let go. */
 void launch_abandon(struct launch *launch);
 
-/* Waits until it ends, passing on signals that were sent to us; 0, or -ETIME at the deadline
+/* Waits until it ends, passing on signals that were sent to us and stopping whenever it stops; 0, or -ETIME at the deadline
  * (CLOCK_MONOTONIC; UINT64_MAX: none). */
 int launch_wait(struct launch *launch, uint64_t deadline_ns);
 /* Its exit status as a shell gives it. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,8 @@
 #define SYSTEM_FOLDER "/run/allocwatch"
 #define SOCKET_NAME "allocwatch.sock"
 #define BACKLOG 128
+#define LOCK_WAIT_MS 5000
+#define LOCK_POLL_MS 10
 
 static int explain(char **ret_reason, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
@@ -94,7 +97,32 @@ static int check_folder(const char *path, char **ret_reason)
 	return r;
 }
 
-static int take_lock(struct listen *own, char **ret_reason)
+static bool somebody_listens(const struct sockaddr_un *address)
+{
+	int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool refused;
+
+	if (sock < 0)
+		return true;
+	refused = connect(sock, (const struct sockaddr *)address, sizeof(*address)) < 0 &&
+		  (errno == ECONNREFUSED || errno == ENOENT);
+	close(sock);
+	return !refused;
+}
+
+/* A daemon that leaves listens no more, but has its lock until all it keeps is on disk: whoever starts the next
+ * one at that moment need not hear of it. */
+static bool lock_in_time(int fd, const struct sockaddr_un *address)
+{
+	for (int waited_ms = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited_ms += LOCK_POLL_MS) {
+		if (errno != EWOULDBLOCK || waited_ms > LOCK_WAIT_MS || somebody_listens(address))
+			return false;
+		poll(NULL, 0, LOCK_POLL_MS);
+	}
+	return true;
+}
+
+static int take_lock(struct listen *own, const struct sockaddr_un *address, char **ret_reason)
 {
 	char *path;
 	int r = 0;
@@ -104,23 +132,11 @@ static int take_lock(struct listen *own, char **ret_reason)
 	own->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (own->lock_fd < 0)
 		r = explain(ret_reason, -errno, "%s cannot be made: %s", path, strerror(errno));
-	else if (flock(own->lock_fd, LOCK_EX | LOCK_NB) < 0)
+	else if (!lock_in_time(own->lock_fd, address))
 		r = explain(ret_reason, -EADDRINUSE, "another daemon runs on %s; stop it, or choose another socket",
 			    own->path);
 	free(path);
 	return r;
-}
-
-static bool somebody_listens(const struct sockaddr_un *address)
-{
-	int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	bool refused;
-
-	if (sock < 0)
-		return true;
-	refused = connect(sock, (const struct sockaddr *)address, sizeof(*address)) < 0 && errno == ECONNREFUSED;
-	close(sock);
-	return !refused;
 }
 
 /* Only a socket of our own user that nobody listens on. */
@@ -179,7 +195,7 @@ static int open_own(struct listen *own, const char *path, char **ret_reason)
 		return -ENOMEM;
 	r = check_folder(path, ret_reason);
 	if (r == 0)
-		r = take_lock(own, ret_reason);
+		r = take_lock(own, &address, ret_reason);
 	if (r == 0)
 		r = remove_stale(&address, ret_reason);
 	if (r == 0)

@@ -35,7 +35,9 @@ live_tests = \
 	tests/live/check_errors \
 	tests/live/check_permission \
 	tests/live/check_programs \
-	tests/live/check_snapshots
+	tests/live/check_run \
+	tests/live/check_snapshots \
+	tests/live/check_terminal
 check_PROGRAMS += $(live_tests)
 TESTS += $(live_tests)
 
@@ -98,6 +100,14 @@ tests_live_check_heal_LDADD = $(live_libs)
 tests_live_check_permission_SOURCES = tests/live/check_permission.c
 tests_live_check_permission_CFLAGS = $(live_cflags)
 tests_live_check_permission_LDADD = $(live_libs)
+
+tests_live_check_run_SOURCES = tests/live/check_run.c
+tests_live_check_run_CFLAGS = $(live_cflags)
+tests_live_check_run_LDADD = $(live_libs)
+
+tests_live_check_terminal_SOURCES = tests/live/check_terminal.c
+tests_live_check_terminal_CFLAGS = $(live_cflags)
+tests_live_check_terminal_LDADD = $(live_libs)
 
 tests_live_check_survival_SOURCES = tests/live/check_survival.c
 tests_live_check_survival_CFLAGS = $(live_cflags)

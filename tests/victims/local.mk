@@ -11,6 +11,9 @@ tests_victims_libvictim_a_CFLAGS = $(victim_cflags)
 
 check_PROGRAMS += \
 	tests/victims/births \
+	tests/victims/brief \
+	tests/victims/brief_padded \
+	tests/victims/brief_static \
 	tests/victims/confined \
 	tests/victims/execer \
 	tests/victims/filtered \
@@ -39,6 +42,19 @@ tests_victims_births_SOURCES = tests/victims/births.c
 tests_victims_births_CFLAGS = $(victim_cflags)
 tests_victims_births_LDFLAGS = $(victim_ldflags)
 tests_victims_births_LDADD = $(victim_libs)
+
+tests_victims_brief_SOURCES = tests/victims/brief.c
+tests_victims_brief_CFLAGS = $(victim_cflags)
+tests_victims_brief_LDFLAGS = $(victim_ldflags)
+tests_victims_brief_LDADD = $(victim_libs)
+tests_victims_brief_padded_SOURCES = tests/victims/brief.c
+tests_victims_brief_padded_CFLAGS = $(victim_cflags) -DPADDING
+tests_victims_brief_padded_LDFLAGS = $(victim_ldflags) -static
+tests_victims_brief_padded_LDADD = $(victim_libs)
+tests_victims_brief_static_SOURCES = tests/victims/brief.c
+tests_victims_brief_static_CFLAGS = $(victim_cflags)
+tests_victims_brief_static_LDFLAGS = $(victim_ldflags) -static
+tests_victims_brief_static_LDADD = $(victim_libs)
 
 tests_victims_confined_SOURCES = tests/victims/confined.c
 tests_victims_confined_CFLAGS = $(victim_cflags)
