@@ -27,6 +27,8 @@ void task_take_stop(struct task *task, const struct stop *stop);
 
 /* Takes SIGTRAP out of the mask of a stopped task, once. */
 int task_unmask(struct task *task);
+/* Puts it back there where it was. */
+void task_remask(struct task *task);
 
 /* Resumes a task from its stop as if we had not been there: delivers its signal, keeps it in job
  * control's stop, makes an interrupted system call go on. */
@@ -45,7 +47,7 @@ bool task_hits_again(struct task *task, const struct breakpoint *bp, const struc
  * when it was let go, negative errno.  A guest is added in its first stop, a thread running. */
 int target_adopt_child(struct target *target, struct task *parent, pid_t child);
 /* Lets a guest go: at its exec, or just before one that must not be traced. */
-void target_release_guest(struct task *task);
+void target_release_guest(struct task *task, bool executed);
 
 /* Takes everything of ours out of the process: breakpoints, handler, resident code.  False with *ret_text
  * (static) when something had to stay.  The tasks that could be stopped are held afterwards. */

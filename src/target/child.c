@@ -116,9 +116,11 @@ int target_adopt_child(struct target *target, struct task *parent, pid_t child)
 	return 1;
 }
 
-void target_release_guest(struct task *task)
+void target_release_guest(struct task *task, bool executed)
 {
-	/* Its memory is about to be another program's, or is already: nothing to undo there.  SIGTRAP
-	 * stays out of its mask: should the exec fail it runs on in memory that holds our int3s. */
+	/* In a new program nothing of ours is left but a bit in its mask.  Before the exec SIGTRAP stays out of
+	 * that: should the call fail it runs on in memory that holds our int3s. */
+	if (executed)
+		task_remask(task);
 	ptrace_detach(task->tid, 0);
 }

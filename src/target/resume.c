@@ -120,15 +120,21 @@ int task_resume(struct task *task)
 	}
 }
 
-int task_detach(struct task *task)
+void task_remask(struct task *task)
 {
 	const uint64_t bit = 1ULL << (SIGTRAP - 1);
-	struct stop stop = task->stop;
 	uint64_t mask;
 
-	task_leave_resident(task);
 	if (task->sigtrap_was_blocked && ptrace_getsigmask(task->tid, &mask) == 0)
 		ptrace_setsigmask(task->tid, mask | bit);
+}
+
+int task_detach(struct task *task)
+{
+	struct stop stop = task->stop;
+
+	task_leave_resident(task);
+	task_remask(task);
 	if (stop.kind == STOP_INTERRUPTED)
 		mend_interrupted_call(task);
 	/* Job control's stop survives PTRACE_DETACH by itself. */

@@ -157,13 +157,19 @@ int target_seize(struct target *target)
 	return seize_sharers(target);
 }
 
+/* Those that ended, and guests that have begun another program meanwhile: nothing of ours is in that. */
 static void drop_ended(struct target *target)
 {
 	for (size_t i = target->tasks.count; i-- > 0;) {
 		struct task *task = target->tasks.items[i];
 
-		if (task->stopped && stop_is_end(task->stop.kind) && target->task_gone)
-			target->task_gone(target->context, task);
+		if (!task->stopped || !target->task_gone)
+			continue;
+		if (task->guest && task->stop.kind == STOP_EXEC)
+			target_release_guest(task, true);
+		else if (!stop_is_end(task->stop.kind))
+			continue;
+		target->task_gone(target->context, task);
 	}
 }
 

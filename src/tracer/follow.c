@@ -222,6 +222,7 @@ void follow_guest(struct session *session, struct task *guest)
 	pid_t child = guest->tid;
 	raddr room = find_room(child);
 
+	task_remask(guest);                /* it is the new tracer's to look at */
 	engine_task_gone(session->engine, guest);
 	heap_thread_gone(session->heap, child);
 	task_remove(guest);

@@ -19,11 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define TICKS_PER_SECOND (1000 / LINK_TICK_MS)
 /* A sweep looks at every task, and each look is a system call: after as many stops as there are tasks, and
  * these more, it costs little also where there are few.  They pass in a millisecond. */
 #define SWEEP_SPARING 64
+#define STRANGER_DEADLINE_MS 200
+#define STRANGER_PAUSE_NS 20000
 #define LEAVING_DEADLINE_MS 10000      /* for tasks that do not stop to be let go (vfork, D state) */
 
 struct loop {
@@ -33,6 +36,8 @@ struct loop {
 	unsigned ticks;
 	unsigned since_sweep;          /* stops served since all tasks were looked at */
 	uint64_t leaving_deadline_ns;
+	pid_t stranger;                /* who stopped and is no task yet */
+	uint64_t stranger_deadline_ns;
 	bool done;
 };
 
@@ -149,12 +154,30 @@ static void adopt(struct loop *loop, struct task *task)
 	task_resume(task);
 }
 
-static void release_guest(struct loop *loop, struct task *task)
+static void forget_task(struct loop *loop, struct task *task)
 {
 	engine_task_gone(loop->session->engine, task);
 	heap_thread_gone(loop->session->heap, task->tid);
-	target_release_guest(task);
 	task_remove(task);
+}
+
+static void release_guest(struct loop *loop, struct task *task, bool executed)
+{
+	target_release_guest(task, executed);
+	forget_task(loop, task);
+}
+
+/* The thread that made the call has its leader's number from now on, and no end of its own is told. */
+static void forget_former_self(struct loop *loop, const struct task *leader)
+{
+	unsigned long former;
+	struct task *task;
+
+	if (ptrace_event_message(leader->tid, &former) < 0 || (pid_t)former == leader->tid)
+		return;
+	task = task_find((pid_t)former);
+	if (task)
+		forget_task(loop, task);
 }
 
 static void serve_syscall(struct loop *loop, struct task *task)
@@ -164,7 +187,7 @@ static void serve_syscall(struct loop *loop, struct task *task)
 	/* Not for every exec: one that fails goes on with the heap that it shares. */
 	if (task->guest && ptrace_getregs(task->tid, &regs) == 0 && syscall_is_exec(&regs) &&
 	    exec_guard_forbids(loop->session, task->tid, &regs)) {
-		release_guest(loop, task);
+		release_guest(loop, task, false);
 		return;
 	}
 	task->stop.kind = STOP_NONE;
@@ -173,12 +196,14 @@ static void serve_syscall(struct loop *loop, struct task *task)
 
 static void serve_exec(struct loop *loop, struct task *task)
 {
+	if (task->guest)
+		forget_former_self(loop, task);
 	if (task->guest && loop->session->follows) {
 		follow_guest(loop->session, task);
 		return;
 	}
 	if (task->guest) {
-		release_guest(loop, task);
+		release_guest(loop, task, true);
 		return;
 	}
 	session_exec(loop->session, task);
@@ -291,8 +316,23 @@ static unsigned sweep(struct loop *loop)
 	return served;
 }
 
-/* A child that is no task yet: its parent's event tells what it is; the parent is in the middle of saying so.
- * When the parent was killed instead, the child is looked at for itself. */
+/* Its parent is in the middle of telling of it, and only that tells what it has inherited; a machine that is busy
+ * may let the parent wait for some time.  True: the deadline has passed, so the parent was killed instead. */
+static bool waited_enough(struct loop *loop, pid_t tid)
+{
+	const struct timespec pause = { 0, STRANGER_PAUSE_NS };
+
+	if (loop->stranger != tid) {
+		loop->stranger = tid;
+		loop->stranger_deadline_ns = clock_monotonic_ns() + STRANGER_DEADLINE_MS * NSEC_PER_MSEC;
+	}
+	if (clock_passed(loop->stranger_deadline_ns))
+		return true;
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	return false;
+}
+
+/* A child that is no task yet. */
 static void serve_stranger(struct loop *loop, const struct stop *stop)
 {
 	struct session *session = loop->session;
@@ -308,10 +348,9 @@ static void serve_stranger(struct loop *loop, const struct stop *stop)
 		ptrace_detach(stop->tid, 0);
 		return;
 	}
-	for (unsigned try = 0; try < 3; try++) {
-		if (sweep(loop) > 0 || task_find(stop->tid) || loop->done)
-			return;
-	}
+	if (sweep(loop) > 0 || task_find(stop->tid) || loop->done || !waited_enough(loop, stop->tid))
+		return;
+	loop->stranger = 0;
 	if (target_adopt_child(session->target, NULL, stop->tid) == 1) {
 		task = task_find(stop->tid);
 		if (task->stopped)

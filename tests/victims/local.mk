@@ -18,6 +18,7 @@ check_PROGRAMS += \
 	tests/victims/execer \
 	tests/victims/filtered \
 	tests/victims/forker \
+	tests/victims/forks \
 	tests/victims/forktree \
 	tests/victims/hammer \
 	tests/victims/mainless \
@@ -95,6 +96,11 @@ tests_victims_sharer_SOURCES = tests/victims/sharer.c
 tests_victims_sharer_CFLAGS = $(victim_cflags)
 tests_victims_sharer_LDFLAGS = $(victim_ldflags)
 tests_victims_sharer_LDADD = $(victim_libs)
+
+tests_victims_forks_SOURCES = tests/victims/forks.c
+tests_victims_forks_CFLAGS = $(victim_cflags)
+tests_victims_forks_LDFLAGS = $(victim_ldflags)
+tests_victims_forks_LDADD = $(victim_libs)
 
 tests_victims_forktree_SOURCES = tests/victims/forktree.c
 tests_victims_forktree_CFLAGS = $(victim_cflags)
