@@ -81,7 +81,7 @@ static int end_tracing(struct session *session, pid_t pid, const char *name, enu
 	if (end == WAIT_EXITED)
 		return session_call(session, "cannot wait for the last snapshot", "WaitGone",
 				    json_pack("{s:i}", "pid", (int)pid), NULL);
-	return tracing_detach(session, pid, name, NULL);
+	return tracing_detach(session, pid, name, false, NULL);
 }
 
 static int trace_for_a_while(struct session *session, const struct options *options, pid_t pid,
@@ -106,6 +106,8 @@ static int print_attached(const char *name, const json_t *reply)
 {
 	uint64_t tasks = answer_number(reply, "tasks"), probes = answer_number(reply, "probes");
 
+	if (*answer_text(reply, "warning"))
+		fprintf(stderr, "allocwatch: warning: %s: %s\n", name, answer_text(reply, "warning"));
 	printf("tracing %s: %" PRIu64 " task%s, %" PRIu64 " probe%s\n", name, tasks, tasks == 1 ? "" : "s", probes,
 	       probes == 1 ? "" : "s");
 	return show_finish();

@@ -10,14 +10,16 @@ static int detach_one(struct session *session, const struct options *options, pi
 {
 	char name[TRACING_NAME_MAX];
 	json_t *reply = NULL;
-	int r = tracing_detach(session, pid, tracing_name(name, pid), &reply);
+	bool keep = options_have(options, OPTION(KEEP));
+	int r = tracing_detach(session, pid, tracing_name(name, pid), keep, &reply);
 
 	if (!reply)
 		return r;
 	if (json_object_set_new(reply, "pid", json_integer(pid)) < 0 || json_array_append(list, reply) < 0)
 		r = fail_memory();
 	else if (r == EXIT_DONE && !options_have(options, OPTION(JSON)))
-		printf("detached from %s\n", name);
+		printf(keep ? "detached from %s; 'allocwatch attach %d' goes on with what is known\n" :
+			      "detached from %s\n", name, (int)pid);
 	json_decref(reply);
 	return r;
 }

@@ -101,7 +101,7 @@ static void wait_for_command(struct run *run)
 	uint64_t duration = run->options->duration_ns;
 
 	if (duration > 0 && launch_wait(&run->launch, clock_monotonic_ns() + duration) == -ETIME) {
-		run->detached = tracing_detach(&run->session, run->launch.pid, run->name, NULL) == EXIT_DONE;
+		run->detached = tracing_detach(&run->session, run->launch.pid, run->name, false, NULL) == EXIT_DONE;
 		launch_wait(&run->launch, UINT64_MAX);
 	} else if (duration == 0) {
 		launch_wait(&run->launch, UINT64_MAX);

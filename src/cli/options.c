@@ -199,6 +199,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_FRAMES_SHOWN] = { "frames-shown", "N", "print the N most recent frames; -N leaves the N "
 				  "most recent ones out", set_frames_shown },
 	[OPTION_FUNCTIONS] = { "functions", NULL, "name the function of each line of a traceback", NULL },
+	[OPTION_KEEP] = { "keep", NULL, "keep what is known: 'allocwatch attach' of the same process goes on with it",
+			  NULL },
 	[OPTION_LIMIT] = { "limit", "N", "at most N rows", set_limit },
 	[OPTION_MOST_RECENT_FIRST] = { "most-recent-first", NULL, "print tracebacks from the allocation "
 				       "outwards", NULL },
@@ -213,7 +215,6 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_SORT] = { "sort", "ORDER", "abs (default), growth or shrink", set_sort },
 	[OPTION_STRICT] = { "strict", NULL, "exit with status 3 when the answer is not exact", NULL },
 	[OPTION_BORN] = { "born", NULL, NULL, NULL },
-	[OPTION_KEEP] = { "keep", NULL, NULL, NULL },
 	[OPTION_HELP] = { "help", NULL, "show this help", NULL },
 	[OPTION_JSON] = { "json", NULL, "answer with one JSON document", NULL },
 	[OPTION_SOCKET] = { "socket", "PATH", "the daemon's socket", set_socket },

@@ -25,6 +25,7 @@ enum option_id {
 	OPTION_FRAMES,
 	OPTION_FRAMES_SHOWN,
 	OPTION_FUNCTIONS,
+	OPTION_KEEP,
 	OPTION_LIMIT,
 	OPTION_MOST_RECENT_FIRST,
 	OPTION_NAME,
@@ -36,7 +37,6 @@ enum option_id {
 	OPTION_STRICT,
 	/* named in the interface, refused until they exist */
 	OPTION_BORN,
-	OPTION_KEEP,
 	/* taken by every command */
 	OPTION_HELP,
 	OPTION_JSON,
@@ -47,7 +47,7 @@ enum option_id {
 
 #define OPTION(name) (1ULL << OPTION_##name)
 #define OPTIONS_COMMON (OPTION(HELP) | OPTION(JSON) | OPTION(SOCKET) | OPTION(VERSION))
-#define OPTIONS_MISSING (OPTION(BORN) | OPTION(KEEP))
+#define OPTIONS_MISSING OPTION(BORN)
 
 #define FILTERS_MAX 1000
 #define FRAMES_MAX 1024

@@ -77,7 +77,7 @@ int tracing_attach(struct session *session, const struct options *options, pid_t
 	return r;
 }
 
-int tracing_detach(struct session *session, pid_t pid, const char *name, json_t **ret_reply)
+int tracing_detach(struct session *session, pid_t pid, const char *name, bool keep, json_t **ret_reply)
 {
 	char what[WHAT_MAX];
 	json_t *reply;
@@ -85,7 +85,8 @@ int tracing_detach(struct session *session, pid_t pid, const char *name, json_t 
 
 	snprintf(what, sizeof(what), "cannot detach from %s", name);
 	progress("detaching from %s", name);
-	r = session_call(session, what, "Detach", json_pack("{s:i}", "pid", (int)pid), &reply);
+	r = session_call(session, what, "Detach", json_pack("{s:i, s:o*}", "pid", (int)pid, "keep", keep ? json_true() : NULL),
+			 &reply);
 	progress_clear();
 	if (r != EXIT_DONE)
 		return r;

@@ -17,7 +17,7 @@ const char *tracing_name(char text[TRACING_NAME_MAX], pid_t pid);
  * private one is asked.  *ret_reply is {pid, tasks, probes}. */
 int tracing_attach(struct session *session, const struct options *options, pid_t pid, const char *name,
 		   bool wait_for_exec, json_t **ret_reply);
-/* *ret_reply is {clean, message}; may be NULL. */
-int tracing_detach(struct session *session, pid_t pid, const char *name, json_t **ret_reply);
+/* keep: for a while, see detach --keep.  *ret_reply is {clean, message}; may be NULL. */
+int tracing_detach(struct session *session, pid_t pid, const char *name, bool keep, json_t **ret_reply);
 
 #endif

@@ -104,6 +104,7 @@ static void let_go(struct daemon *daemon, struct session *session)
 	switch (session_state(session)) {
 	case SESSION_TRACING:
 	case SESSION_DETACHING:
+	case SESSION_KEPT:
 		session_detach(session, on_let_go, daemon);
 		break;
 	case SESSION_ATTACHING:

@@ -134,7 +134,7 @@ void handle_find_block(struct call *call)
 		fail_invalid_parameter(call, "address");
 		return;
 	}
-	if (!session || session_state(session) != SESSION_TRACING) {
+	if (!session || !session_knows(session)) {
 		fail_not_traced(call, pid, "process %d is %s", pid,
 				session ? session_state_name(session) : "not traced");
 		return;

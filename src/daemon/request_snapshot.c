@@ -103,7 +103,7 @@ static void take_when_listed(void *context)
 	int pid = param_pid(call->parameters, "pid", 0);
 	struct session *session = sessions_find(call->daemon->sessions, pid);
 
-	if (session && session_state(session) == SESSION_TRACING)
+	if (session && session_knows(session))
 		ask_for_snapshot(call, pid, session);
 	else
 		fail_not_traced(call, pid, "process %d is %s", pid,

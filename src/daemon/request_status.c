@@ -73,7 +73,7 @@ void handle_list(struct call *call)
 		struct session *session = sessions_get(sessions, i);
 		struct wire_head message = { .type = WIRE_STATUS };
 
-		if (session_state(session) != SESSION_TRACING)
+		if (!session_knows(session))
 			continue;
 		listing->waiting++;
 		session_ask(session, &message, sizeof(message), WIRE_STATUS_REPLY, LIST_TIMEOUT_US,
@@ -159,7 +159,7 @@ void handle_get_status(struct call *call)
 
 	if (!session)
 		fail_not_traced(call, pid, "process %d is not traced", pid);
-	else if (session_state(session) == SESSION_TRACING)
+	else if (session_knows(session))
 		session_ask(session, &message, sizeof(message), WIRE_STATUS_REPLY, REQUEST_TIMEOUT_US, on_status,
 			    call);
 	else

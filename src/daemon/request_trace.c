@@ -121,8 +121,11 @@ static void on_attached(void *context, const struct answer *answer)
 		return;
 	}
 	log_info("process %d: traced, %u tasks, %u probes", pid, attached->tasks, attached->probes);
-	call_reply(call, json_pack("{s:i, s:I, s:I}", "pid", pid, "tasks", (json_int_t)attached->tasks, "probes",
-				   (json_int_t)attached->probes));
+	if (attached->warning[0])
+		log_warning("process %d: %s", pid, attached->warning);
+	call_reply(call, json_pack("{s:i, s:I, s:I, s:o}", "pid", pid, "tasks", (json_int_t)attached->tasks, "probes",
+				   (json_int_t)attached->probes, "warning",
+				   attached->warning[0] ? codec_bytes(attached->warning) : json_null()));
 }
 
 /* A number below zero from process_open(). */
@@ -159,6 +162,8 @@ static bool is_traced_here(struct call *call, int pid)
 		session_forget(session);
 		return false;
 	}
+	if (session_state(session) == SESSION_KEPT)
+		return false;
 	fail_already_traced(call, pid, "process %d is %s by this daemon already", pid,
 			    session_state(session) == SESSION_ATTACHING ? "being attached" : "traced");
 	return true;
@@ -169,6 +174,7 @@ void handle_attach(struct call *call)
 	struct wire_attach message = { 0 };
 	int pid = param_pid(call->parameters, "pid", 0), leader = 0, r;
 	struct process process;
+	struct session *kept;
 	struct asked *asked;
 	bool zombie = false;
 
@@ -192,6 +198,14 @@ void handle_attach(struct call *call)
 		close(process.pidfd);
 		return;
 	}
+	kept = sessions_find(call->daemon->sessions, pid);
+	if (kept && session_start_time(kept) == process.start_time) {
+		close(process.pidfd);
+		session_resume(kept, &message, on_attached, asked);
+		return;
+	}
+	if (kept)
+		session_forget(kept);          /* of another process that had this number */
 	r = session_attach(call->daemon->sessions, pid, &process, &message, on_attached, asked);
 	if (r < 0)
 		fail_start(asked_end(asked, &pid), pid, r);
@@ -236,7 +250,9 @@ void handle_detach(struct call *call)
 	if (!session)
 		return;
 	asked = asked_new(call, pid);
-	if (asked)
+	if (asked && param_bool(call->parameters, "keep"))
+		session_set_aside(session, on_detached, asked);
+	else if (asked)
 		session_detach(session, on_detached, asked);
 }
 

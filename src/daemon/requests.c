@@ -19,6 +19,9 @@ static const struct param attach_params[] = {
 	{ "domains", PARAM_TEXT, true },     { "engine", PARAM_TEXT, true },
 	{ "follow_forks", PARAM_BOOL, true }, { "wait_for_exec", PARAM_BOOL, true }, { 0 }
 };
+static const struct param detach_params[] = {
+	{ "pid", PARAM_PID, false }, { "keep", PARAM_BOOL, true }, { 0 }
+};
 static const struct param take_params[] = {
 	{ "pid", PARAM_PID, false }, { "name", PARAM_TEXT, true }, { "blocks", PARAM_BOOL, true }, { 0 }
 };
@@ -63,7 +66,7 @@ static const struct method {
 	{ VARLINK_SERVICE_INTERFACE, "GetInterfaceDescription", interface_params,
 	  handle_get_interface_description },
 	{ VARLINK_OWN_INTERFACE, "Attach", attach_params, handle_attach },
-	{ VARLINK_OWN_INTERFACE, "Detach", pid_params, handle_detach },
+	{ VARLINK_OWN_INTERFACE, "Detach", detach_params, handle_detach },
 	{ VARLINK_OWN_INTERFACE, "List", no_params, handle_list },
 	{ VARLINK_OWN_INTERFACE, "GetStatus", pid_params, handle_get_status },
 	{ VARLINK_OWN_INTERFACE, "TakeSnapshot", take_params, handle_take_snapshot },

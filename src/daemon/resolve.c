@@ -139,7 +139,7 @@ static void try_pid(struct resolve *resolve)
 	struct kept *kept;
 	int pid = resolve->pid;
 
-	if (state == SESSION_TRACING) {
+	if (session && session_knows(session)) {
 		try_fresh(resolve, session);
 		return;
 	}

@@ -180,13 +180,30 @@ void session_abandon(struct session *session)
 	session_end(session, -ECANCELED);
 }
 
+static void on_kept_end(void *context, const struct answer *answer)
+{
+	(void)context;
+	(void)answer;
+}
+
 static int on_target_gone(sd_event_source *source, int fd, uint32_t revents, void *context)
 {
-	(void)source;
 	(void)fd;
 	(void)revents;
-	session_forget(context);
+	sd_event_source_set_enabled(source, SD_EVENT_OFF);
+	if (((struct session *)context)->state == SESSION_KEPT)
+		session_detach(context, on_kept_end, context);     /* its last snapshot comes first */
+	else
+		session_forget(context);
 	return 0;
+}
+
+static void watch_target(struct session *session)
+{
+	session->target_gone = sd_event_source_disable_unref(session->target_gone);
+	if (sd_event_add_io(session->sessions->event, &session->target_gone, session->pidfd, EPOLLIN,
+			    on_target_gone, session) < 0)
+		log_warning("process %d: its end will not be seen", session->pid);
 }
 
 /* The target runs on, untraced; the entry stays, so that a person sees what happened, until the
@@ -204,9 +221,7 @@ void session_become_lost(struct session *session, const char *reason)
 	}
 	session->state = SESSION_LOST;
 	session->ending.error = -ECONNRESET;
-	if (sd_event_add_io(session->sessions->event, &session->target_gone, session->pidfd, EPOLLIN,
-			    on_target_gone, session) < 0)
-		log_warning("process %d: its end will not be seen", session->pid);
+	watch_target(session);
 	questions_fail(session, -ECONNRESET);
 	tell_waiters(session);
 	changed(session);
@@ -224,8 +239,9 @@ static void take_program(struct session *session, const struct wire_attached *me
 
 static void take_attached(struct session *session, const struct wire_attached *message)
 {
-	if (session->state != SESSION_ATTACHING)
+	if (session->state != SESSION_ATTACHING && session->state != SESSION_KEPT)
 		return;
+	session->target_gone = sd_event_source_disable_unref(session->target_gone);
 	take_program(session, message);
 	session->since_ns = message->attached_realtime_ns;
 	session->state = SESSION_TRACING;
@@ -289,8 +305,16 @@ bool session_may_log(struct session *session)
 /* After it there is nothing left to trace. */
 static bool is_last_answer(const struct session *session, const struct wire_head *message)
 {
-	return message->type == WIRE_DETACHED ||
+	return (message->type == WIRE_DETACHED && !session->keeps) ||
 	       (message->type == WIRE_FAILED && session->state == SESSION_ATTACHING);
+}
+
+static void take_set_aside(struct session *session)
+{
+	session->state = SESSION_KEPT;
+	watch_target(session);
+	tell_waiters(session);
+	changed(session);
 }
 
 static void take_answer(struct session *session, const struct wire_head *message, int *fd)
@@ -304,6 +328,8 @@ static void take_answer(struct session *session, const struct wire_head *message
 	else if (message->type == WIRE_FAILED && message->serial == session->detach_serial &&
 		 session->state == SESSION_DETACHING)
 		session->state = SESSION_TRACING;
+	else if (message->type == WIRE_DETACHED && session->keeps && session->state == SESSION_DETACHING)
+		take_set_aside(session);
 	questions_answer(session, message, fd);
 	if (last && session->state != SESSION_ENDING)
 		session_end(session, -ECANCELED);
@@ -471,6 +497,20 @@ int session_attach(struct sessions *sessions, int pid, struct process *process, 
 	return 0;
 }
 
+void session_resume(struct session *session, struct wire_attach *message, answer_fn answered, void *context)
+{
+	message->head.type = WIRE_ATTACH;
+	message->start_time = session->start_time;
+	session->keeps = false;
+	question_ask(session, &message->head, sizeof(*message), session->pidfd, WIRE_ATTACHED, ATTACH_TIMEOUT_US,
+		     answered, context);
+}
+
+bool session_knows(const struct session *session)
+{
+	return session->state == SESSION_TRACING || session->state == SESSION_KEPT;
+}
+
 int session_wait(struct session *session, ending_fn ended, void *context)
 {
 	struct waiter *waiter;
@@ -520,6 +560,8 @@ const char *session_state_name(const struct session *session)
 	case SESSION_DETACHING:
 	case SESSION_ENDING:
 		return "detaching";
+	case SESSION_KEPT:
+		return "kept";
 	case SESSION_LOST:
 		return "lost";
 	}

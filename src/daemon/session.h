@@ -17,6 +17,7 @@ enum session_state {
 	SESSION_ATTACHING,
 	SESSION_TRACING,
 	SESSION_DETACHING,
+	SESSION_KEPT,         /* no longer traced; its tracer keeps what it knows */
 	SESSION_ENDING,       /* the process has ended; its last image is still on its way */
 	SESSION_LOST,         /* its tracer died: no longer traced */
 };
@@ -75,6 +76,12 @@ void session_ask(struct session *session, struct wire_head *message, size_t len,
 		 uint64_t timeout_us, answer_fn answered, void *context);
 /* Asks for the end; the answer is a WIRE_DETACHED. Several may wait for it. */
 void session_detach(struct session *session, answer_fn answered, void *context);
+/* As session_detach(), but its tracer stays with what it knows: SESSION_KEPT. */
+void session_set_aside(struct session *session, answer_fn answered, void *context);
+/* Has the tracer of a SESSION_KEPT attach again. */
+void session_resume(struct session *session, struct wire_attach *message, answer_fn answered, void *context);
+/* Whether its tracer can be asked what it knows. */
+bool session_knows(const struct session *session);
 /* `ended` is told once tracing has ended.  0, -ENOSPC, -ENOMEM. */
 int session_wait(struct session *session, ending_fn ended, void *context);
 /* No longer interested (a client left). */

@@ -171,22 +171,34 @@ void session_ask(struct session *session, struct wire_head *message, size_t len,
 	question_ask(session, message, len, -1, expected, timeout_us, answered, context);
 }
 
-void session_detach(struct session *session, answer_fn answered, void *context)
+static void detach(struct session *session, bool keep, answer_fn answered, void *context)
 {
-	struct wire_head message = { .type = WIRE_DETACH };
+	struct wire_head message = { .type = keep ? WIRE_SET_ASIDE : WIRE_DETACH };
+	enum session_state before = session->state;
 	int r;
 
 	if (session->state != SESSION_DETACHING) {
+		session->keeps = keep;
 		session->state = SESSION_DETACHING;
 		session->detach_serial = session->last_serial + 1 ? session->last_serial + 1 : 1;
 		session_ask(session, &message, sizeof(message), WIRE_DETACHED, DETACH_TIMEOUT_US, answered,
 			    context);
 		if (find(session, session->detach_serial) < 0)
-			session->state = SESSION_TRACING;      /* it could not be asked */
+			session->state = before;       /* it could not be asked */
 		return;
 	}
 	r = register_question(session, session->detach_serial, WIRE_DETACHED, DETACH_TIMEOUT_US, answered,
 			      context);
 	if (r < 0)
 		fail_now(answered, context, r);
+}
+
+void session_detach(struct session *session, answer_fn answered, void *context)
+{
+	detach(session, false, answered, context);
+}
+
+void session_set_aside(struct session *session, answer_fn answered, void *context)
+{
+	detach(session, true, answered, context);
 }

@@ -50,7 +50,8 @@ struct session {
 	uint32_t last_serial, detach_serial;
 	VEC_OF(struct waiter) waiters;
 	struct ending ending;
-	sd_event_source *target_gone;          /* of a lost session */
+	bool keeps;                            /* detaching, to be SESSION_KEPT */
+	sd_event_source *target_gone;          /* of a lost or a kept session */
 };
 
 /* Tells everybody, lets the tracer go and frees the session as soon as no image needs it. */

@@ -27,7 +27,8 @@ struct engine_sink {
 struct engine_counters {
 	uint64_t stops;                /* breakpoints served */
 	uint64_t allocations, frees;   /* events handed on */
-	uint64_t strays;               /* stops at a return of no pending call */
+	uint64_t strays;               /* stops at a return of no pending call: of one inside another, mostly */
+	uint64_t orphans;              /* those of a thread that has no call pending at all: its entry was missed */
 	uint64_t internal_frees;       /* of the allocator's own, see struct plan */
 	uint64_t failed_reads;         /* a result that could not be read: a lost event */
 };

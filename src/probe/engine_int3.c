@@ -429,6 +429,7 @@ static void leave_call(struct hit *hit, const struct site *site, const struct us
 
 	if (!calls || !calls_leave(calls, arch_sp(regs), &call, dropped, hit)) {
 		engine->counters.strays++;
+		engine->counters.orphans += !calls || calls->count == 0;
 		return;
 	}
 	if (call_result(engine, &call, site, regs, &event.address) < 0) {

@@ -4,6 +4,7 @@
 
 #include "tracer/explain.h"
 #include "tracer/follow.h"
+#include "tracer/foreign.h"
 #include "tracer/heal.h"
 #include "tracer/privileges.h"
 #include "tracer/snapshot.h"
@@ -97,6 +98,12 @@ static int check_allocators(struct session *session, const struct wire_attach *r
 
 	if (request->from_exec)
 		return 0;
+	reason = foreign_refusal(session);
+	if (reason) {
+		session_fail(session->link, request->head.serial, target->pid, FAILURE_UNSUPPORTED, 0,
+			     "cannot attach to process %d: %s", target->pid, reason);
+		return -ENOTSUP;
+	}
 	if (engine_unwatchable(session->engine, &module, &reason)) {
 		session_fail(session->link, request->head.serial, target->pid, FAILURE_NO_ALLOCATOR, 0,
 			     "malloc in %s of process %d cannot be watched: %s; this version knows glibc's and jemalloc's "
@@ -185,6 +192,8 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 		.probes = engine_probe_count(session->engine),
 	};
 
+	if (foreign_warning(session))
+		snprintf(answer.warning, sizeof(answer.warning), "%s", foreign_warning(session));
 	memcpy(answer.exe, session->exe, sizeof(answer.exe));
 	memcpy(answer.command, session->command, sizeof(answer.command));
 	link_send(session->link, &answer, sizeof(answer), -1);
@@ -284,4 +293,93 @@ bool session_detach(struct session *session, const char **ret_text)
 	target_let_go(target, on_let_go, session);
 	session->leaving = true;
 	return clean;
+}
+
+/* --- for a while --- */
+
+static void on_set_aside(void *context, struct task *task)
+{
+	struct session *session = context;
+
+	engine_task_gone(session->engine, task);
+	heap_thread_gone(session->heap, task->tid);
+}
+
+bool session_set_aside(struct session *session, const char **ret_text)
+{
+	struct target *target = session->target;
+	bool clean;
+
+	target->copy_made = NULL;
+	clean = target_undo(target, ret_text);
+	target_let_go(target, on_set_aside, session);
+	session->leaving = session->set_aside = true;
+	return clean;
+}
+
+/* What may have happened meanwhile: an exec, objects that came and went, our old handler still there. */
+static int look_again(struct session *session)
+{
+	struct target *target = session->target;
+	bool changed;
+	int r = target->tasks.count > 0 ? -EAGAIN : target_scan_modules(target, &changed);
+
+	if (r < 0)
+		return r;
+	for (uint32_t id = 0; id < session->modules_known; id++) {
+		if (!target->modules.modules.items[id].mapped)
+			unwinder_remove_module(session->unwinder, id);
+	}
+	r = session_renew_engine(session);
+	return r == 0 ? session_add_modules(session) : r;
+}
+
+static void fail_resume(struct session *session, const struct wire_attach *request, int error)
+{
+	pid_t pid = request->head.pid;
+	uint64_t start_time;
+
+	if (error == -EAGAIN)
+		session_fail(session->link, request->head.serial, pid, FAILURE_INTERNAL, 0,
+			     "process %d: a thread of it could not be let go yet; try again", pid);
+	else if (error == -ESRCH && process_start_time(pid, &start_time) == 0 &&
+		 start_time == session->target->start_time)
+		session_fail(session->link, request->head.serial, pid, FAILURE_UNSUPPORTED, 0,
+			     "process %d has executed another program since it was detached from; 'allocwatch detach %d' "
+			     "ends what was kept of the old one, then attach again", pid, pid);
+	else
+		fail_attach(session->link, request, error);
+}
+
+int session_resume(struct session *session, const struct wire_attach *request)
+{
+	struct target *target = session->target;
+	const char *text;
+	int r;
+
+	r = check_target(session->link, request, target);
+	if (r < 0)
+		return r;
+	if (process_tracer(target->memory_tid) == 0)
+		heal_before_attach(session);
+	r = look_again(session);
+	if (r < 0) {
+		fail_resume(session, request, r);
+		return r;
+	}
+	session->leaving = session->set_aside = false;
+	if (session->follows)
+		target->copy_made = follow_copy;
+	r = seize_and_plant(session);
+	if (r < 0) {
+		session_set_aside(session, &text);
+		fail_resume(session, request, r);
+		return r;
+	}
+	/* Nobody knows what it did meanwhile. */
+	session->probe_gaps++;
+	session->resumed = true;
+	session_name(session);
+	session_send_program(session, WIRE_ATTACHED, request->head.serial);
+	return 0;
 }

@@ -13,22 +13,27 @@
 
 #define PATH_SPACE 4096
 
+void exec_guard_add_site(struct session *session, uint32_t module, uint64_t vaddr, enum guard_kind kind)
+{
+	int fd = target_module_fd(session->target, module);
+	struct guard_site *site = session->guards.count < GUARD_SITES_MAX ? vec_push(&session->guards) : NULL;
+
+	if (!site)
+		return;
+	*site = (struct guard_site){ .module = module, .vaddr = vaddr, .kind = kind };
+	if (elf_file_text(fd, vaddr, site->text, sizeof(site->text), &site->text_len) < 0)
+		session->guards.count--;
+}
+
 void exec_guard_note_module(struct session *session, uint32_t module)
 {
 	int fd = target_module_fd(session->target, module);
-	struct guard_site *site;
 	uint64_t vaddr;
 
 	if (geteuid() == 0 && !session->gives_up_rights)
 		return;
-	if (fd < 0 || session->guards.count >= GUARD_SITES_MAX || elf_file_symbol(fd, "execve", &vaddr) < 0)
-		return;
-	site = vec_push(&session->guards);
-	if (!site)
-		return;
-	*site = (struct guard_site){ .module = module, .vaddr = vaddr };
-	if (elf_file_text(fd, vaddr, site->text, sizeof(site->text), &site->text_len) < 0)
-		session->guards.count--;
+	if (fd >= 0 && elf_file_symbol(fd, "execve", &vaddr) == 0)
+		exec_guard_add_site(session, module, vaddr, GUARD_EXECVE);
 }
 
 /* An object whose execve cannot be displaced is left unguarded: its set-id programs lose their rights, and
@@ -52,9 +57,10 @@ int exec_guard_plant(struct session *session)
 {
 	for (size_t i = 0; i < session->guards.count; i++) {
 		struct guard_site *site = &session->guards.items[i];
-		int r = site->tried ? 0 : plant_one(session, site);
+		bool idle = site->kind == GUARD_EXIT && !session->checks_leaks;
+		int r = site->tried || idle ? 0 : plant_one(session, site);
 
-		site->tried = true;
+		site->tried |= !idle;
 		if (r < 0)
 			return r;
 	}
@@ -74,13 +80,13 @@ void exec_guard_forget(struct session *session)
 	vec_fini(&session->guards);
 }
 
-bool exec_guard_is_site(const struct session *session, const struct breakpoint *bp)
+const struct guard_site *exec_guard_find(const struct session *session, const struct breakpoint *bp)
 {
 	for (size_t i = 0; !bp->site && i < session->guards.count; i++) {
 		if (session->guards.items[i].address == bp->address)
-			return true;
+			return &session->guards.items[i];
 	}
-	return false;
+	return NULL;
 }
 
 /* As the process would find it, from its own root and folder. */

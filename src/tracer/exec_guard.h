@@ -10,7 +10,7 @@
 
 #include <sys/user.h>
 
-#define GUARD_SITES_MAX 64         /* objects that define execve; further ones are not guarded */
+#define GUARD_SITES_MAX 64         /* further ones are not guarded */
 
 /* Looks for execve in an object, while nothing is stopped. */
 void exec_guard_note_module(struct session *session, uint32_t module);
@@ -18,7 +18,10 @@ void exec_guard_note_module(struct session *session, uint32_t module);
 int exec_guard_plant(struct session *session);
 void exec_guard_drop_module(struct session *session, uint32_t module);
 void exec_guard_forget(struct session *session);
-bool exec_guard_is_site(const struct session *session, const struct breakpoint *bp);
+/* One to stand at an address of an object, for what its kind says. */
+void exec_guard_add_site(struct session *session, uint32_t module, uint64_t vaddr, enum guard_kind kind);
+/* The site that a breakpoint is, or NULL. */
+const struct guard_site *exec_guard_find(const struct session *session, const struct breakpoint *bp);
 
 /* Whether the call that the task is about to make, `regs` at the entry of execve or of the system call, runs a program
  * with rights that tracing would take from it.  False, too, where this tracer has all rights itself. */

@@ -6,6 +6,7 @@ src_allocwatch_tracer_SOURCES = \
 	src/tracer/exec_guard.c src/tracer/exec_guard.h \
 	src/tracer/explain.c src/tracer/explain.h \
 	src/tracer/follow.c src/tracer/follow.h \
+	src/tracer/foreign.c src/tracer/foreign.h \
 	src/tracer/heal.c src/tracer/heal.h \
 	src/tracer/link.c src/tracer/link.h \
 	src/tracer/loop.c src/tracer/loop.h \

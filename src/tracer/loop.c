@@ -74,18 +74,20 @@ static void serve_loader(struct loop *loop, struct task *task)
 static void leave(struct loop *loop, uint32_t serial);
 static void detach(struct loop *loop, uint32_t serial);
 
-/* It is let go before it executes a program whose rights tracing would take away; a guest later, at the system
- * call's entry. */
-static bool serve_exec_guard(struct loop *loop, struct task *task, const struct user_regs_struct *regs)
+/* It is let go before it executes a program whose rights tracing would take away (a guest later, at the system
+ * call's entry), and before a check for leaks that does not work under a tracer. */
+static bool serve_guard(struct loop *loop, struct task *task, const struct user_regs_struct *regs)
 {
 	struct session *session = loop->session;
+	const struct guard_site *site = exec_guard_find(session, bp_find(session->target, arch_pc(regs) - 1));
 
-	if (task->guest || !exec_guard_is_site(session, bp_find(session->target, arch_pc(regs) - 1)) ||
-	    !exec_guard_forbids(session, task->tid, regs))
+	if (task->guest || !site || (site->kind == GUARD_EXECVE && !exec_guard_forbids(session, task->tid, regs)))
 		return false;
-	session_fail(session->link, 0, session->target->pid, FAILURE_NOT_PERMITTED, 0,
+	session_fail(session->link, 0, session->target->pid, FAILURE_NOT_PERMITTED, 0, "%s",
+		     site->kind == GUARD_EXECVE ?
 		     "let go: it executes a set-id program, or one with capabilities, which would not have them "
-		     "while it is traced");
+		     "while it is traced" :
+		     "let go: its sanitizer's check for leaks comes now, which does not work under a tracer");
 	if (leave_signal_stop(task))
 		leave(loop, 0);
 	return true;
@@ -113,7 +115,7 @@ static bool serve_breakpoint(struct loop *loop, struct task *task)
 		serve_loader(loop, task);
 		return true;
 	}
-	if (!bp->site && serve_exec_guard(loop, task, &regs))
+	if (!bp->site && serve_guard(loop, task, &regs))
 		return true;
 	if (!task_hits_again(task, bp, &regs))
 		engine_hit(session->engine, task, bp, &regs);
@@ -395,6 +397,11 @@ static void resume_held(struct loop *loop)
 
 static void attach(struct loop *loop, const struct wire_attach *request)
 {
+	if (loop->session && loop->session->set_aside) {
+		if (session_resume(loop->session, request) == 0)
+			resume_held(loop);
+		return;
+	}
 	if (loop->session) {
 		session_fail(loop->link, request->head.serial, request->head.pid, FAILURE_LIMIT, 0,
 			     "this tracer has a process already");
@@ -413,16 +420,33 @@ static void detach(struct loop *loop, uint32_t serial)
 	struct wire_detached answer = { .head = { WIRE_DETACHED, serial, session->target->pid, sizeof(answer) } };
 	const char *text;
 
+	loop->leaving_deadline_ns = clock_monotonic_ns() + LEAVING_DEADLINE_MS * NSEC_PER_MSEC;
+	if (session->set_aside) {
+		session->set_aside = false;
+		answer.clean = 1;
+		link_send(loop->link, &answer, sizeof(answer), -1);
+		return;
+	}
 	answer.clean = session_detach(session, &text);
 	if (text)
 		strncpy(answer.text, text, sizeof(answer.text) - 1);
 	link_send(loop->link, &answer, sizeof(answer), -1);
-	loop->leaving_deadline_ns = clock_monotonic_ns() + LEAVING_DEADLINE_MS * NSEC_PER_MSEC;
+}
+
+static void set_aside(struct loop *loop, uint32_t serial)
+{
+	struct wire_detached answer = { .head = { WIRE_DETACHED, serial, loop->session->target->pid, sizeof(answer) } };
+	const char *text = NULL;
+
+	answer.clean = loop->session->set_aside || session_set_aside(loop->session, &text);
+	if (text)
+		strncpy(answer.text, text, sizeof(answer.text) - 1);
+	link_send(loop->link, &answer, sizeof(answer), -1);
 }
 
 static void leave(struct loop *loop, uint32_t serial)
 {
-	if (!loop->session || loop->session->leaving)
+	if (!loop->session || (loop->session->leaving && !loop->session->set_aside))
 		return;
 	snapshot_write_now(loop->session, SNAPSHOT_DETACH);
 	detach(loop, serial);
@@ -454,17 +478,19 @@ static void serve_request(struct loop *loop, const struct link_message *message)
 	const struct wire_head *head = &message->body.head;
 	struct session *session = loop->session;
 
-	if (!session || session->leaving) {
+	if (!session || (session->leaving && !session->set_aside)) {
 		session_fail(loop->link, head->serial, head->pid, FAILURE_NOT_TRACED, 0, "process %d is not traced",
 			     head->pid);
 		return;
 	}
 	switch (message->type) {
 	case WIRE_SNAPSHOT:
+		session_verify(session);
 		snapshot_start(session, head->serial,
 			       ((const struct wire_snapshot_request *)head)->with_blocks);
 		break;
 	case WIRE_STATUS:
+		session_verify(session);
 		session_send_status(session, head->serial);
 		break;
 	case WIRE_BLOCK:
@@ -480,6 +506,9 @@ static void serve_request(struct loop *loop, const struct link_message *message)
 		break;
 	case WIRE_DETACH:
 		leave(loop, head->serial);
+		break;
+	case WIRE_SET_ASIDE:
+		set_aside(loop, head->serial);
 		break;
 	default:
 		break;
@@ -514,7 +543,7 @@ static bool is_finished(const struct loop *loop)
 
 	if (loop->done)
 		return snapshot_running() == 0 || !session || session->leaving;
-	return session && session->leaving && snapshot_running() == 0 &&
+	return session && session->leaving && !session->set_aside && snapshot_running() == 0 &&
 	       (session->target->tasks.count == 0 || clock_passed(loop->leaving_deadline_ns));
 }
 

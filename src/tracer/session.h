@@ -17,10 +17,19 @@
 /* Frames kept beyond the limit, for those that are hidden later. */
 #define SESSION_SPARE_FRAMES 16
 #define SESSION_FRAMES_MAX 1024
+/* Calls that a thread may be in at the attach, one inside another, in handlers of signals, too. */
+#define ORPHANS_PER_TASK 4
 #define SESSION_STACK_NODES_DEFAULT (64u << 20)
 
-/* An execve of libc's, see exec_guard.h. */
+/* A place where the process is let go: see exec_guard.h and foreign.h. */
+enum guard_kind {
+	GUARD_EXECVE,                  /* when it gains rights there */
+	GUARD_LEAK_CHECK,              /* a sanitizer's */
+	GUARD_EXIT,                    /* in which that runs; planted where there is one */
+};
+
 struct guard_site {
+	enum guard_kind kind;
 	uint32_t module;
 	uint64_t vaddr;
 	raddr address;                 /* of the breakpoint; 0: none */
@@ -38,12 +47,18 @@ struct session {
 	struct heap *heap;
 	struct breakpoint *loader_hook;
 	VEC_OF(struct guard_site) guards;
+	bool checks_leaks;             /* at its exit, by a sanitizer's runtime */
+	bool uprobes_told;
+	uint64_t orphans_seen;         /* returns without a call, when they were last looked at */
+	uint32_t tasks_at_attach;
 	bool gives_up_rights;          /* this process is root now and will be the target's user */
 	uint32_t frames_limit;
 	bool waits_for_exec;           /* `run`: nothing is probed before the exec */
 	bool follows;                  /* its children become targets of their own */
 	bool refused;                  /* it has begun a program that cannot be traced: to be let go */
 	bool leaving;                  /* detached; some tasks could not be let go yet */
+	bool set_aside;                /* detached for a while: what it knows is kept */
+	bool resumed;
 	uint64_t attached_realtime_ns;
 	uint64_t probe_gaps;
 	uint64_t lost_tasks;           /* threads past a limit, untraced */
@@ -74,10 +89,17 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
  * stop.  *ret_text (static, or NULL) says what had to stay. */
 bool session_detach(struct session *session, const char **ret_text);
 
+/* The same for a while: what is known stays, and session_resume() takes it up again. */
+bool session_set_aside(struct session *session, const char **ret_text);
+/* Attaches again and answers, as session_attach(); when it fails the session stays set aside. */
+int session_resume(struct session *session, const struct wire_attach *request);
+
 /* Tells the daemon, the unwinder and the engine of objects not known yet. */
 int session_add_modules(struct session *session);
 /* Tells the daemon of all that are known, whom it has not been told of before. */
 void session_tell_modules(struct session *session);
+/* A new engine in the place of one whose breakpoints are all taken out.  -ENOMEM. */
+int session_renew_engine(struct session *session);
 /* Makes the changes to the target, whose threads are held. */
 int session_plant(struct session *session);
 /* The process runs a program for another CPU, or a 32-bit one. */
@@ -87,7 +109,7 @@ bool session_is_foreign(pid_t tid);
 void session_exec(struct session *session, struct task *task);
 /* The loader's list of objects changed; a task is held. */
 void session_objects_changed(struct session *session);
-/* Once a second: are our int3s still there? */
+/* Once a second, and before each answer: are our int3s still there, and do they still stop threads? */
 void session_verify(struct session *session);
 
 bool session_is_exact(const struct session *session);

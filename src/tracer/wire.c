@@ -30,7 +30,8 @@ static bool attached_valid(const void *data)
 {
 	const struct wire_attached *m = data;
 
-	return text_ends(m->exe, sizeof(m->exe)) && text_ends(m->command, sizeof(m->command));
+	return text_ends(m->exe, sizeof(m->exe)) && text_ends(m->command, sizeof(m->command)) &&
+	       text_ends(m->warning, sizeof(m->warning));
 }
 
 static bool failed_valid(const void *data)
@@ -106,6 +107,7 @@ static const struct kind {
 	{ WIRE_CLEAR, false, sizeof(struct wire_head), NULL },
 	{ WIRE_RESET_PEAK, false, sizeof(struct wire_head), NULL },
 	{ WIRE_DETACH, false, sizeof(struct wire_head), NULL },
+	{ WIRE_SET_ASIDE, false, sizeof(struct wire_head), NULL },
 	{ WIRE_ATTACHED, true, sizeof(struct wire_attached), attached_valid },
 	{ WIRE_EXECED, true, sizeof(struct wire_attached), attached_valid },
 	{ WIRE_FAILED, true, sizeof(struct wire_failed), failed_valid },

@@ -27,6 +27,8 @@ enum wire_type {
 	WIRE_CLEAR,            /* Answer: DONE */
 	WIRE_RESET_PEAK,       /* Answer: DONE */
 	WIRE_DETACH,           /* Answer: DETACHED; the tracer exits when nothing is left to trace */
+	WIRE_SET_ASIDE,        /* The same, but the tracer stays with what it knows.  Another ATTACH takes it up
+				* again, which says so in its warning. */
 	/* tracer -> daemon */
 	WIRE_ATTACHED = 32,    /* body wire_attached */
 	WIRE_FAILED,           /* body wire_failed */
@@ -69,6 +71,7 @@ struct wire_attached {
 	uint32_t tasks, probes;
 	char exe[WIRE_PATH_MAX];
 	char command[WIRE_TEXT_MAX];
+	char warning[256];         /* what the user should know of it, or "" */
 };
 
 /* A child of the target that is followed: from now on a target of its own, with a tracer of its own. */

@@ -34,6 +34,8 @@ live_tests = \
 	tests/live/check_rights \
 	tests/live/check_allocators \
 	tests/live/check_errors \
+	tests/live/check_foreign \
+	tests/live/check_tracers \
 	tests/live/check_permission \
 	tests/live/check_programs \
 	tests/live/check_run \
@@ -97,6 +99,14 @@ tests_live_check_rights_LDADD = $(live_libs)
 tests_live_check_moments_SOURCES = tests/live/check_moments.c
 tests_live_check_moments_CFLAGS = $(live_cflags)
 tests_live_check_moments_LDADD = $(live_libs)
+
+tests_live_check_foreign_SOURCES = tests/live/check_foreign.c
+tests_live_check_foreign_CFLAGS = $(live_cflags) -DSOURCE_FOLDER='"$(srcdir)"'
+tests_live_check_foreign_LDADD = $(live_libs)
+
+tests_live_check_tracers_SOURCES = tests/live/check_tracers.c
+tests_live_check_tracers_CFLAGS = $(live_cflags)
+tests_live_check_tracers_LDADD = $(live_libs)
 
 tests_live_check_heal_SOURCES = tests/live/check_heal.c
 tests_live_check_heal_CFLAGS = $(live_cflags)

@@ -125,7 +125,6 @@ static const struct {
 	{ "run --fail-over 1K --duration 1s -- true", "--duration prevents" },
 	{ "detach", "either a PID or --all" },
 	{ "detach 1 --all", "either a PID or --all" },
-	{ "detach 1 --keep", "'--keep' is not available yet" },
 	{ "snapshot 1 --name a/b", "letters, digits" },
 	{ "rm", "needs ID" },
 	{ "rm 17", "cannot be removed" },

@@ -33,6 +33,7 @@ static const struct {
 	{ WIRE_CLEAR, 0, sizeof(struct wire_head) },
 	{ WIRE_RESET_PEAK, 0, sizeof(struct wire_head) },
 	{ WIRE_DETACH, 0, sizeof(struct wire_head) },
+	{ WIRE_SET_ASIDE, 0, sizeof(struct wire_head) },
 	{ WIRE_ATTACHED, 1, sizeof(struct wire_attached) },
 	{ WIRE_FAILED, 1, sizeof(struct wire_failed) },
 	{ WIRE_MODULE, 1, sizeof(struct wire_module) },

@@ -21,6 +21,7 @@ check_PROGRAMS += \
 	tests/victims/forks \
 	tests/victims/forktree \
 	tests/victims/hammer \
+	tests/victims/int3s \
 	tests/victims/mainless \
 	tests/victims/nested \
 	tests/victims/plugins \
@@ -34,6 +35,7 @@ check_PROGRAMS += \
 	tests/victims/spawner \
 	tests/victims/ticker \
 	tests/victims/trapper \
+	tests/victims/turnover \
 	tests/victims/vforker \
 	tests/victims/waiters \
 	tests/victims/tiny32 \
@@ -151,6 +153,19 @@ tests_victims_trapper_SOURCES = tests/victims/trapper.c
 tests_victims_trapper_CFLAGS = $(victim_cflags)
 tests_victims_trapper_LDFLAGS = $(victim_ldflags)
 tests_victims_trapper_LDADD = $(victim_libs)
+
+tests_victims_int3s_SOURCES = tests/victims/int3s.c
+tests_victims_int3s_CFLAGS = $(victim_cflags)
+tests_victims_int3s_LDFLAGS = $(victim_ldflags)
+tests_victims_int3s_LDADD = $(victim_libs)
+
+tests_victims_turnover_SOURCES = tests/victims/turnover.c
+tests_victims_turnover_CFLAGS = $(victim_cflags)
+tests_victims_turnover_LDFLAGS = $(victim_ldflags)
+tests_victims_turnover_LDADD = $(victim_libs)
+
+# Built by its test, with each sanitizer of each compiler.
+EXTRA_DIST += tests/victims/leaky.c
 
 tests_victims_spawner_SOURCES = tests/victims/spawner.c
 tests_victims_spawner_CFLAGS = $(victim_cflags)
