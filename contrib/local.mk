@@ -13,3 +13,7 @@ fresh:
 .PHONY: fresh
 
 include contrib/completions.mk
+
+# The module for Python; its licence is another one.
+dist_python_DATA = contrib/python/allocwatch.py
+EXTRA_DIST += contrib/python/LICENSE

@@ -5,7 +5,8 @@
  *
  *   leaky --every MS       a request each MS milliseconds until SIGTERM
  *   leaky --commands       obeys bytes on stdin: 'g' handles 100 requests and answers "handled=N
- *                          leaked=BYTES blocks=N", 'q' or the end of input quits.  Writes "R" when ready.
+ *                          leaked=BYTES blocks=N header=ADDRESS" (of the block leaked last), 'q' or the
+ *                          end of input quits.  Writes "R" when ready.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ struct session {
 static struct session *sessions[SESSIONS];
 static unsigned handled;
 static unsigned long leaked_bytes, leaked_blocks;
+static void *last_header;
 
 static __attribute__((noinline)) char *copy_header(const char *value)
 {
@@ -34,6 +36,7 @@ static __attribute__((noinline)) char *copy_header(const char *value)
 		abort();
 	leaked_bytes += HEADER_BYTES;
 	leaked_blocks++;
+	last_header = copy;
 	return strncpy(copy, value, HEADER_BYTES);
 }
 
@@ -93,8 +96,8 @@ static int obey_commands(void)
 		if (command != 'g')
 			continue;
 		handle_requests(REQUESTS_PER_COMMAND);
-		snprintf(line, sizeof(line), "handled=%u leaked=%lu blocks=%lu\n", handled, leaked_bytes,
-			 leaked_blocks);
+		snprintf(line, sizeof(line), "handled=%u leaked=%lu blocks=%lu header=%p\n", handled, leaked_bytes,
+			 leaked_blocks, last_header);
 		answer(line);
 	}
 	return 0;

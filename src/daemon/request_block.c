@@ -40,29 +40,30 @@ static struct call *end_search(struct search *search)
 	return call;
 }
 
-static json_t *encode_traceback(const struct snapshot *snapshot, uint32_t stack)
+static json_t *encode_with(const struct wire_blocks *found, uint32_t i, const struct traceback *traceback)
 {
-	const struct traceback_options options = { 0 };
-	struct traceback traceback;
-	json_t *json;
+	const char *truncated = traceback->truncated ? truncation_text(traceback->truncated) : NULL;
+	char address[24];
 
-	if (traceback_make(snapshot, stack, &options, &traceback) < 0)
-		return NULL;
-	json = codec_traceback(&traceback);
-	traceback_fini(&traceback);
-	return json;
+	snprintf(address, sizeof(address), "0x%" PRIx64, found->block[i].address);
+	return json_pack("{s:s, s:I, s:s, s:f, s:o, s:I, s:s*}", "address", address, "size",
+			 (json_int_t)found->block[i].size, "domain", domain_name(found->block[i].domain),
+			 "age_seconds", (double)found->block[i].age_ns / 1e9, "traceback", codec_traceback(traceback),
+			 "total_frames", (json_int_t)traceback->total_frames, "truncated", truncated);
 }
 
 static json_t *encode_block(const struct wire_blocks *found, uint32_t i, const struct snapshot *snapshot)
 {
 	const struct snapshot_trace *trace = &snapshot->traces.items[found->block[i].trace];
-	char address[24];
+	const struct traceback_options options = { 0 };
+	struct traceback traceback;
+	json_t *json;
 
-	snprintf(address, sizeof(address), "0x%" PRIx64, found->block[i].address);
-	return json_pack("{s:s, s:I, s:s, s:f, s:o}", "address", address, "size",
-			 (json_int_t)found->block[i].size, "domain", domain_name(found->block[i].domain),
-			 "age_seconds", (double)found->block[i].age_ns / 1e9, "traceback",
-			 encode_traceback(snapshot, trace->stack));
+	if (traceback_make(snapshot, trace->stack, &options, &traceback) < 0)
+		return NULL;
+	json = encode_with(found, i, &traceback);
+	traceback_fini(&traceback);
+	return json;
 }
 
 /* Which trace belongs to a block is the tracer's word. */

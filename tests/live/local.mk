@@ -40,6 +40,7 @@ live_tests = \
 	tests/live/check_programs \
 	tests/live/check_run \
 	tests/live/check_snapshots \
+	tests/live/check_python \
 	tests/live/check_terminal
 check_PROGRAMS += $(live_tests)
 TESTS += $(live_tests)
@@ -131,6 +132,16 @@ tests_live_check_survival_LDADD = $(live_libs)
 tests_live_check_snapshots_SOURCES = tests/live/check_snapshots.c tests/bench/workload.c tests/bench/workload.h
 tests_live_check_snapshots_CFLAGS = $(live_cflags) -I$(srcdir)/tests/bench
 tests_live_check_snapshots_LDADD = $(live_libs)
+
+tests_live_check_python_SOURCES = tests/live/check_python.c
+tests_live_check_python_CFLAGS = $(live_cflags)
+tests_live_check_python_LDADD = $(live_libs)
+EXTRA_DIST += tests/live/seeds/run \
+	tests/live/seeds/compare_to.py tests/live/seeds/compute_differences.py \
+	tests/live/seeds/display_the_top_10.py tests/live/seeds/dump_and_load.py tests/live/seeds/filters.py \
+	tests/live/seeds/locate_growth.py tests/live/seeds/pretty_top.py tests/live/seeds/statistics.py \
+	tests/live/seeds/stop_and_clear.py tests/live/seeds/traceback_of_a_block.py \
+	tests/live/seeds/useful_methods.py
 
 # It stops programs by itself, with the sampler of the benchmarks.
 tests_live_check_oracle_SOURCES = tests/live/check_oracle.c \

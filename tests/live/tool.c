@@ -160,6 +160,11 @@ pid_t tool_daemon(const struct tool *tool)
 	return tool->daemon.pid;
 }
 
+const char *tool_socket(const struct tool *tool)
+{
+	return tool->socket;
+}
+
 void tool_end_daemon(struct tool *tool, int sig)
 {
 	int status;

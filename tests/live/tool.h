@@ -23,6 +23,7 @@ struct tool *tool_start_named(const char *name);
 /* One whose daemon another program runs (setpriv, unshare); the words up to a NULL, kept. */
 struct tool *tool_start_wrapped(const char *const *wrapper);
 pid_t tool_daemon(const struct tool *tool);
+const char *tool_socket(const struct tool *tool);
 /* A signal to the daemon, and its end, which must be exit status 0. */
 void tool_end_daemon(struct tool *tool, int sig);
 /* Another daemon in the place of one that ended. */
