@@ -401,8 +401,8 @@ void session_verify(struct session *session)
 		return;
 	session->uprobes_told = true;
 	session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
-		     "another tool (%s) has taken the place of breakpoints: calls were missed there, and answers "
-		     "are not exact from now on", foreign_uprobes(session) ? "uprobes of perf or bpftrace" : "unknown");
+		     "another tool (uprobes of perf or bpftrace?) has taken the place of breakpoints: calls were missed "
+		     "there, and answers are not exact from now on");
 }
 
 /* By job control: whichever of its threads is in that stop, the process is. */

@@ -349,6 +349,81 @@ static void a_gap_is_counted_while_it_lasts(void)
 	subject_quit(victim);
 }
 
+/* --- the real one --- */
+
+/* bpftrace probes every process that uses a file: the victim has a libc of its own. */
+static struct subject *start_with_own_libc(const char **ret_libc)
+{
+	struct place place = place_of("malloc");
+	struct subject *victim;
+
+	*ret_libc = live_text("%s/libc.so.6", live_folder());
+	require_equal(system(live_text("cp %s %s", place.path, *ret_libc)), 0);
+	setenv("LD_LIBRARY_PATH", live_folder(), 1);
+	victim = victim_start(TURNOVER, NULL);
+	unsetenv("LD_LIBRARY_PATH");
+	return victim;
+}
+
+static struct subject *start_bpftrace(const char *libc)
+{
+	const char *script = live_text("uprobe:%s:malloc { @calls = count(); }", libc);
+	const char *argv[] = { "/usr/bin/bpftrace", "-e", script, NULL };
+	struct subject *bpftrace;
+
+	if (system("bpftrace -e 'BEGIN { exit(); }' >/dev/null 2>&1") != 0)
+		live_skip("bpftrace is not permitted here");
+	bpftrace = subject_start(getuid(), argv);
+	require_text(subject_line(bpftrace), "Attaching 1 probe");
+	return bpftrace;
+}
+
+struct fed {
+	struct watched watched;
+	struct subject *victim;
+};
+
+static bool notices_what_is_taken(void *context)
+{
+	struct fed *fed = context;
+
+	keep_blocks(fed->victim, 'g', 2);
+	return is_noticed(&fed->watched);
+}
+
+static long long kept_rows(struct tool *tool, struct subject *victim)
+{
+	json_t *row = row_at(tool_stats(tool, pid_text(victim->pid)), TURNOVER_SOURCE,
+			     line_of(TURNOVER_SOURCE, "/* kept block */"));
+
+	require(row != NULL);
+	return json_number(row, "count");
+}
+
+static void bpftrace_comes_over_us_and_goes(void)
+{
+	struct tool *tool = tool_start();
+	const char *libc;
+	struct subject *victim = start_with_own_libc(&libc), *bpftrace;
+	struct fed fed = { { tool, victim->pid }, victim };
+	long long rows;
+
+	tool_attach(tool, victim->pid);
+	keep_blocks(victim, 'g', 3);
+	require_nothing_unknown(tool_status(tool, victim->pid), 0);
+	bpftrace = start_bpftrace(libc);
+	require(live_wait(notices_what_is_taken, &fed, GAP_MS));
+	kill(bpftrace->pid, SIGINT);
+	subject_wait(bpftrace);
+	require_inexact(tool, victim->pid);      /* looks, and sets ours again */
+	rows = kept_rows(tool, victim);
+	keep_blocks(victim, 'g', 5);
+	require_equal(kept_rows(tool, victim), rows + 5);
+	tool_detach(tool, victim->pid);
+	require_unharmed(victim->pid, NULL);
+	subject_quit(victim);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(a_debugger_gets_in_and_tracing_goes_on),
 	LIVE_CASE(a_busy_process_is_let_go_and_taken_again),
@@ -356,6 +431,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(uprobes_come_and_go_in_every_order),
 	LIVE_CASE(a_gap_is_closed_and_counted),
 	LIVE_CASE(a_gap_is_counted_while_it_lasts),
+	LIVE_CASE(bpftrace_comes_over_us_and_goes),
 };
 
 int main(int argc, char **argv)
