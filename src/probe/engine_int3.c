@@ -187,7 +187,8 @@ static struct probe *add_probe(struct engine *engine, const struct plan_function
 static int prepare_site(struct engine *engine, const struct plan_site *planned, uint32_t module, raddr bias,
 			struct probe *probe)
 {
-	const char *reason = "memory differs from the file: another tracer's breakpoint?";
+	const char *reason = "another tool's breakpoint stands there (a uprobe of perf or bpftrace, or a "
+			     "debugger's); take it away and attach again";
 	struct breakpoint *bp;
 	struct site *site;
 	int r;
@@ -249,7 +250,7 @@ static int install_module(struct engine *engine, struct planned_module *planned)
 				return r;
 			if (r < 0 && !engine->refusal[0])
 				refuse(engine, planned->module, entry ? probe->entry->name : "a return",
-				       r == -EBUSY ? "another tracer's breakpoint is there" : strerror(-r));
+				       r == -EBUSY ? "another tool's breakpoint is there" : strerror(-r));
 			exits_failed |= r < 0 && !entry;
 			probes += r == 0 && entry;
 		}

@@ -184,6 +184,7 @@ static void on_task_gone(void *context, struct task *task)
 
 void session_send_program(struct session *session, enum wire_type type, uint32_t serial)
 {
+	const char *warning = foreign_warning(session);
 	struct wire_attached answer = {
 		.head = { type, serial, session->target->pid, sizeof(answer) },
 		.start_time = session->target->start_time,
@@ -192,8 +193,10 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 		.probes = engine_probe_count(session->engine),
 	};
 
-	if (foreign_warning(session))
-		snprintf(answer.warning, sizeof(answer.warning), "%s", foreign_warning(session));
+	if (!warning)
+		warning = engine_refusal(session->engine);
+	if (warning)
+		snprintf(answer.warning, sizeof(answer.warning), "%s", warning);
 	memcpy(answer.exe, session->exe, sizeof(answer.exe));
 	memcpy(answer.command, session->command, sizeof(answer.command));
 	link_send(session->link, &answer, sizeof(answer), -1);

@@ -278,7 +278,15 @@ int session_plant(struct session *session)
 		r = loader_prepare_hook(target, &session->loader_hook, &reason);
 	if (r > 0)
 		r = bp_plant(target, session->loader_hook);
-	return r;
+	if (r != -EBUSY)
+		return r;
+	/* Another tool's breakpoint.  What is there is traced, what will be loaded is not. */
+	session->loader_hook = NULL;
+	session->modules_failed = true;
+	session_fail(session->link, 0, target->pid, FAILURE_UNSUPPORTED, 0,
+		     "another tool's breakpoint stands where the loader tells of new objects: those that are loaded "
+		     "from now on are not seen");
+	return 0;
 }
 
 /* Everything that was known of the old program. */

@@ -268,6 +268,8 @@ static void try_order(struct tool *tool, const struct order *order)
 	run = tool_try(tool, "attach", pid_text(victim->pid), NULL);
 	live_note("%s: %s", order->name, *run.err ? run.err : "attached\n");
 	require_equal(run.status, 0);
+	if (order->comes == BEFORE && !order->beside)
+		require_text(run.err, live_text("%s in ", order->function));
 	keep_blocks(victim, 'g', 2);
 	if (order->comes == DURING)
 		uprobe = uprobe_set(victim->pid, place);
@@ -308,6 +310,23 @@ static void uprobes_come_and_go_in_every_order(void)
 			try_order(tool, &orders[i]);
 	}
 	live_survey("uprobes at our breakpoints", rounds * ORDERS, 0, rounds * ORDERS, rounds * ORDERS);
+}
+
+/* What is there is traced all the same. */
+static void a_uprobe_at_the_loaders_hook_is_lived_with(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *victim = victim_start(TURNOVER, NULL);
+	int uprobe = uprobe_set(victim->pid, place_of("_dl_debug_state"));
+
+	tool_attach(tool, victim->pid);
+	keep_blocks(victim, 'g', 3);
+	require_row(tool_stats(tool, pid_text(victim->pid)), TURNOVER_SOURCE, "/* kept block */", 3 * 72, 3);
+	require_equal(json_is_true(json_object_get(tool_status(tool, victim->pid), "exact")), 0);
+	tool_detach(tool, victim->pid);
+	close(uprobe);
+	require_unharmed(victim->pid, NULL);
+	subject_quit(victim);
 }
 
 /* The int3 that it took along when it went is set anew, and what was missed is said. */
@@ -429,6 +448,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_busy_process_is_let_go_and_taken_again),
 	LIVE_CASE(a_kept_process_that_ends_leaves_its_snapshot),
 	LIVE_CASE(uprobes_come_and_go_in_every_order),
+	LIVE_CASE(a_uprobe_at_the_loaders_hook_is_lived_with),
 	LIVE_CASE(a_gap_is_closed_and_counted),
 	LIVE_CASE(a_gap_is_counted_while_it_lasts),
 	LIVE_CASE(bpftrace_comes_over_us_and_goes),
