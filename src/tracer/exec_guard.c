@@ -16,8 +16,11 @@
 void exec_guard_add_site(struct session *session, uint32_t module, uint64_t vaddr, enum guard_kind kind)
 {
 	int fd = target_module_fd(session->target, module);
-	struct guard_site *site = session->guards.count < GUARD_SITES_MAX ? vec_push(&session->guards) : NULL;
+	struct guard_site *site;
 
+	if (session->guards.count >= GUARD_SITES_MAX)
+		return;
+	site = vec_push(&session->guards);
 	if (!site)
 		return;
 	*site = (struct guard_site){ .module = module, .vaddr = vaddr, .kind = kind };
