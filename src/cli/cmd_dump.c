@@ -2,6 +2,7 @@
 #include "cli/failure.h"
 #include "cli/fetch.h"
 #include "cli/show.h"
+#include "cli/terminal.h"
 #include "store/store.h"
 #include "varlink/codec.h"
 
@@ -20,7 +21,12 @@ int cmd_dump(const struct options *options, int argc, char **argv)
 	fetch_fini(&fetch);
 	if (r != EXIT_DONE)
 		return r;
-	r = store_save(argv[1], snapshot, &reason);
+	progress("writing %s", argv[1]);
+	if (options_have(options, OPTION(APPEND)))
+		r = store_append(argv[1], snapshot, &reason);
+	else
+		r = store_save(argv[1], snapshot, &reason);
+	progress_clear();
 	if (r < 0)
 		r = fail_file("cannot write the snapshot file", argv[1], r, reason);
 	else if (options_have(options, OPTION(JSON)))

@@ -1,17 +1,23 @@
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/failure.h"
+#include "cli/list_file.h"
 #include "cli/session.h"
 #include "cli/show.h"
 #include "cli/tracing.h"
+
+#include <string.h>
 
 int cmd_snapshots(const struct options *options, int argc, char **argv)
 {
 	struct session session;
 	json_t *reply;
 	pid_t pid = 0;
-	int r = argc > 0 ? tracing_pid("snapshots", argv[0], &pid) : EXIT_DONE;
+	int r;
 
+	if (argc > 0 && strchr(argv[0], '/'))
+		return list_file(options, argv[0], store_describe);
+	r = argc > 0 ? tracing_pid("snapshots", argv[0], &pid) : EXIT_DONE;
 	if (r != EXIT_DONE)
 		return r;
 	r = session_open_kept(options, &session);

@@ -10,7 +10,8 @@
 #define SNAP_HELP \
 	"SNAP is a PID (a fresh snapshot of the live process, else the last one kept), the id\n" \
 	"of a kept one such as s17, PID:NAME, PID:exit for the last one of a process that has\n" \
-	"ended, or a file with a / in its name.\n"
+	"ended, or a file with a / in its name; of several in a file, FILE:s17, FILE:NAME or\n" \
+	"FILE:2, else its last.\n"
 
 const struct command commands[] = {
 	{ "attach", "PID", "trace a running process",
@@ -28,7 +29,7 @@ const struct command commands[] = {
 	  OPTION(STRICT), 1, 1, false, cmd_status },
 	{ "snapshot", "PID", "take a snapshot and keep it; prints its id", NULL,
 	  OPTION(NAME) | OPTION(BLOCKS), 1, 1, false, cmd_snapshot },
-	{ "snapshots", "[PID]", "show the kept snapshots", NULL, 0, 0, 1, false, cmd_snapshots },
+	{ "snapshots", "[PID | FILE]", "show the kept snapshots, or those of a file", NULL, 0, 0, 1, false, cmd_snapshots },
 	{ "rm", "ID...", "forget kept snapshots", NULL, 0, 1, -1, false, cmd_rm },
 	{ "stats", "SNAP", "show which lines hold the memory", SNAP_HELP,
 	  GROUPING | TRACEBACKS | OPTION(PRETTY), 1, 1, false, cmd_stats },
@@ -40,7 +41,7 @@ const struct command commands[] = {
 	{ "clear", "PID", "forget the traces gathered so far", NULL, 0, 1, 1, false, cmd_clear },
 	{ "reset-peak", "PID", "set the peak to what is traced now", NULL, 0, 1, 1, false, cmd_reset_peak },
 	{ "dump", "SNAP FILE", "write a snapshot to a file that needs nothing else to be read", SNAP_HELP,
-	  OPTION(BLOCKS), 2, 2, false, cmd_dump },
+	  OPTION(APPEND) | OPTION(BLOCKS), 2, 2, false, cmd_dump },
 	{ "load", "FILE", "check a snapshot file and show what it holds", NULL, 0, 1, 1, false, cmd_load },
 	{ "export", "SNAP --format FORMAT", "write a snapshot for another program",
 	  "Writes to standard output unless --output FILE is given.\n" SNAP_HELP,

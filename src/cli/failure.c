@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void print_line(const char *colour, const char *format, va_list args)
 	__attribute__((format(printf, 2, 0)));
@@ -138,6 +139,8 @@ int fail_file(const char *what, const char *path, int result, char *reason)
 		remedy = "; 'allocwatch dump' writes files that can be read";
 	else if (result == -EBADMSG)
 		remedy = "; get it again from where it came from";
+	else if (result == -ENOENT && access(path, F_OK) == 0)
+		remedy = "; 'allocwatch snapshots FILE' shows those it has";
 	else if (result == -ENOENT || result == -EACCES || result == -ENOTDIR)
 		remedy = "; check its path and whom it belongs to";
 	if (result != -ENOMEM && reason)

@@ -3,12 +3,14 @@
 
 #include "cli/failure.h"
 #include "cli/terminal.h"
+#include "cli/units.h"
 #include "store/store.h"
 #include "varlink/codec.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void fetch_init(struct fetch *fetch, const struct options *options)
 {
@@ -78,12 +80,48 @@ int fetch_from_daemon(struct session *session, const char *name, bool blocks, st
 	return r;
 }
 
-static int fetch_from_file(const char *path, struct snapshot **ret_snapshot)
+/* FILE, or FILE:WHICH for one of several: its number in the file, its id or its name.  A file whose own
+ * name reads so goes before. */
+static char *split_file(const char *name, const char **ret_which)
 {
-	char *reason = NULL;
-	int r = store_load(path, 0, ret_snapshot, &reason);
+	const char *colon = strrchr(name, ':');
 
-	return r < 0 ? fail_file("cannot read the snapshot file", path, r, reason) : EXIT_DONE;
+	*ret_which = NULL;
+	if (!colon || strchr(colon, '/') || !colon[1] || access(name, F_OK) == 0)
+		return strdup(name);
+	*ret_which = colon + 1;
+	return strndup(name, (size_t)(colon - name));
+}
+
+static int load_file(const char *path, const char *text, struct snapshot **ret_snapshot, char **ret_reason)
+{
+	int64_t number = 0;
+	unsigned which = 0;
+	int r = 0;
+
+	if (text && units_parse_number(text, 1, INT32_MAX, &number) == 0)
+		which = (unsigned)number;
+	else if (text)
+		r = store_find(path, text, &which, ret_reason);
+	return r < 0 ? r : store_load(path, which, ret_snapshot, ret_reason);
+}
+
+static int fetch_from_file(const char *name, struct snapshot **ret_snapshot)
+{
+	char *reason = NULL, *path;
+	const char *which;
+	int r;
+
+	path = split_file(name, &which);
+	if (!path)
+		return fail_memory();
+	progress("reading %s", path);
+	r = load_file(path, which, ret_snapshot, &reason);
+	progress_clear();
+	if (r < 0)
+		r = fail_file("cannot read the snapshot file", path, r, reason);
+	free(path);
+	return r;
 }
 
 int fetch_check(const char *command, const char *name, struct snap *ret_snap)

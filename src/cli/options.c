@@ -180,6 +180,8 @@ static int set_sort(struct options *options, const char *value, const char **ret
 
 static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_ALL] = { "all", NULL, "every traced process", NULL },
+	[OPTION_APPEND] = { "append", NULL, "add to a file of the same process, whose snapshots then share "
+			    "their stacks", NULL },
 	[OPTION_BLOCKS] = { "blocks", NULL, "keep every block with its address, size and age, too", NULL },
 	[OPTION_BY] = { "by", "KEY", "group by lineno (default), filename, traceback, function, object or "
 			"domain", set_by },

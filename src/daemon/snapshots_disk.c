@@ -168,6 +168,13 @@ static void run_look(void *context)
 	struct file_job *job = context;
 
 	job->error = store_describe(job->path, 0, &job->snapshot, &job->reason);
+	if (job->error != -EBUSY)
+		return;
+	/* Somebody was killed while adding to it; these files are ours to repair. */
+	free(job->reason);
+	job->error = store_repair(job->path, &job->reason);
+	if (job->error == 0)
+		job->error = store_describe(job->path, 0, &job->snapshot, &job->reason);
 }
 
 static void looked_at(void *context, bool ran)

@@ -87,6 +87,48 @@ int store_describe(const char *path, unsigned which, struct snapshot **ret_snaps
 	return open_and_load(path, which, load_description, ret_snapshot, ret_reason);
 }
 
+static bool is_called(const struct snapshot *snapshot, const char *name)
+{
+	return strcmp(snapshot->name, name) == 0 || (snapshot->id && strcmp(snapshot->id, name) == 0);
+}
+
+static int find(struct db *db, const char *name, unsigned *ret_which)
+{
+	unsigned count;
+	int r = load_count(db, &count);
+
+	if (r < 0)
+		return r;
+	for (unsigned which = count; which > 0; which--) {
+		struct snapshot *snapshot;
+		bool found;
+
+		r = load_description(db, which, &snapshot);
+		if (r < 0)
+			return r;
+		found = is_called(snapshot, name);
+		snapshot_put(snapshot);
+		if (found) {
+			*ret_which = which;
+			return 0;
+		}
+	}
+	return db_fail(db, -ENOENT, "none of its %u snapshots has the id or the name '%s'", count, name);
+}
+
+int store_find(const char *path, const char *name, unsigned *ret_which, char **ret_reason)
+{
+	struct db db = {.path = path, .doing = "read", .ret_reason = ret_reason};
+	int r;
+
+	*ret_reason = NULL;
+	r = open_for_reading(&db);
+	if (r == 0)
+		r = find(&db, name, ret_which);
+	db_close(&db);
+	return r;
+}
+
 int store_count(const char *path, unsigned *ret_count, char **ret_reason)
 {
 	struct db db = {.path = path, .doing = "read", .ret_reason = ret_reason};

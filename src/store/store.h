@@ -24,6 +24,8 @@ int store_load(const char *path, unsigned which, struct snapshot **ret_snapshot,
 /* Only what it is of: identity, counters and `unknown`; its tables are empty, nothing of them was read
  * or checked. */
 int store_describe(const char *path, unsigned which, struct snapshot **ret_snapshot, char **ret_reason);
+/* The number of the last one with this id or name; -ENOENT when there is none. */
+int store_find(const char *path, const char *name, unsigned *ret_which, char **ret_reason);
 int store_count(const char *path, unsigned *ret_count, char **ret_reason);
 
 #endif

@@ -104,7 +104,25 @@ static void add_trace(struct snapshot *s)
 	build_trace(s, stack, domains[pick(COUNT(domains))], count, bytes);
 }
 
-static struct snapshot *make_snapshot(void)
+static void describe(struct snapshot *s, int number)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "s%d", number + 1);
+	s->id = strdup(text);
+	free(s->name);
+	snprintf(text, sizeof(text), "name-%d", number);
+	s->name = strdup(text);
+	free(s->command);
+	s->command = strdup("program --serve");
+	s->taken_ns = 1700000000000000000ULL + (uint64_t)number * 1000000000;
+	for (size_t i = 0; i < s->traces.count; i++) {
+		s->counters.live_bytes += s->traces.items[i].live_bytes;
+		s->counters.live_blocks += s->traces.items[i].live_blocks;
+	}
+}
+
+static struct snapshot *make_snapshot(int number)
 {
 	static const char *const modules[] = { "/bin/program", "/usr/lib/libx.so.1", "/opt/\xff/lib y.so" };
 	struct snapshot *s = snapshot_new();
@@ -128,6 +146,7 @@ static struct snapshot *make_snapshot(void)
 		s->blocks.items[i - 1] = s->blocks.items[other];
 		s->blocks.items[other] = block;
 	}
+	describe(s, number);
 	return s;
 }
 
@@ -149,7 +168,7 @@ int main(int argc, char **argv)
 	folder = argv[1];
 	srand((unsigned)atoi(argv[3]));
 	for (int i = 0; i < atoi(argv[2]); i++) {
-		struct snapshot *s = make_snapshot();
+		struct snapshot *s = make_snapshot(i);
 
 		save(s, i, "-blocks");
 		s->has_blocks = false;
