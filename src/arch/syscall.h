@@ -18,6 +18,9 @@ void syscall_make_restart(struct user_regs_struct *regs);
 void syscall_settle(struct user_regs_struct *regs);
 /* The thread leaves no system call when it goes on: nothing is restarted. */
 void syscall_forget(struct user_regs_struct *regs);
+/* At a stop for system calls: the one at the entry, before the call is made.  (A call that returns ENOSYS may pass
+ * for one; it can be made again as well.) */
+bool syscall_is_entered(const struct user_regs_struct *regs);
 bool syscall_is_exec(const struct user_regs_struct *regs);
 
 #endif

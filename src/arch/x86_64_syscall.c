@@ -67,6 +67,11 @@ void syscall_settle(struct user_regs_struct *regs)
 	}
 }
 
+bool syscall_is_entered(const struct user_regs_struct *regs)
+{
+	return (long)regs->orig_rax >= 0 && (long)regs->rax == -ENOSYS;
+}
+
 bool syscall_is_exec(const struct user_regs_struct *regs)
 {
 	return regs->orig_rax == SYS_execve || regs->orig_rax == SYS_execveat;

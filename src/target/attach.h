@@ -54,5 +54,9 @@ void target_release_guest(struct task *task, bool executed);
 bool target_undo(struct target *target, const char **ret_text);
 /* Lets all held tasks go and forgets them; `gone`, when not NULL, is told of each before. */
 void target_let_go(struct target *target, void (*gone)(void *context, struct task *task), void *context);
+/* `executed`, the only thread of the process that is left, has begun another program, and guests may still share the
+ * memory that it had: everything is taken out of that, and they are let go. */
+bool target_leave_old_memory(struct target *target, struct task *executed,
+			     void (*gone)(void *context, struct task *task), void *context, const char **ret_text);
 
 #endif

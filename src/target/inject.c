@@ -41,21 +41,36 @@ static int deliver_signal(struct task *task, uint64_t deadline_ns)
 	return 0;
 }
 
+int inject_make_ready(struct task *task)
+{
+	return deliver_signal(task, clock_monotonic_ns() + INJECT_DEADLINE_MS * NSEC_PER_MSEC);
+}
+
+static bool has_threads(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (!target->tasks.items[i]->guest)
+			return true;
+	}
+	return false;
+}
+
 struct task *inject_find_task(struct target *target)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + INJECT_DEADLINE_MS * NSEC_PER_MSEC;
+	bool guests = !has_threads(target);        /* the process has ended or left the memory: all that is there */
 
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];
 
-		if (task->stopped && !task->guest && task->stop.kind != STOP_SIGNAL &&
+		if (task->stopped && task->guest == guests && task->stop.kind != STOP_SIGNAL &&
 		    !stop_is_end(task->stop.kind))
 			return task;
 	}
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];
 
-		if (task->stopped && !task->guest && task->stop.kind == STOP_SIGNAL &&
+		if (task->stopped && task->guest == guests && task->stop.kind == STOP_SIGNAL &&
 		    deliver_signal(task, deadline_ns) == 0)
 			return task;
 	}
@@ -141,6 +156,19 @@ static int stub_call(struct injection *in, const struct arch_stub_call *call, in
 	return ptrace_setregs(in->task->tid, &in->settled);
 }
 
+/* A guest may be held at the entry of a call of its own: that is put off, and is made when it goes on. */
+static int put_off_call(struct task *task)
+{
+	struct user_regs_struct regs;
+	int r = ptrace_getregs(task->tid, &regs);
+
+	if (r == 0 && syscall_is_entered(&regs)) {
+		syscall_make_restart(&regs);
+		r = ptrace_setregs(task->tid, &regs);
+	}
+	return r;
+}
+
 int inject_syscall(struct task *task, raddr stub, const struct arch_stub_call *call, int64_t *ret_result)
 {
 	struct injection in = { .task = task, .stub_at = stub,
@@ -149,6 +177,8 @@ int inject_syscall(struct task *task, raddr stub, const struct arch_stub_call *c
 	bool filtered = task->target->filtered;
 	int r = filtered ? ptrace_suspend_seccomp(task->tid, true) : 0;
 
+	if (r == 0 && task->stop.kind == STOP_SYSCALL)
+		r = put_off_call(task);
 	if (r == 0)
 		r = stub_call(&in, call, ret_result);
 	if (filtered)

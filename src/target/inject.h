@@ -17,7 +17,9 @@ int inject_syscall(struct task *task, raddr stub, const struct arch_stub_call *c
 /* Room on the task's stack, below all that may be in use. */
 int inject_stack_scratch(struct task *task, size_t len, raddr *ret_at);
 /* A held task that can make a call now: prefers one that is at no signal; else one whose signal is
- * delivered first, and which then stops at its handler.  NULL: none. */
+ * delivered first, and which then stops at its handler.  A guest only when there are no others.  NULL: none. */
 struct task *inject_find_task(struct target *target);
+/* Has a held task's signal delivered, as above.  0 or negative errno. */
+int inject_make_ready(struct task *task);
 
 #endif

@@ -69,7 +69,7 @@ static void remember_old_action(struct target *target, const struct kernel_sigac
 /* A guest without CLONE_SIGHAND has dispositions of its own. */
 static bool has_own_actions(const struct target *target, const struct task *task)
 {
-	return task->guest && task->stopped && !stop_is_end(task->stop.kind) && task->stop.kind != STOP_SIGNAL &&
+	return task->guest && task->stopped && !stop_is_end(task->stop.kind) &&
 	       syscall(SYS_kcmp, target->memory_tid, task->tid, KCMP_SIGHAND, 0, 0) != 0;
 }
 
@@ -77,8 +77,10 @@ static bool has_own_actions(const struct target *target, const struct task *task
 static void install_in_guests(struct target *target, const struct kernel_sigaction *ours)
 {
 	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (has_own_actions(target, target->tasks.items[i]))
-			set_action(target->tasks.items[i], ours);
+		struct task *task = target->tasks.items[i];
+
+		if (has_own_actions(target, task) && inject_make_ready(task) == 0)
+			set_action(task, ours);
 	}
 }
 
@@ -147,9 +149,14 @@ static int restore_guests(struct target *target)
 	int failed = 0;
 
 	for (size_t i = 0; i < target->tasks.count; i++) {
-		int r = has_own_actions(target, target->tasks.items[i]) ?
-			restore_action(target, target->tasks.items[i]) : 0;
+		struct task *task = target->tasks.items[i];
+		int r;
 
+		if (!has_own_actions(target, task))
+			continue;
+		r = inject_make_ready(task);
+		if (r == 0)
+			r = restore_action(target, task);
 		if (r < 0 && r != -ESRCH)
 			failed = r;
 	}

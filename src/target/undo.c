@@ -88,3 +88,32 @@ void target_let_go(struct target *target, void (*gone)(void *context, struct tas
 		task_remove(task);
 	}
 }
+
+static void hide(struct target *target, const struct task *task)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i] == task) {
+			vec_remove_unordered(&target->tasks, i);
+			return;
+		}
+	}
+}
+
+bool target_leave_old_memory(struct target *target, struct task *executed,
+			     void (*gone)(void *context, struct task *task), void *context, const char **ret_text)
+{
+	struct task **slot;
+	bool clean = true;
+
+	*ret_text = NULL;
+	hide(target, executed);            /* it has other memory: nothing is done through it */
+	if (target->tasks.count > 0) {
+		target->memory_tid = target->tasks.items[0]->tid;
+		clean = target_undo(target, ret_text);
+		target_let_go(target, gone, context);
+	}
+	target->memory_tid = executed->tid;
+	slot = vec_push(&target->tasks);   /* into the room that it had before */
+	*slot = executed;
+	return clean;
+}

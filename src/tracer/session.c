@@ -289,19 +289,32 @@ int session_plant(struct session *session)
 	return 0;
 }
 
+static void on_let_go(void *context, struct task *task)
+{
+	struct session *session = context;
+
+	engine_task_gone(session->engine, task);
+}
+
 /* Everything that was known of the old program. */
 static void forget_program(struct session *session, struct task *task)
 {
 	struct target *target = session->target;
+	const char *text;
 
 	if (!session->waits_for_exec)
 		snapshot_write_now(session, SNAPSHOT_EXEC);
-	while (target->tasks.count > 1) {
-		struct task *other = target->tasks.items[target->tasks.items[0] == task];
+	for (size_t i = target->tasks.count; i-- > 0;) {
+		struct task *other = target->tasks.items[i];
 
+		if (other == task || other->guest)
+			continue;
 		engine_task_gone(session->engine, other);
 		task_remove(other);
 	}
+	if (!target_leave_old_memory(target, task, on_let_go, session, &text))
+		session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0,
+			     "of the memory that it had, and others still have: %s", text);
 	engine_task_gone(session->engine, task);
 	free_tables(session);
 	bp_drop_all(target);

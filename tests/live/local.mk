@@ -25,6 +25,7 @@ live_tests = \
 	tests/live/check_children \
 	tests/live/check_execs \
 	tests/live/check_forks \
+	tests/live/check_guests \
 	tests/live/check_oracle \
 	tests/live/check_signals \
 	tests/live/check_survival \
@@ -72,6 +73,10 @@ tests_live_check_execs_LDADD = $(live_libs)
 tests_live_check_forks_SOURCES = tests/live/check_forks.c
 tests_live_check_forks_CFLAGS = $(live_cflags)
 tests_live_check_forks_LDADD = $(live_libs)
+
+tests_live_check_guests_SOURCES = tests/live/check_guests.c
+tests_live_check_guests_CFLAGS = $(live_cflags)
+tests_live_check_guests_LDADD = $(live_libs)
 
 tests_live_check_signals_SOURCES = tests/live/check_signals.c
 tests_live_check_signals_CFLAGS = $(live_cflags)

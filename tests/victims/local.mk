@@ -22,6 +22,7 @@ check_PROGRAMS += \
 	tests/victims/forktree \
 	tests/victims/hammer \
 	tests/victims/int3s \
+	tests/victims/leaver \
 	tests/victims/mainless \
 	tests/victims/nested \
 	tests/victims/plugins \
@@ -113,6 +114,11 @@ tests_victims_hammer_SOURCES = tests/victims/hammer.c
 tests_victims_hammer_CFLAGS = $(victim_cflags)
 tests_victims_hammer_LDFLAGS = $(victim_ldflags)
 tests_victims_hammer_LDADD = $(victim_libs)
+
+tests_victims_leaver_SOURCES = tests/victims/leaver.c
+tests_victims_leaver_CFLAGS = $(victim_cflags)
+tests_victims_leaver_LDFLAGS = $(victim_ldflags)
+tests_victims_leaver_LDADD = $(victim_libs)
 
 tests_victims_mainless_SOURCES = tests/victims/mainless.c
 tests_victims_mainless_CFLAGS = $(victim_cflags)
