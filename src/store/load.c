@@ -342,12 +342,19 @@ static int load_each(struct loader *loader, const char *sql, load_one load)
 	return r;
 }
 
+/* A fuzzer would get no further than the checksum; who means harm computes it. */
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+static const bool is_fuzzed = true;
+#else
+static const bool is_fuzzed;
+#endif
+
 static int check_loaded(struct loader *loader)
 {
 	const char *reason;
 
 	row_checksum(loader->snapshot, loader->number, &loader->sum);
-	if (loader->sum != loader->expected)
+	if (!is_fuzzed && loader->sum != loader->expected)
 		return db_damaged(loader->db, "the checksum of snapshot %llu does not agree",
 				  (unsigned long long)loader->number);
 	if (snapshot_check(loader->snapshot, &reason) < 0)
