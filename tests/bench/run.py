@@ -24,7 +24,7 @@ BENCHMARKS = (
     ("calls", 120, (["tests/bench/bench_calls"],)),
     ("latency", 240, (["tests/bench/bench_latency"],)),
     ("unwind", 240, tuple(
-        ["tests/bench/record_stacks", "-n", str(stacks), "-e", str(every), "-c", SOURCE + "/src/unwind/unwind.c",
+        ["tests/bench/record_stacks", "-n", str(stacks), "-e", str(every), "-c", SOURCE + "/src/probe/engine_int3.c",
          "-o", RECORDING % name, name] for name, stacks, every in RECORDED)
         + (["tests/bench/bench_unwind"] + [RECORDING % name for name, _, _ in RECORDED],)),
     ("heap", 120, (["tests/bench/bench_heap", "100000", "1000000"],)),

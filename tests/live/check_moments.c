@@ -35,6 +35,11 @@ static void let_some_time_pass(unsigned up_to_ms)
 		poll(NULL, 0, 1);
 }
 
+static bool is_traced_or_gone(void *context)
+{
+	return status_number(*(pid_t *)context, "TracerPid", 10) != 0;
+}
+
 /* How many threads are traced.  One that is not traced and still there at a second look escaped; one that
  * is being born is traced from its first moment. */
 static long require_all_traced(pid_t pid)
@@ -52,7 +57,8 @@ static long require_all_traced(pid_t pid)
 		if (tid <= 0)
 			continue;
 		tracer = status_number(tid, "TracerPid", 10);
-		if (tracer == 0)
+		/* One that has just ended has no tracer any more and is still listed for a moment. */
+		if (tracer == 0 && !live_wait(is_traced_or_gone, &tid, 2000))
 			live_fail("thread %d of process %d is not traced", tid, pid);
 		traced += tracer > 0;
 	}
