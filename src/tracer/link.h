@@ -28,7 +28,8 @@ struct link_message {
 	uint32_t type;
 	size_t length;
 	int fd;                   /* -1: none; the taker's */
-	union {
+	/* As every message needs it, not only their head. */
+	_Alignas(8) union {
 		struct wire_head head;
 		char bytes[WIRE_MESSAGE_MAX];
 	} body;

@@ -156,10 +156,18 @@ struct place {
 	uint64_t offset;
 };
 
+/* libc's own, whatever this program may call instead (a sanitizer's), or the loader's. */
+static const void *address_of(const char *function)
+{
+	const void *address = dlsym(dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD), function);
+
+	return address ? address : dlsym(RTLD_DEFAULT, function);
+}
+
 /* Where a function of libc lies in its file. */
 static struct place place_of(const char *function)
 {
-	unsigned long long at = (unsigned long long)(uintptr_t)dlsym(RTLD_DEFAULT, function), start, end, offset;
+	unsigned long long at = (unsigned long long)(uintptr_t)address_of(function), start, end, offset;
 	FILE *maps = fopen("/proc/self/maps", "r");
 	struct place place = { "", 0 };
 	char line[1024];
@@ -180,7 +188,7 @@ static struct place place_of(const char *function)
 /* The next instruction's place, of the few that functions begin with. */
 static struct place next_place(struct place place, const char *function)
 {
-	const uint8_t *text = dlsym(RTLD_DEFAULT, function);
+	const uint8_t *text = address_of(function);
 
 	if (memcmp(text, "\xf3\x0f\x1e\xfa", 4) == 0)
 		place.offset += 4;
