@@ -354,6 +354,9 @@ void snapshots_named(struct snapshots *snapshots, struct kept *kept)
 	account(kept);
 	disk_save(kept);
 	kept_tell(kept, NULL);
+	/* Some were in use when this one came.  It may itself go, or be freed by what follows. */
+	if (is_automatic_name(kept->name))
+		thin_out(snapshots, kept->pid, kept->start_time, AUTOMATIC_SNAPSHOTS_MAX);
 	make_memory(snapshots, 0);
 }
 

@@ -28,8 +28,8 @@ static bool is_listed(void *context)
 {
 	const struct expected *expected = context;
 
-	return tool_lists(expected->tool, expected->pid) && tool_try(expected->tool, "status", pid_text(expected->pid),
-								     NULL).status == 0;
+	return tool_lists(expected->tool, expected->pid) &&
+	       !strcmp(json_text(tool_status(expected->tool, expected->pid), "state"), "tracing");
 }
 
 static bool is_gone(void *context)
