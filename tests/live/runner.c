@@ -262,6 +262,9 @@ enum verdict { PASSED, FAILED, SKIPPED };
 static void run_child(const struct live_case *c)
 {
 	signal(SIGPIPE, SIG_IGN);
+	/* Ignored by who started this in the background: a shell could not trap them then. */
+	signal(SIGINT, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
 	c->run();
 	fflush(stdout);
 	_exit(EXIT_SUCCESS);
