@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/proc.h"
 
 #include "cli/failure.h"
 
@@ -158,28 +159,13 @@ static void continue_alike(struct launch *launch)
 	launch->stopped = false;
 }
 
-static pid_t parent_of(pid_t pid)
-{
-	char path[32], *text, *end;
-	int parent = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (file_read_text(path, 4096, &text, NULL) < 0)
-		return 0;
-	end = strrchr(text, ')');
-	if (!end || sscanf(end + 1, " %*c %d", &parent) != 1)
-		parent = 0;
-	free(text);
-	return parent;
-}
-
 /* An editor stops its whole process group, kill(0, SIGTSTP), and we are in that. */
 static bool is_from_command(const struct launch *launch, pid_t sender)
 {
 	for (int i = 0; i < ANCESTORS_MAX && sender > 1; i++) {
 		if (sender == launch->pid)
 			return true;
-		sender = parent_of(sender);
+		sender = proc_parent(sender);
 	}
 	return false;
 }

@@ -1,9 +1,9 @@
 #include "daemon/process.h"
 
 #include "base/fd.h"
+#include "base/proc.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,38 +12,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define STAT_MAX 4096
 #define STATUS_MAX 65536
-
-/* proc(5): the command, field 2, may hold anything, so the fields are counted from its last ')'. */
-static int parse_stat(const char *text, uint64_t *ret_start_time)
-{
-	const char *at = strrchr(text, ')');
-
-	if (!at || at[1] != ' ')
-		return -EBADMSG;
-	at += 2;
-	for (int field = 3; field < 22; field++) {
-		at = strchr(at, ' ');
-		if (!at)
-			return -EBADMSG;
-		at++;
-	}
-	return sscanf(at, "%" SCNu64, ret_start_time) == 1 ? 0 : -EBADMSG;
-}
 
 static int read_start_time(int pid, uint64_t *ret_start_time)
 {
-	char path[64], *text;
-	int r;
+	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	r = file_read_text(path, STAT_MAX, &text, NULL);
-	if (r < 0)
-		return r == -ENOENT ? -ESRCH : r;
-	r = parse_stat(text, ret_start_time);
-	free(text);
-	return r;
+	return proc_stat_number(path, 22, ret_start_time);
 }
 
 /* pidfd_open() says ENOENT or EINVAL, by kernel version, for a thread that leads no process. */
@@ -99,19 +75,4 @@ int process_open(int pid, struct process *ret, bool *ret_zombie, int *ret_leader
 	ret->pidfd = pidfd;
 	ret->start_time = start_time;
 	return 0;
-}
-
-int process_parent(int pid)
-{
-	char path[64], *text, *at;
-	int parent = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (file_read_text(path, STAT_MAX, &text, NULL) < 0)
-		return 0;
-	at = strrchr(text, ')');
-	if (at && sscanf(at, ") %*c %d", &parent) != 1)
-		parent = 0;
-	free(text);
-	return parent;
 }

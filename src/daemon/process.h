@@ -15,7 +15,4 @@ struct process {
  * those of one and the same process, however fast numbers are reused. */
 int process_open(int pid, struct process *ret, bool *ret_zombie, int *ret_leader);
 
-/* The process that it is a child of; 0: not known. */
-int process_parent(int pid);
-
 #endif

@@ -3,10 +3,10 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/proc.h"
 #include "base/vec.h"
 #include "daemon/limits.h"
 #include "daemon/log.h"
-#include "daemon/process.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -430,7 +430,7 @@ static int open_child(const struct tracer *parent, pid_t pid)
 
 	if (pidfd < 0)
 		return -errno;
-	if (parent->pid == 0 || process_parent(pid) != parent->pid) {
+	if (parent->pid == 0 || proc_parent(pid) != parent->pid) {
 		close(pidfd);
 		return -EPERM;
 	}

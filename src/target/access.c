@@ -1,6 +1,7 @@
 #define _GNU_SOURCE              /* process_vm_readv */
 #include "target/access.h"
 
+#include "target/process.h"
 #include "target/ptrace.h"
 
 #include "base/fd.h"
@@ -23,47 +24,28 @@
 
 struct rights {
 	unsigned long uids[4], gids[4];          /* real, effective, saved, file system */
-	uint64_t permitted, effective;
+	unsigned long permitted, effective;
 };
 
-static bool has(uint64_t capabilities, int capability)
+static bool has(unsigned long capabilities, int capability)
 {
 	return capabilities >> capability & 1;
 }
 
-static void read_numbers(const char *status, const char *key, unsigned long numbers[4])
-{
-	const char *at = strstr(status, key);
-
-	if (at)
-		sscanf(at + strlen(key), "%lu %lu %lu %lu", &numbers[0], &numbers[1], &numbers[2], &numbers[3]);
-}
-
-static uint64_t read_mask(const char *status, const char *key)
-{
-	const char *at = strstr(status, key);
-
-	return at ? strtoull(at + strlen(key), NULL, 16) : 0;
-}
-
-/* who: a number, or "self". */
-static int read_rights(const char *who, struct rights *ret_rights)
+static int read_rights(pid_t pid, struct rights *ret_rights)
 {
 	struct rights rights = { 0 };
-	char path[64], *status;
-	int r;
+	int r = process_status_numbers(pid, "\nUid:", 10, rights.uids, 4);
 
-	snprintf(path, sizeof(path), "/proc/%s/status", who);
-	r = file_read_text(path, STATUS_MAX, &status, NULL);
-	if (r < 0)
-		return r;
-	read_numbers(status, "\nUid:", rights.uids);
-	read_numbers(status, "\nGid:", rights.gids);
-	rights.permitted = read_mask(status, "\nCapPrm:");
-	rights.effective = read_mask(status, "\nCapEff:");
-	free(status);
-	*ret_rights = rights;
-	return 0;
+	if (r == 0)
+		r = process_status_numbers(pid, "\nGid:", 10, rights.gids, 4);
+	if (r == 0)
+		r = process_status_numbers(pid, "\nCapPrm:", 16, &rights.permitted, 1);
+	if (r == 0)
+		r = process_status_numbers(pid, "\nCapEff:", 16, &rights.effective, 1);
+	if (r == 0)
+		*ret_rights = rights;
+	return r;
 }
 
 /* What is no tracee of ours says ESRCH to that; whatever else comes back is a filter's word. */
@@ -194,7 +176,7 @@ struct access access_examine(pid_t pid)
 	snprintf(who, sizeof(who), "%d", pid);
 	access.in_namespace = !is_in_first_namespace();
 	access.yama_scope = read_yama_scope();
-	if (read_rights("self", &ours) < 0 || read_rights(who, &theirs) < 0)
+	if (read_rights(getpid(), &ours) < 0 || read_rights(pid, &theirs) < 0)
 		return access;
 	access.capable = has(ours.effective, CAP_SYS_PTRACE);
 	access.uid = (uid_t)theirs.uids[1];
@@ -213,14 +195,7 @@ struct access access_examine(pid_t pid)
 bool access_may_suspend_seccomp(void)
 {
 	struct rights ours;
-	char *status;
-	bool filtered = true;
 
-	if (read_rights("self", &ours) < 0 || !has(ours.effective, CAP_SYS_ADMIN) || !is_in_first_namespace())
-		return false;
-	if (file_read_text("/proc/self/status", STATUS_MAX, &status, NULL) == 0) {
-		filtered = strstr(status, "\nSeccomp:\t0\n") == NULL;
-		free(status);
-	}
-	return !filtered;
+	return read_rights(getpid(), &ours) == 0 && has(ours.effective, CAP_SYS_ADMIN) && is_in_first_namespace() &&
+	       !process_is_filtered(getpid());
 }

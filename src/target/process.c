@@ -1,6 +1,7 @@
 #include "target/process.h"
 
 #include "base/fd.h"
+#include "base/proc.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #define PROC_TEXT_MAX (1u << 20)
-#define STAT_TEXT_MAX 2048     /* some fifty numbers and a name of 64 bytes at most */
 
 static int read_proc(pid_t pid, const char *file, char **ret_text, size_t *ret_len)
 {
@@ -23,60 +23,27 @@ static int read_proc(pid_t pid, const char *file, char **ret_text, size_t *ret_l
 	return r == -ENOENT ? -ESRCH : r;
 }
 
-/* Into a buffer of the caller's: the CPU of a thread is asked for while it is served, where nothing is
- * allocated. */
-static int read_line(pid_t pid, const char *file, char *buf, size_t space)
-{
-	char path[64];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? -ESRCH : -errno;
-	n = read(fd, buf, space - 1);
-	if (n < 0) {
-		int r = -errno;
-
-		close(fd);
-		return r;
-	}
-	close(fd);
-	buf[n] = '\0';
-	return 0;
-}
-
-/* The command name, field 2, may hold anything, brackets too: fields count from the last ')'. */
-static int stat_field(const char *path_pid, pid_t pid, unsigned field, uint64_t *ret_value)
-{
-	char text[STAT_TEXT_MAX], *p;
-	int r = read_line(pid, path_pid, text, sizeof(text));
-
-	if (r < 0)
-		return r;
-	p = strrchr(text, ')');
-	for (unsigned i = 2; p && i < field; i++)
-		p = strchr(p + 1, ' ');
-	if (!p)
-		return -EBADMSG;
-	*ret_value = strtoull(p, NULL, 10);
-	return 0;
-}
-
 int process_start_time(pid_t pid, uint64_t *ret_ticks)
 {
-	return stat_field("stat", pid, 22, ret_ticks);
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	return proc_stat_number(path, 22, ret_ticks);
+}
+
+static void thread_stat(pid_t pid, pid_t tid, char path[64])
+{
+	snprintf(path, 64, "/proc/%d/task/%d/stat", pid, tid);
 }
 
 int process_last_cpu(pid_t pid, pid_t tid, int *ret_cpu)
 {
-	char file[48];
+	char path[64];
 	uint64_t cpu;
 	int r;
 
-	snprintf(file, sizeof(file), "task/%d/stat", tid);
-	r = stat_field(file, pid, 39, &cpu);
+	thread_stat(pid, tid, path);
+	r = proc_stat_number(path, 39, &cpu);
 	if (r == 0)
 		*ret_cpu = (int)cpu;
 	return r;
@@ -84,16 +51,20 @@ int process_last_cpu(pid_t pid, pid_t tid, int *ret_cpu)
 
 char process_thread_state(pid_t pid, pid_t tid)
 {
-	char file[48], text[STAT_TEXT_MAX], *p;
+	char path[64];
 
-	snprintf(file, sizeof(file), "task/%d/stat", tid);
-	if (read_line(pid, file, text, sizeof(text)) < 0)
-		return 0;
-	p = strrchr(text, ')');
-	return p && p[1] == ' ' ? p[2] : 0;
+	thread_stat(pid, tid, path);
+	return proc_stat_state(path);
 }
 
-static int status_numbers(pid_t pid, const char *key, unsigned long *ret, unsigned count)
+bool process_thread_is_dead(pid_t pid, pid_t tid)
+{
+	char state = process_thread_state(pid, tid);
+
+	return state == '\0' || state == 'Z' || state == 'X';
+}
+
+int process_status_numbers(pid_t pid, const char *key, int base, unsigned long *ret, unsigned count)
 {
 	char *text, *p;
 	int r = read_proc(pid, "status", &text, NULL);
@@ -104,23 +75,10 @@ static int status_numbers(pid_t pid, const char *key, unsigned long *ret, unsign
 	if (p) {
 		p += strlen(key);
 		for (unsigned i = 0; i < count; i++)
-			ret[i] = strtoul(p, &p, 10);
+			ret[i] = strtoul(p, &p, base);
 	}
 	free(text);
 	return p ? 0 : -EBADMSG;
-}
-
-static bool is_zombie(pid_t tid)
-{
-	char *text, *p;
-	bool zombie;
-
-	if (read_proc(tid, "stat", &text, NULL) < 0)
-		return true;
-	p = strrchr(text, ')');
-	zombie = p && strlen(p) > 2 && (p[2] == 'Z' || p[2] == 'X');
-	free(text);
-	return zombie;
 }
 
 pid_t process_living_thread(pid_t pid)
@@ -130,14 +88,14 @@ pid_t process_living_thread(pid_t pid)
 	char path[64];
 	DIR *dir;
 
-	if (!is_zombie(pid))
+	if (!process_thread_is_dead(pid, pid))
 		return pid;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
 	while (dir && living == pid && (entry = readdir(dir))) {
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (tid > 0 && !is_zombie(tid))
+		if (tid > 0 && !process_thread_is_dead(pid, tid))
 			living = tid;
 	}
 	if (dir)
@@ -149,30 +107,30 @@ pid_t process_tracer(pid_t pid)
 {
 	unsigned long tracer;
 
-	return status_numbers(pid, "\nTracerPid:", &tracer, 1) == 0 ? (pid_t)tracer : 0;
+	return process_status_numbers(pid, "\nTracerPid:", 10, &tracer, 1) == 0 ? (pid_t)tracer : 0;
 }
 
 pid_t process_thread_group(pid_t tid)
 {
 	unsigned long group;
 
-	return status_numbers(tid, "\nTgid:", &group, 1) == 0 ? (pid_t)group : 0;
+	return process_status_numbers(tid, "\nTgid:", 10, &group, 1) == 0 ? (pid_t)group : 0;
 }
 
 bool process_is_filtered(pid_t pid)
 {
 	unsigned long mode;
 
-	return status_numbers(pid, "\nSeccomp:", &mode, 1) == 0 && mode != 0;
+	return process_status_numbers(pid, "\nSeccomp:", 10, &mode, 1) == 0 && mode != 0;
 }
 
 int process_ids(pid_t pid, uid_t *ret_uid, gid_t *ret_gid)
 {
 	unsigned long uids[2], gids[2];
-	int r = status_numbers(pid, "\nUid:", uids, 2);
+	int r = process_status_numbers(pid, "\nUid:", 10, uids, 2);
 
 	if (r == 0)
-		r = status_numbers(pid, "\nGid:", gids, 2);
+		r = process_status_numbers(pid, "\nGid:", 10, gids, 2);
 	if (r < 0)
 		return r;
 	*ret_uid = (uid_t)uids[1];

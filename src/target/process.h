@@ -26,8 +26,11 @@ bool process_is_filtered(pid_t pid);
 /* Command line with spaces for NULs, cut to fit; the name of the executable in brackets if empty. */
 void process_command(pid_t pid, char *buf, size_t space);
 void process_exe(pid_t pid, char *buf, size_t space);
-
 /* 'R', 'S', 'D', ... of a thread; 0: it is gone.  Allocates nothing. */
 char process_thread_state(pid_t pid, pid_t tid);
+/* Gone, or a zombie. */
+bool process_thread_is_dead(pid_t pid, pid_t tid);
+/* The numbers behind "\nName:" in /proc/PID/status; -ESRCH, -EBADMSG. */
+int process_status_numbers(pid_t pid, const char *key, int base, unsigned long *ret, unsigned count);
 
 #endif

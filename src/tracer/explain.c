@@ -1,6 +1,5 @@
 #include "tracer/explain.h"
 
-#include "base/fd.h"
 #include "target/access.h"
 #include "target/process.h"
 
@@ -10,19 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static bool is_zombie(pid_t pid)
-{
-	char path[64], *text;
-	bool zombie = false;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (file_read_text(path, 65536, &text, NULL) == 0) {
-		zombie = strstr(text, "\nState:\tZ") != NULL || strstr(text, "\nState:\tX") != NULL;
-		free(text);
-	}
-	return zombie;
-}
 
 static void explain_yama(pid_t pid, const struct access *access, char *text, size_t space)
 {
@@ -131,7 +117,7 @@ enum wire_failure explain_attach(pid_t pid, int error, char *text, size_t space,
 	case -ECHILD:
 		if (access("/proc/self", F_OK) < 0)
 			snprintf(text, space, "cannot attach to process %d: /proc is not mounted", pid);
-		else if (is_zombie(pid))
+		else if (process_thread_state(pid, pid) != '\0' && process_thread_is_dead(pid, pid))
 			snprintf(text, space, "cannot attach to process %d: it has ended already (a zombie that its parent "
 				 "has not waited for)", pid);
 		else if (process_thread_group(pid) != 0 && process_thread_group(pid) != pid)

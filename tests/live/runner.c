@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/proc.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -195,21 +196,6 @@ static void remove_folder(void)
 	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static pid_t parent_of(pid_t pid)
-{
-	char path[64], *text, *end;
-	pid_t parent = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (file_read_text(path, STAT_MAX, &text, NULL) < 0)
-		return 0;
-	end = strrchr(text, ')');
-	if (end)
-		sscanf(end, ") %*c %d", &parent);
-	free(text);
-	return parent;
-}
-
 /* This process is a subreaper: whoever lost its parent is a child of this one by now. */
 static bool kill_children(void)
 {
@@ -220,7 +206,7 @@ static bool kill_children(void)
 	while (proc && (entry = readdir(proc))) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
 
-		if (pid > 0 && parent_of(pid) == getpid()) {
+		if (pid > 0 && proc_parent(pid) == getpid()) {
 			kill(pid, SIGKILL);
 			found = true;
 		}

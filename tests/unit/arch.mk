@@ -1,6 +1,7 @@
 if HAVE_CHECK
 check_PROGRAMS += tests/unit/check_insn tests/unit/check_displace tests/unit/check_resident
 TESTS += tests/unit/check_insn tests/unit/check_displace tests/unit/check_resident
+EXTRA_DIST += tests/unit/random.h
 tests_unit_check_insn_SOURCES = tests/unit/check_insn.c tests/unit/insn_samples.S \
 	tests/unit/elf_functions.c tests/unit/elf_functions.h
 tests_unit_check_insn_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ELF_CFLAGS)

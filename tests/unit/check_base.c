@@ -1,4 +1,5 @@
 #include "base/fd.h"
+#include "base/proc.h"
 #include "base/strtab.h"
 #include "base/vec.h"
 
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -263,10 +265,42 @@ START_TEST(further_descriptors_of_a_message_are_closed)
 }
 END_TEST
 
+/* A name that looks like what comes behind it must not move the fields. */
+START_TEST(fields_of_stat_count_from_behind_the_name)
+{
+	uint64_t parent = 0, threads = 0;
+
+	ck_assert_int_eq(prctl(PR_SET_NAME, "a) Z 1 (b"), 0);
+	ck_assert_int_eq(proc_parent(getpid()), getppid());
+	ck_assert_int_eq(proc_stat_number("/proc/self/stat", 4, &parent), 0);
+	ck_assert_uint_eq(parent, (uint64_t)getppid());
+	ck_assert_int_eq(proc_stat_number("/proc/self/stat", 20, &threads), 0);
+	ck_assert_uint_eq(threads, 1);
+	ck_assert_int_eq(proc_stat_state("/proc/self/stat"), 'R');
+}
+END_TEST
+
+START_TEST(a_process_that_is_gone_has_no_stat)
+{
+	uint64_t value = 7;
+	pid_t gone = fork();
+
+	if (gone == 0)
+		_exit(0);
+	ck_assert_int_eq(waitpid(gone, NULL, 0), gone);
+	ck_assert_int_eq(proc_parent(gone), 0);
+	ck_assert_int_eq(proc_stat_state("/proc/0/stat"), 0);
+	ck_assert_int_eq(proc_stat_number("/proc/0/stat", 4, &value), -ESRCH);
+	ck_assert_int_eq(proc_stat_number("/proc/self/stat", 400, &value), -EBADMSG);
+	ck_assert_uint_eq(value, 7);
+}
+END_TEST
+
 static Suite *base_suite(void)
 {
 	Suite *suite = suite_create("base");
-	TCase *strings = tcase_create("strtab"), *vectors = tcase_create("vec"), *fds = tcase_create("fd");
+	TCase *strings = tcase_create("strtab"), *vectors = tcase_create("vec"), *fds = tcase_create("fd"),
+	      *procs = tcase_create("proc");
 
 	tcase_add_test(strings, equal_strings_have_equal_ids);
 	tcase_add_test(strings, the_empty_string_and_null_are_id_0);
@@ -281,9 +315,12 @@ static Suite *base_suite(void)
 	tcase_add_test(fds, a_descriptor_travels_with_its_message);
 	tcase_add_test(fds, a_message_too_long_is_dropped_with_its_descriptor);
 	tcase_add_test(fds, further_descriptors_of_a_message_are_closed);
+	tcase_add_test(procs, fields_of_stat_count_from_behind_the_name);
+	tcase_add_test(procs, a_process_that_is_gone_has_no_stat);
 	suite_add_tcase(suite, strings);
 	suite_add_tcase(suite, vectors);
 	suite_add_tcase(suite, fds);
+	suite_add_tcase(suite, procs);
 	return suite;
 }
 

@@ -4,6 +4,7 @@
 #include "unwind/cfi_program.h"
 #include "unwind/cfi_section.h"
 #include "unwind/dwarf.h"
+#include "random.h"
 
 #include <check.h>
 #include <errno.h>
@@ -183,16 +184,6 @@ END_TEST
 /* --- programs of somebody who means harm --- */
 
 #define MUTATIONS 2000u
-
-static uint64_t random_state = 88172645463325252ULL;
-
-static uint64_t random_u64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
 
 /* One function or head in eight gets a byte changed anywhere behind its id, its program included. */
 static void mutate(uint8_t *bytes, size_t size)

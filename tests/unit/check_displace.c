@@ -2,6 +2,7 @@
  * in a slot from the same registers and memory, and must come out the same. */
 #include "arch/arch.h"
 #include "elf_functions.h"
+#include "random.h"
 
 #include <check.h>
 #include <errno.h>
@@ -30,16 +31,6 @@
 #define INSN_MAX 15
 #define STATES 4               /* register states each instruction is run from */
 #define STEPS_MAX 4            /* steps in a slot: the instruction and at most one jump, and repeats */
-
-static uint64_t random_state = 88172645463325252ULL;
-
-static uint64_t random_u64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
 
 static void map_at(unsigned long address, size_t size, int prot)
 {

@@ -1,6 +1,7 @@
 /* arch_decode_function against objdump, on real libraries and on code made by hand. */
 #include "arch/arch.h"
 #include "elf_functions.h"
+#include "random.h"
 
 #include <check.h>
 #include <errno.h>
@@ -329,16 +330,6 @@ END_TEST
 
 #define HOSTILE_BUFFERS 150000
 #define HOSTILE_LENGTH 96
-
-static uint64_t random_state = 88172645463325252ULL;
-
-static uint64_t random_u64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
 
 /* Random bytes, with many more branches and rets than chance would give. */
 static void fill_hostile(uint8_t *bytes, size_t len)

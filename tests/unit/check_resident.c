@@ -2,6 +2,7 @@
 /* The code that lives in targets, run in this process and in traced children. */
 #include "arch/arch.h"
 #include "arch/resident.h"
+#include "random.h"
 
 #include <check.h>
 #include <errno.h>
@@ -368,16 +369,6 @@ END_TEST
 #define STUB (STUB_PAGE + 0x238)
 #define DUMP_CODE (STUB_PAGE + 2 * PAGE)
 #define RED_ZONE 128
-
-static uint64_t random_state = 88172645463325252ULL;
-
-static uint64_t random_u64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
 
 static void map_stub_pages(void)
 {

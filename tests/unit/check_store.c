@@ -1,5 +1,6 @@
 /* Snapshot files: round trips, sharing, damage, interruption, and what others see in them. */
 #include "store/store.h"
+#include "random.h"
 
 #include <check.h>
 #include <errno.h>
@@ -12,16 +13,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-static uint64_t random_state = 88172645463325252ULL;
-
-static uint64_t random_u64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
 
 static uint32_t below(uint64_t limit)
 {

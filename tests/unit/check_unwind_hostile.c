@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "unwind/cfi_section.h"
 #include "unwind/unwind.h"
+#include "random.h"
 
 #include <check.h>
 #include <dwarf.h>
@@ -544,16 +545,6 @@ END_TEST
 #define STOPS 8u
 #define VICTIM "/usr/lib/x86_64-linux-gnu/libgcc_s.so.1"
 #define ROUND_MAX_NS (2 * NSEC_PER_SEC)   /* processor time: a bound on disasters, not a measurement */
-
-static uint64_t random_state = 88172645463325252ULL;
-
-static uint64_t random_u64(void)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state;
-}
 
 /* Where to hit: the tables for the most part, the file's own headers now and then. */
 struct places {
