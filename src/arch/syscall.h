@@ -22,5 +22,7 @@ void syscall_forget(struct user_regs_struct *regs);
  * for one; it can be made again as well.) */
 bool syscall_is_entered(const struct user_regs_struct *regs);
 bool syscall_is_exec(const struct user_regs_struct *regs);
+/* Of such a call: execveat, whose first argument is a folder's descriptor and whose second is the path. */
+bool syscall_is_exec_at(const struct user_regs_struct *regs);
 
 #endif

@@ -76,3 +76,8 @@ bool syscall_is_exec(const struct user_regs_struct *regs)
 {
 	return regs->orig_rax == SYS_execve || regs->orig_rax == SYS_execveat;
 }
+
+bool syscall_is_exec_at(const struct user_regs_struct *regs)
+{
+	return regs->orig_rax == SYS_execveat;
+}

@@ -25,7 +25,7 @@ struct intake_steps {
 	void (*read)(void *context, struct snapshot *snapshot, int error, const char *reason);
 	/* It has all names that could be found.  The reference is the receiver's. */
 	void (*named)(void *context, struct snapshot *snapshot);
-	bool last;                     /* of a process that has ended: it cannot be asked for again */
+	bool last;                     /* it came by itself and cannot be asked for again */
 };
 
 /* Takes over *fd; files: a reference is taken.  The image must be of this process.  0, and the steps are

@@ -62,7 +62,7 @@ struct limits {
 #define DESCRIPTORS_RESERVED 1024
 /* Snapshots between a tracer's image and their names. */
 #define INTAKES_MAX 32
-/* The same of the last ones of processes that have ended, which cannot be asked for again. */
+/* The same of those that come by themselves, at an end, an exec or a detach: they cannot be asked for again. */
 #define INTAKES_LAST_MAX 512
 /* Callers of WaitGone and Detach for one target. */
 #define SESSION_WAITERS_MAX 256

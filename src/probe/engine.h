@@ -55,6 +55,8 @@ int engine_install(struct engine *engine);
  * stands at the displaced instruction. */
 void engine_hit(struct engine *engine, struct task *task, const struct breakpoint *bp,
 		const struct user_regs_struct *regs);
+/* Whether the task has an allocator call pending. */
+bool engine_is_inside(const struct task *task);
 /* A signal is about to be delivered to the task. */
 void engine_signal(struct engine *engine, struct task *task, raddr sp);
 void engine_task_gone(struct engine *engine, struct task *task);

@@ -469,6 +469,13 @@ void engine_hit(struct engine *engine, struct task *task, const struct breakpoin
 		enter_call(&hit, site->probe, regs);
 }
 
+bool engine_is_inside(const struct task *task)
+{
+	const struct calls *calls = task->calls;
+
+	return calls && calls->count > 0;
+}
+
 void engine_signal(struct engine *engine, struct task *task, raddr sp)
 {
 	(void)engine;

@@ -102,43 +102,58 @@ const struct elf_segment *elf_file_segment_at(const struct elf_file *file, uint6
 	return NULL;
 }
 
-static int find_symbol(Elf *elf, Elf_Scn *section, const char *name, uint64_t *ret_vaddr)
+static unsigned find_symbols(Elf *elf, Elf_Scn *section, const char *const *names, unsigned count,
+			     uint64_t *ret_vaddrs)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
+	unsigned found = 0;
 	GElf_Shdr shdr;
 
 	if (!data || !gelf_getshdr(section, &shdr) || shdr.sh_entsize == 0)
-		return -ENOENT;
-	for (size_t i = 0; i < data->d_size / shdr.sh_entsize; i++) {
+		return 0;
+	for (size_t i = 0; found < count && i < data->d_size / shdr.sh_entsize; i++) {
 		GElf_Sym symbol;
 		const char *text;
 
-		if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF)
+		if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF || symbol.st_value == 0)
 			continue;
 		text = elf_strptr(elf, shdr.sh_link, symbol.st_name);
-		if (text && strcmp(text, name) == 0) {
-			*ret_vaddr = symbol.st_value;
-			return 0;
+		for (unsigned k = 0; text && k < count; k++) {
+			if (ret_vaddrs[k] == 0 && strcmp(text, names[k]) == 0) {
+				ret_vaddrs[k] = symbol.st_value;
+				found++;
+			}
 		}
 	}
-	return -ENOENT;
+	return found;
+}
+
+unsigned elf_file_symbols(int fd, const char *const *names, unsigned count, uint64_t *ret_vaddrs)
+{
+	Elf_Scn *section = NULL;
+	unsigned found = 0;
+	GElf_Shdr shdr;
+	Elf *elf;
+
+	memset(ret_vaddrs, 0, count * sizeof(*ret_vaddrs));
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	while (elf && found == 0 && (section = elf_nextscn(elf, section))) {
+		if (gelf_getshdr(section, &shdr) && shdr.sh_type == SHT_DYNSYM)
+			found = find_symbols(elf, section, names, count, ret_vaddrs);
+	}
+	elf_end(elf);
+	return found;
 }
 
 int elf_file_symbol(int fd, const char *name, uint64_t *ret_vaddr)
 {
-	Elf_Scn *section = NULL;
-	GElf_Shdr shdr;
-	Elf *elf;
-	int r = -ENOENT;
+	uint64_t vaddr;
 
-	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	while (elf && r < 0 && (section = elf_nextscn(elf, section))) {
-		if (gelf_getshdr(section, &shdr) && shdr.sh_type == SHT_DYNSYM)
-			r = find_symbol(elf, section, name, ret_vaddr);
-	}
-	elf_end(elf);
-	return r;
+	if (elf_file_symbols(fd, &name, 1, &vaddr) == 0)
+		return -ENOENT;
+	*ret_vaddr = vaddr;
+	return 0;
 }
 
 int elf_file_text(int fd, uint64_t vaddr, uint8_t *buf, size_t space, size_t *ret_len)

@@ -35,6 +35,8 @@ const struct elf_segment *elf_file_segment_at(const struct elf_file *file, uint6
 
 /* The value of a defined symbol of .dynsym; -ENOENT. */
 int elf_file_symbol(int fd, const char *name, uint64_t *ret_vaddr);
+/* The same of several in one pass; 0 for those that are not defined.  Returns how many are. */
+unsigned elf_file_symbols(int fd, const char *const *names, unsigned count, uint64_t *ret_vaddrs);
 /* The bytes at an address of an executable segment, as many as there are; -ENOENT. */
 int elf_file_text(int fd, uint64_t vaddr, uint8_t *buf, size_t space, size_t *ret_len);
 

@@ -363,8 +363,7 @@ int session_resume(struct session *session, const struct wire_attach *request)
 	r = check_target(session->link, request, target);
 	if (r < 0)
 		return r;
-	if (process_tracer(target->memory_tid) == 0)
-		heal_before_attach(session);
+	heal_before_attach(session);
 	r = look_again(session);
 	if (r < 0) {
 		fail_resume(session, request, r);

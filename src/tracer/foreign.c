@@ -1,7 +1,7 @@
 #include "tracer/foreign.h"
 
 #include "target/elf_file.h"
-#include "tracer/exec_guard.h"
+#include "tracer/guard.h"
 
 #include "base/fd.h"
 
@@ -11,25 +11,28 @@
 
 #define MAPS_SPACE (64u << 20)
 
-/* A check that the program starts by itself, and the one at its exit. */
-static const char *const leak_checks[] = { "__lsan_do_leak_check", "__lsan_do_recoverable_leak_check" };
-
 void foreign_note_module(struct session *session, uint32_t module)
 {
+	/* The check that the program starts by itself and the one at its exit.  What runs at exit has no name that could
+	 * be found; exit() itself comes first of all. */
+	enum { CHECK, RECOVERABLE_CHECK, START, EXIT, COUNT };
+	static const char *const names[COUNT] = {
+		[CHECK] = "__lsan_do_leak_check", [RECOVERABLE_CHECK] = "__lsan_do_recoverable_leak_check",
+		[START] = "__libc_start_main", [EXIT] = "exit",
+	};
 	int fd = target_module_fd(session->target, module);
-	uint64_t vaddr;
+	uint64_t vaddrs[COUNT];
 
-	if (fd < 0)
+	if (fd < 0 || elf_file_symbols(fd, names, COUNT, vaddrs) == 0)
 		return;
-	for (size_t i = 0; i < sizeof(leak_checks) / sizeof(leak_checks[0]); i++) {
-		if (elf_file_symbol(fd, leak_checks[i], &vaddr) < 0)
+	for (unsigned i = CHECK; i <= RECOVERABLE_CHECK; i++) {
+		if (vaddrs[i] == 0)
 			continue;
-		exec_guard_add_site(session, module, vaddr, GUARD_LEAK_CHECK);
+		guard_add_site(session, module, vaddrs[i], GUARD_LEAK_CHECK);
 		session->checks_leaks = true;
 	}
-	/* What runs at exit has no name that could be found; exit() itself comes first of all. */
-	if (elf_file_symbol(fd, "__libc_start_main", &vaddr) == 0 && elf_file_symbol(fd, "exit", &vaddr) == 0)
-		exec_guard_add_site(session, module, vaddr, GUARD_EXIT);
+	if (vaddrs[START] != 0 && vaddrs[EXIT] != 0)
+		guard_add_site(session, module, vaddrs[EXIT], GUARD_EXIT);
 }
 
 const char *foreign_refusal(const struct session *session)

@@ -1,6 +1,6 @@
 #include "tracer/loop.h"
 
-#include "tracer/exec_guard.h"
+#include "tracer/guard.h"
 #include "tracer/follow.h"
 #include "tracer/placement.h"
 #include "tracer/session.h"
@@ -76,15 +76,16 @@ static void detach(struct loop *loop, uint32_t serial);
 
 /* It is let go before it executes a program whose rights tracing would take away (a guest later, at the system
  * call's entry), and before a check for leaks that does not work under a tracer. */
-static bool serve_guard(struct loop *loop, struct task *task, const struct user_regs_struct *regs)
+static bool serve_guard(struct loop *loop, struct task *task, const struct breakpoint *bp,
+			const struct user_regs_struct *regs)
 {
 	struct session *session = loop->session;
-	const struct guard_site *site = exec_guard_find(session, bp_find(session->target, arch_pc(regs) - 1));
+	const struct guard_site *site = guard_find(session, bp);
+	bool executes = site && site->kind <= GUARD_FEXECVE;
 
-	if (task->guest || !site || (site->kind == GUARD_EXECVE && !exec_guard_forbids(session, task->tid, regs)))
+	if (task->guest || !site || (executes && !guard_forbids_exec(session, task->tid, site->kind, regs)))
 		return false;
-	session_fail(session->link, 0, session->target->pid, FAILURE_NOT_PERMITTED, 0, "%s",
-		     site->kind == GUARD_EXECVE ?
+	session_fail(session->link, 0, session->target->pid, FAILURE_NOT_PERMITTED, 0, "%s", executes ?
 		     "let go: it executes a set-id program, or one with capabilities, which would not have them "
 		     "while it is traced" :
 		     "let go: its sanitizer's check for leaks comes now, which does not work under a tracer");
@@ -115,7 +116,7 @@ static bool serve_breakpoint(struct loop *loop, struct task *task)
 		serve_loader(loop, task);
 		return true;
 	}
-	if (!bp->site && serve_guard(loop, task, &regs))
+	if (!bp->site && serve_guard(loop, task, bp, &regs))
 		return true;
 	if (!task_hits_again(task, bp, &regs))
 		engine_hit(session->engine, task, bp, &regs);
@@ -131,8 +132,8 @@ static void serve_signal(struct loop *loop, struct task *task, const struct stop
 	if (stop->sig == SIGTRAP && !loop->session->leaving && serve_breakpoint(loop, task))
 		return;
 	task_take_stop(task, stop);
-	/* One that is ignored runs no handler that could allocate. */
-	if (task->calls && !task_ignores_signal(task, stop->sig) && ptrace_getregs(task->tid, &regs) == 0)
+	/* One that is ignored runs no handler that could allocate; to know that costs a look into /proc. */
+	if (engine_is_inside(task) && !task_ignores_signal(task, stop->sig) && ptrace_getregs(task->tid, &regs) == 0)
 		engine_signal(loop->session->engine, task, arch_sp(&regs));
 	task_resume(task);
 }
@@ -188,7 +189,7 @@ static void serve_syscall(struct loop *loop, struct task *task)
 
 	/* Not for every exec: one that fails goes on with the heap that it shares. */
 	if (task->guest && ptrace_getregs(task->tid, &regs) == 0 && syscall_is_exec(&regs) &&
-	    exec_guard_forbids(loop->session, task->tid, &regs)) {
+	    guard_forbids_exec_call(loop->session, task->tid, &regs)) {
 		release_guest(loop, task, false);
 		return;
 	}

@@ -1,6 +1,6 @@
 #include "tracer/session.h"
 
-#include "tracer/exec_guard.h"
+#include "tracer/guard.h"
 #include "tracer/foreign.h"
 #include "tracer/snapshot.h"
 
@@ -57,7 +57,7 @@ int session_add_modules(struct session *session)
 		if (fd < 0)
 			continue;
 		unwinder_add_module(session->unwinder, module->id, fd);
-		exec_guard_note_module(session, module->id);
+		guard_note_execs(session, module->id);
 		foreign_note_module(session, module->id);
 		if (module->inode != 0)            /* the vdso allocates nothing */
 			r = engine_plan_module(session->engine, module->id, fd);
@@ -82,7 +82,7 @@ static void drop_unmapped(struct session *session)
 			continue;
 		/* Idempotent: one that was dropped before has nothing left. */
 		engine_drop_module(session->engine, id);
-		exec_guard_drop_module(session, id);
+		guard_drop_module(session, id);
 		unwinder_remove_module(session->unwinder, id);
 		resident_drop_module(target, id);
 	}
@@ -97,7 +97,7 @@ static void tell_refusal(struct session *session)
 		return;
 	snprintf(session->refusal_told, sizeof(session->refusal_told), "%s", refusal);
 	session_fail(session->link, 0, session->target->pid, FAILURE_UNSUPPORTED, 0,
-		     "process %d: %s; what it allocates there is not seen", session->target->pid, refusal);
+		     "%s; what it allocates there is not seen", refusal);
 }
 
 void session_objects_changed(struct session *session)
@@ -112,7 +112,7 @@ void session_objects_changed(struct session *session)
 	if (r == 0)
 		r = engine_install(session->engine);
 	if (r >= 0)
-		r = exec_guard_plant(session);
+		r = guard_plant(session);
 	if (r < 0 && r != -ESRCH)
 		session->modules_failed = true;
 	tell_refusal(session);
@@ -243,7 +243,7 @@ void session_free(struct session *session)
 	if (!session)
 		return;
 	free_tables(session);
-	exec_guard_forget(session);
+	guard_forget(session);
 	target_free(session->target);
 	free(session);
 }
@@ -273,7 +273,7 @@ int session_plant(struct session *session)
 		r = engine_install(session->engine);
 	tell_refusal(session);
 	if (r >= 0)
-		r = exec_guard_plant(session);
+		r = guard_plant(session);
 	if (r >= 0)
 		r = loader_prepare_hook(target, &session->loader_hook, &reason);
 	if (r > 0)
@@ -320,7 +320,7 @@ static void forget_program(struct session *session, struct task *task)
 	bp_drop_all(target);
 	resident_forget(target);
 	target_forget_modules(target);
-	exec_guard_forget(session);
+	guard_forget(session);
 	session->loader_hook = NULL;
 	session->waits_for_exec = false;
 	session->probe_gaps = session->orphans_seen = 0;

@@ -21,9 +21,11 @@
 #define ORPHANS_PER_TASK 4
 #define SESSION_STACK_NODES_DEFAULT (64u << 20)
 
-/* A place where the process is let go: see exec_guard.h and foreign.h. */
+/* A place where the process is let go: see guard.h. */
 enum guard_kind {
-	GUARD_EXECVE,                  /* when it gains rights there */
+	GUARD_EXECVE,                  /* (path): when it gains rights there */
+	GUARD_EXECVEAT,                /* (folder's descriptor, path): likewise */
+	GUARD_FEXECVE,                 /* (descriptor): likewise */
 	GUARD_LEAK_CHECK,              /* a sanitizer's */
 	GUARD_EXIT,                    /* in which that runs; planted where there is one */
 };

@@ -1,6 +1,7 @@
 /* Executes a program that has more rights than it has.
  *
- *   privileged PROGRAM [exec]   'g': by fork and by posix_spawn; with exec at the end by itself
+ *   privileged PROGRAM [exec]   'g': by fork, vfork and posix_spawn, by path, folder and descriptor; with exec at the
+ *                               end by itself
  *
  * A copy of the same file, set-uid or with capabilities, is that program: without an argument it says by its exit
  * code whether it has any rights.
@@ -8,6 +9,8 @@
 #define _GNU_SOURCE
 #include "victim.h"
 
+#include <fcntl.h>
+#include <libgen.h>
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -44,13 +47,46 @@ static void expect(pid_t pid)
 		good++;
 }
 
+static void by_path(char **argv)
+{
+	execv(program, argv);
+}
+
+/* An open file of it, by libc's own function. */
+static void by_descriptor(char **argv)
+{
+	fexecve(open(program, O_RDONLY | O_CLOEXEC), argv, environ);
+}
+
+static void by_folder(char **argv)
+{
+	int folder = open(dirname(strdup(program)), O_RDONLY | O_DIRECTORY);
+
+	execveat(folder, strrchr(program, '/') + 1, argv, environ, 0);
+}
+
+static void execute_as_child(pid_t pid, void (*execute)(char **argv))
+{
+	char *argv[] = { program, NULL };
+
+	if (pid == 0) {
+		execute(argv);
+		_exit(127);
+	}
+	expect(pid);
+}
+
 static void turn(void)
 {
 	char *argv[] = { program, NULL };
-	pid_t pid = fork();
+	pid_t pid;
 
+	execute_as_child(fork(), by_path);
+	execute_as_child(fork(), by_descriptor);
+	execute_as_child(fork(), by_folder);
+	pid = vfork();
 	if (pid == 0) {
-		execv(program, argv);
+		execveat(AT_FDCWD, program, argv, environ, 0);
 		_exit(127);
 	}
 	expect(pid);

@@ -1,0 +1,165 @@
+#include "tracer/guard.h"
+
+#include "target/elf_file.h"
+#include "arch/arch.h"
+#include "arch/syscall.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define PATH_SPACE 4096
+#define PIECE 256                      /* bytes, a divisor of a page */
+
+void guard_add_site(struct session *session, uint32_t module, uint64_t vaddr, enum guard_kind kind)
+{
+	int fd = target_module_fd(session->target, module);
+	struct guard_site *site;
+
+	if (session->guards.count >= GUARD_SITES_MAX)
+		return;
+	site = vec_push(&session->guards);
+	if (!site)
+		return;
+	*site = (struct guard_site){ .module = module, .vaddr = vaddr, .kind = kind };
+	if (elf_file_text(fd, vaddr, site->text, sizeof(site->text), &site->text_len) < 0)
+		session->guards.count--;
+}
+
+void guard_note_execs(struct session *session, uint32_t module)
+{
+	static const char *const names[] = { "execve", "execveat", "fexecve" };
+	static const enum guard_kind kinds[] = { GUARD_EXECVE, GUARD_EXECVEAT, GUARD_FEXECVE };
+	const unsigned count = sizeof(names) / sizeof(names[0]);
+	uint64_t vaddrs[sizeof(names) / sizeof(names[0])];
+	int fd = target_module_fd(session->target, module);
+
+	if (fd < 0 || (geteuid() == 0 && !session->gives_up_rights) || elf_file_symbols(fd, names, count, vaddrs) == 0)
+		return;
+	for (unsigned i = 0; i < count; i++) {
+		if (vaddrs[i] != 0)
+			guard_add_site(session, module, vaddrs[i], kinds[i]);
+	}
+}
+
+/* An object whose execve cannot be displaced is left unguarded: its set-id programs lose their rights, and
+ * nothing else is wrong. */
+static int plant_one(struct session *session, struct guard_site *site)
+{
+	struct target *target = session->target;
+	struct breakpoint *bp;
+	const char *reason;
+	int r = bp_prepare(target, site->vaddr + target->modules.modules.items[site->module].bias, site->module,
+			   site->text, site->text_len, &bp, &reason);
+
+	if (r == 0)
+		r = bp_plant(target, bp);
+	if (r == 0)
+		site->address = bp->address;
+	return r == -ESRCH || r == -ENOMEM ? r : 0;
+}
+
+int guard_plant(struct session *session)
+{
+	for (size_t i = 0; i < session->guards.count; i++) {
+		struct guard_site *site = &session->guards.items[i];
+		bool idle = site->kind == GUARD_EXIT && !session->checks_leaks;
+		int r = site->tried || idle ? 0 : plant_one(session, site);
+
+		site->tried |= !idle;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void guard_drop_module(struct session *session, uint32_t module)
+{
+	for (size_t i = session->guards.count; i-- > 0;) {
+		if (session->guards.items[i].module == module)
+			vec_remove_unordered(&session->guards, i);
+	}
+}
+
+void guard_forget(struct session *session)
+{
+	vec_fini(&session->guards);
+}
+
+const struct guard_site *guard_find(const struct session *session, const struct breakpoint *bp)
+{
+	for (size_t i = 0; !bp->site && i < session->guards.count; i++) {
+		if (session->guards.items[i].address == bp->address)
+			return &session->guards.items[i];
+	}
+	return NULL;
+}
+
+/* In aligned pieces, since what lies behind the string may not be mapped. */
+static bool read_name(const struct session *session, raddr at, char *name, size_t space)
+{
+	size_t len = 0;
+
+	while (len < space) {
+		size_t piece = PIECE - (at + len) % PIECE;
+
+		if (piece > space - len)
+			piece = space - len;
+		if (target_read(session->target, at + len, name + len, piece) < 0)
+			return false;
+		if (memchr(name + len, '\0', piece))
+			return true;
+		len += piece;
+	}
+	return false;
+}
+
+/* As the process would find it: from its own root, its folder or an open one.  An empty name is the descriptor's own
+ * file. */
+static void make_path(pid_t tid, int folder, const char *name, char path[PATH_SPACE])
+{
+	if (name[0] == '/')
+		snprintf(path, PATH_SPACE, "/proc/%d/root%s", tid, name);
+	else if (folder == AT_FDCWD)
+		snprintf(path, PATH_SPACE, "/proc/%d/cwd/%s", tid, name);
+	else
+		snprintf(path, PATH_SPACE, "/proc/%d/fd/%d%s%s", tid, folder, name[0] ? "/" : "", name);
+}
+
+static bool gives_rights(const char *path)
+{
+	struct stat st;
+
+	/* A file that may not be executed changes nothing, and the caller goes on. */
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || access(path, X_OK) < 0)
+		return false;
+	if (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
+	    ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) && st.st_gid != getegid()))
+		return true;
+	return getxattr(path, "security.capability", NULL, 0) > 0;
+}
+
+bool guard_forbids_exec(const struct session *session, pid_t tid, enum guard_kind kind,
+			const struct user_regs_struct *regs)
+{
+	int folder = kind == GUARD_EXECVE ? AT_FDCWD : (int)arch_argument(regs, 0);
+	char name[PATH_SPACE - 64] = "", path[PATH_SPACE];
+
+	if (geteuid() == 0)
+		return false;
+	if (kind != GUARD_FEXECVE &&
+	    !read_name(session, arch_argument(regs, kind == GUARD_EXECVE ? 0 : 1), name, sizeof(name)))
+		return false;
+	make_path(tid, folder, name, path);
+	return gives_rights(path);
+}
+
+bool guard_forbids_exec_call(const struct session *session, pid_t tid, const struct user_regs_struct *regs)
+{
+	return guard_forbids_exec(session, tid, syscall_is_exec_at(regs) ? GUARD_EXECVEAT : GUARD_EXECVE, regs);
+}

@@ -1,0 +1,34 @@
+/* Places before which a process is let go.
+ *
+ * Programs that run with more rights than who starts them: the kernel takes the rights of a set-id file, or of one
+ * with capabilities, away when the process that executes it is traced by somebody who has less.  So such a process is
+ * let go before it does: at a breakpoint in libc's functions for it, a guest at the system call's entry.  A program
+ * that makes the call by itself is not seen in time.  And checks that do not work under a tracer: foreign.h. */
+#ifndef ALLOCWATCH_TRACER_GUARD_H
+#define ALLOCWATCH_TRACER_GUARD_H
+
+#include "tracer/session.h"
+
+#include <sys/user.h>
+
+#define GUARD_SITES_MAX 64         /* further ones are not guarded */
+
+/* Looks for execve and its kin in an object. */
+void guard_note_execs(struct session *session, uint32_t module);
+/* Sets the breakpoints that are noted and not set.  0 or negative errno. */
+int guard_plant(struct session *session);
+void guard_drop_module(struct session *session, uint32_t module);
+void guard_forget(struct session *session);
+/* One to stand at an address of an object, for what its kind says. */
+void guard_add_site(struct session *session, uint32_t module, uint64_t vaddr, enum guard_kind kind);
+/* The site that a breakpoint is, or NULL. */
+const struct guard_site *guard_find(const struct session *session, const struct breakpoint *bp);
+
+/* Whether what the task is about to do runs a program with rights that tracing would take from it; regs: at the entry
+ * of a function of this kind.  False, too, where this tracer has all rights itself. */
+bool guard_forbids_exec(const struct session *session, pid_t tid, enum guard_kind kind,
+			const struct user_regs_struct *regs);
+/* The same at the entry of a system call that executes. */
+bool guard_forbids_exec_call(const struct session *session, pid_t tid, const struct user_regs_struct *regs);
+
+#endif
