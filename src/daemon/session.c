@@ -459,6 +459,9 @@ static void take_forked(struct session *session, const struct wire_forked *messa
 			r = session_adopt(session, message, &process, fd);
 		fd_close(&process.pidfd);
 	}
+	/* Its tracer has died before it was heard of, perhaps before it had the child. */
+	if (r == -ESRCH || r == -EPERM)
+		tracers_heal(session->sessions->tracers, message->child);
 	if (r < 0 && session_may_log(session))
 		log_warning("process %d: its child %d is not followed: %s", session->pid, message->child,
 			    r == -ENOSPC ? "too many processes are traced" : strerror(-r));

@@ -216,7 +216,7 @@ static int on_process_end(sd_event_source *source, const siginfo_t *si, void *co
 	return 0;
 }
 
-/* Nobody tells how it ended: one whose owner still wanted it was lost. */
+/* Nobody tells how it ended: one that was not let go first was lost. */
 static int on_adopted_end(sd_event_source *source, int fd, uint32_t revents, void *context)
 {
 	struct tracer *tracer = context;
@@ -225,7 +225,7 @@ static int on_adopted_end(sd_event_source *source, int fd, uint32_t revents, voi
 	(void)fd;
 	(void)revents;
 	tracer->child = sd_event_source_disable_unref(tracer->child);
-	take_end(tracer, tracer->let_go);
+	take_end(tracer, tracer->let_go && !tracer->lost);
 	return 0;
 }
 

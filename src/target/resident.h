@@ -44,11 +44,12 @@ void resident_forget(struct target *target);
 
 /* Where the main area's header has its note. */
 raddr resident_note(const struct target *target);
-/* The main area that a tracer has left which died, by its magic; 0: none, or its process is just being handed from
- * tracer to tracer.  The modules were scanned. */
+/* The main area that a tracer has left which died, by its magic; 0: none.  The modules were scanned. */
 raddr resident_find(struct target *target);
-/* The same at a glance, without parsing: whether it is worth a look. */
+/* At a glance, without parsing: whether it is worth a look. */
 bool resident_is_left(pid_t pid);
+/* Whether the process of that area is on its way from one tracer to another (park.h). */
+bool resident_is_parked(struct target *target, raddr start);
 /* Takes that over, as if this process had put it there: breakpoints, areas, the old action.  Nothing is changed
  * in the target.  0; -ENODATA: the file of an object is not to be had; -ENOENT, -EBADMSG: what stands there
  * is not what this version leaves. */

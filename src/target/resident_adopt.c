@@ -9,6 +9,7 @@
 #include "target/elf_file.h"
 #include "target/inject.h"
 #include "target/maps.h"
+#include "target/park.h"
 #include "target/resident_area.h"
 
 #include "base/clock.h"
@@ -56,9 +57,19 @@ raddr resident_find(struct target *target)
 		raddr start = target->slacks.items[i].start;
 
 		if (read_header(target, start, &header) == 0 && is_main(&header))
-			return header.note > clock_monotonic_ns() ? 0 : start;
+			return start;
 	}
 	return 0;
+}
+
+bool resident_is_parked(struct target *target, raddr start)
+{
+	struct resident_header header;
+	uint64_t now_ns = clock_monotonic_ns();
+
+	/* A time that park_leave() cannot have written is the target's own doing. */
+	return read_header(target, start, &header) == 0 && header.note > now_ns &&
+	       header.note - now_ns <= PARK_SECONDS * NSEC_PER_SEC;
 }
 
 raddr resident_note(const struct target *target)
@@ -212,22 +223,20 @@ int resident_adopt(struct target *target, raddr start)
 {
 	struct module_slack *slack = slack_at(target, start);
 	struct resident_area **link = &target->areas;
-	unsigned count = 0;
-	int r = 0;
+	raddr at = start;
 
 	if (!slack || slack->end - slack->start < STUB_SPACE)
 		return -ENOENT;
 	target->stub = slack->end - STUB_SPACE;
-	for (raddr at = start; r == 0 && at != 0; at = (*link)->header.next_area, link = &(*link)->next) {
-		if (count++ == AREAS_MAX)
-			return -EBADMSG;
-		r = adopt_area(target, at, link);
-		/* One whose object was unloaded: what it served is gone as well. */
+	for (unsigned count = 0; at != 0; count++) {
+		/* What lies behind an area that cannot be read is not known, and the handler must stay for it. */
+		int r = count < AREAS_MAX ? adopt_area(target, at, link) : -EBADMSG;
+
 		if (r < 0)
-			break;
+			return r;
+		at = (*link)->header.next_area;
+		link = &(*link)->next;
 	}
-	if (!target->areas)
-		return r;
 	adopt_action(target, &target->areas->header);
-	return r;
+	return 0;
 }

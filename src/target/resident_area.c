@@ -379,7 +379,8 @@ static const struct resident_area *area_at(const struct target *target, raddr pc
 
 bool resident_contains(const struct target *target, raddr pc)
 {
-	return area_at(target, pc) != NULL;
+	/* A thread is in a stub, at rest, when the tracer that sent it there has died. */
+	return area_at(target, pc) != NULL || (target->stub != 0 && pc - target->stub < STUB_SPACE);
 }
 
 raddr resident_resume(const struct target *target, raddr pc)

@@ -34,7 +34,7 @@ static void consume_trap(struct target *target, struct task *task)
 		task_wait(task, clock_monotonic_ns() + NSEC_PER_SEC);
 }
 
-/* Lets threads run out of the resident handler, which is some fifty instructions long. */
+/* Lets threads run out of the resident handler and of stubs, which are some fifty instructions long. */
 static bool leave_resident(struct target *target)
 {
 	for (unsigned try = 0; try < LEAVE_TRIES; try++) {

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,23 +105,27 @@ static void wait_for_daemon(struct link *link)
 	}
 }
 
-/* The life of the forked tracer; does not return. */
-static void __attribute__((noreturn)) run(struct session *session, int sock, const struct parking *parking, void *calls,
-					  bool blocked, bool new_program)
+/* The life of the forked tracer; does not return.  Where the child is parked comes through `parked`; nothing comes
+ * when it is not. */
+static void __attribute__((noreturn)) run(struct session *session, int sock, int parked, void *calls, bool blocked,
+					  bool new_program)
 {
 	struct link *old = session->link, *link;
+	struct parking parking;
 	struct task *task;
 
 	link_abandon(old);
 	snapshot_forget_running();
 	vec_fini(&tracers);
-	if (take_over(session, parking, calls, blocked, &task) < 0 || link_new(sock, &link) < 0)
+	if (read(parked, &parking, sizeof(parking)) != sizeof(parking))
+		_exit(EXIT_SUCCESS);
+	fd_close(&parked);
+	if (take_over(session, &parking, calls, blocked, &task) < 0 || link_new(sock, &link) < 0)
 		_exit(EXIT_FAILURE);
 	session->link = link;
 	if (new_program) {
 		session->waits_for_exec = true;    /* the parent's heap is not its own */
 		session_exec(session, task);
-		session->follows = true;
 	} else {
 		session_tell_modules(session);
 	}
@@ -151,42 +156,65 @@ static void tell_daemon(struct session *session, pid_t child, pid_t tracer, int 
 	link_send(session->link, &forked, sizeof(forked), fd);
 }
 
-/* Parks the child in `stub` of its memory and forks a tracer for it.  False: it is as it was. */
+struct handover {
+	int socks[2];                      /* the daemon's end, the forked tracer's */
+	int parked[2];
+	pid_t tracer;
+};
+
+static void handover_fini(struct handover *handover)
+{
+	for (size_t i = 0; i < 2; i++) {
+		fd_close(&handover->socks[i]);
+		fd_close(&handover->parked[i]);
+	}
+}
+
+/* Forks the child's tracer, which waits to be told where the child is parked. */
+static int fork_tracer(struct session *session, struct task *parent, bool new_program, struct handover *ret)
+{
+	struct handover handover = { { -1, -1 }, { -1, -1 }, -1 };
+	void *calls = new_program || !parent ? NULL : parent->calls;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, handover.socks) < 0 ||
+	    pipe2(handover.parked, O_CLOEXEC) < 0 || (handover.tracer = fork()) < 0) {
+		handover_fini(&handover);
+		return -EAGAIN;
+	}
+	if (handover.tracer == 0) {
+		fd_close(&handover.socks[0]);
+		fd_close(&handover.parked[1]);
+		if (calls)
+			parent->calls = NULL;
+		run(session, handover.socks[1], handover.parked[0], calls, parent && parent->sigtrap_was_blocked,
+		    new_program);
+	}
+	*ret = handover;
+	return 0;
+}
+
+/* Parks the child in `stub` of its memory and leaves it to a tracer of its own.  False: it is as it was. */
 static bool hand_over(struct session *session, struct task *parent, pid_t child, raddr stub, raddr note,
 		      bool new_program)
 {
+	struct handover handover;
 	struct parking parking;
-	pid_t tracer, *slot;
-	int socks[2];
+	pid_t *slot;
 
-	if (tracers.count >= FOLLOWED_MAX || vec_reserve(&tracers, 1) < 0 || !may_take(child, stub))
+	if (tracers.count >= FOLLOWED_MAX || vec_reserve(&tracers, 1) < 0 || !may_take(child, stub) ||
+	    fork_tracer(session, parent, new_program, &handover) < 0)
 		return false;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0)
-		return false;
-	if (park_leave(child, stub, note, &parking) < 0) {
-		close(socks[0]);
-		close(socks[1]);
-		return false;
-	}
-	tracer = fork();
-	if (tracer == 0) {
-		void *calls = new_program || !parent ? NULL : parent->calls;
-
-		close(socks[0]);
-		if (calls)
-			parent->calls = NULL;
-		run(session, socks[1], &parking, calls, parent && parent->sigtrap_was_blocked, new_program);
-	}
-	close(socks[1]);
-	if (tracer < 0) {
-		/* It goes on by itself, safe through the resident handler; the daemon's look finds it. */
-		close(socks[0]);
-		session->lost_tasks++;
-		return true;
-	}
 	slot = vec_push(&tracers);
-	*slot = tracer;
-	tell_daemon(session, child, tracer, socks[0]);
+	*slot = handover.tracer;
+	if (park_leave(child, stub, note, &parking) < 0) {
+		handover_fini(&handover);
+		return false;
+	}
+	/* A tracer that is dead by now takes nothing: the daemon hears of it, and has the child healed. */
+	fd_write_all(handover.parked[1], &parking, sizeof(parking));
+	tell_daemon(session, child, handover.tracer, handover.socks[0]);
+	handover.socks[0] = -1;
+	handover_fini(&handover);
 	return true;
 }
 

@@ -1,8 +1,11 @@
 #include "tracer/heal.h"
 
 #include "target/attach.h"
+#include "target/park.h"
 #include "target/process.h"
 #include "target/resident.h"
+
+#include "base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#define PARKED_PAUSE_NS 5000000
 
 static enum heal_result say(char text[HEAL_TEXT_MAX], enum heal_result result, const char *what,
 			    const char *why)
@@ -34,6 +40,19 @@ static enum heal_result undo(struct target *target, raddr area, char text[HEAL_T
 	return say(text, HEAL_DONE, "what a tracer that died has left there was taken out", NULL);
 }
 
+/* One that is on its way from one tracer to another is taken within milliseconds; when its tracer is dead, it goes on
+ * by itself once its time is over. */
+static bool is_taken(struct target *target, raddr area)
+{
+	const struct timespec pause = { 0, PARKED_PAUSE_NS };
+	uint64_t deadline_ns = clock_monotonic_ns() + (PARK_SECONDS + 1) * NSEC_PER_SEC;
+
+	while (process_tracer(target->memory_tid) == 0 && resident_is_parked(target, area) &&
+	       !clock_passed(deadline_ns))
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	return process_tracer(target->memory_tid) != 0;
+}
+
 static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_MAX])
 {
 	enum heal_result result;
@@ -44,7 +63,7 @@ static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_M
 	if (target_scan_modules(target, &changed) < 0)
 		return HEAL_NOTHING;
 	area = resident_find(target);
-	if (area == 0)
+	if (area == 0 || is_taken(target, area))
 		return HEAL_NOTHING;
 	r = target_seize(target);
 	if (r == 0)

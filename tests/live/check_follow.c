@@ -5,8 +5,10 @@
 #include "tool.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define FORKER "tests/victims/forker"
@@ -209,6 +211,58 @@ static void a_childs_tracer_killed_does_no_harm(void)
 	subject_quit(forker);
 }
 
+/* Kills the first child process that this tracer has, as soon as there is one. */
+static pid_t start_killer(pid_t tracer)
+{
+	const char *path = live_text("/proc/%d/task/%d/children", tracer, tracer);
+	pid_t killer = fork(), child = 0;
+
+	while (killer == 0 && child == 0) {
+		FILE *f = fopen(path, "re");
+
+		if (!f || (fscanf(f, "%d", &child) == 1 && kill(child, SIGKILL) < 0))
+			_exit(1);
+		fclose(f);
+	}
+	if (killer == 0)
+		_exit(0);
+	return killer;
+}
+
+static bool is_clean(void *context)
+{
+	pid_t pid = *(pid_t *)context;
+	size_t bytes;
+
+	return status_number(pid, "TracerPid", 10) == 0 && text_difference(pid, &bytes) == NULL;
+}
+
+/* The child waits parked, for nobody: it goes on by itself, and is healed. */
+static void a_childs_tracer_killed_at_its_birth_does_no_harm(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *forker = victim_start(FORKER, NULL);
+	unsigned rounds = live_rounds(3, 60);
+
+	attach_following(tool, forker->pid);
+	for (unsigned i = 0; i < rounds; i++) {
+		pid_t killer = start_killer(tool_tracer(forker->pid)), child;
+		int status;
+
+		subject_command(forker, 'g');
+		child = (pid_t)subject_tally(forker, "child");
+		require(waitpid(killer, &status, 0) == killer);
+		require_equal(status, 0);
+		require(live_wait(is_clean, &child, LIST_MS));
+		subject_command(forker, 'g');
+		require_equal(subject_tally(forker, "status"), 7);
+	}
+	live_survey("tracer of a followed child killed at its birth", rounds, rounds, rounds, rounds);
+	tool_detach(tool, forker->pid);
+	require_unharmed(forker->pid, NULL);
+	subject_quit(forker);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(a_child_has_what_was_live_at_the_fork),
 	LIVE_CASE(an_ordinary_user_follows_own_children),
@@ -217,6 +271,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_followed_tree_notices_nothing),
 	LIVE_CASE(spawned_programs_are_followed),
 	LIVE_CASE(a_childs_tracer_killed_does_no_harm),
+	LIVE_CASE(a_childs_tracer_killed_at_its_birth_does_no_harm),
 };
 
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-/* What a dead tracer has left in a process is taken out: by the daemon at once, by the next daemon, by hand,
+/* What a dead tracer has left in a process is taken out: by the daemon at once, by the next one of the system, by hand,
  * by the next attach; and from copies that fork has made of it. */
 #include "live.h"
 #include "state.h"
