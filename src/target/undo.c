@@ -1,6 +1,7 @@
 /* Taking out of a process all that was put into it. */
 #include "target/attach.h"
 #include "target/bp.h"
+#include "target/inject.h"
 #include "target/ptrace.h"
 #include "target/resident.h"
 
@@ -8,7 +9,10 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
+#define PAGE 4096
 #define LEAVE_TRIES 200            /* to get a thread out of the resident handler */
 
 /* A thread stands at one of our int3s, and the SIGTRAP would be delivered if we died.  While the handler is
@@ -59,6 +63,44 @@ static bool leave_resident(struct target *target)
 	return false;
 }
 
+static int advise(struct task *task, raddr page, int advice)
+{
+	struct arch_stub_call call = { .number = SYS_madvise, .args = { page, PAGE, (uint64_t)advice }, .data_arg = -1 };
+	int64_t result;
+	int r = inject_syscall(task, task->target->stub, &call, &result);
+
+	return r < 0 ? r : (int)result;
+}
+
+static bool is_first_of_range(const struct target *target, size_t index, const struct module_range *range)
+{
+	for (size_t i = 0; i < index; i++) {
+		raddr address = target->breakpoints.items[i]->address;
+
+		if (address >= range->start && address < range->end)
+			return false;
+	}
+	return true;
+}
+
+/* A uprobe that came to a byte with our int3 found its own there, so it seemed, and has lost it with ours.  The
+ * kernel sets what is missing whenever the borders of a mapping change: an advice for one page alone makes three of
+ * it, its withdrawal one again. */
+static void set_uprobes_again(struct target *target)
+{
+	struct task *task = inject_find_task(target);
+
+	for (size_t i = 0; task && i < target->breakpoints.count; i++) {
+		raddr address = target->breakpoints.items[i]->address, page = address & ~(raddr)(PAGE - 1);
+		const struct module_range *range = module_map_find(&target->modules, address);
+
+		if (!range || !is_first_of_range(target, i, range))
+			continue;
+		if (advise(task, page, MADV_RANDOM) == 0)
+			advise(task, page, MADV_NORMAL);
+	}
+}
+
 bool target_undo(struct target *target, const char **ret_text)
 {
 	*ret_text = NULL;
@@ -69,7 +111,9 @@ bool target_undo(struct target *target, const char **ret_text)
 		*ret_text = "a breakpoint could not be taken out: the resident handler stays to serve it";
 	else if (!leave_resident(target))
 		*ret_text = "a thread would not leave the resident code: it stays, and does no harm";
-	else if (target->tasks.count > 0 && resident_remove(target) < 0)
+	if (!*ret_text)
+		set_uprobes_again(target);
+	if (!*ret_text && target->tasks.count > 0 && resident_remove(target) < 0)
 		*ret_text = "the SIGTRAP handler could not be taken out: it stays, and does no harm";
 	return *ret_text == NULL;
 }

@@ -259,6 +259,14 @@ static bool is_noticed(void *context)
 	return !json_is_true(json_object_get(tool_status(watched->tool, watched->pid), "exact"));
 }
 
+static long long hits_of(int uprobe)
+{
+	uint64_t hits;
+
+	require(read(uprobe, &hits, sizeof(hits)) == sizeof(hits));
+	return (long long)hits;
+}
+
 static void try_order(struct tool *tool, const struct order *order)
 {
 	struct subject *victim = victim_start(TURNOVER, NULL);
@@ -266,7 +274,7 @@ static void try_order(struct tool *tool, const struct order *order)
 	struct watched watched = { tool, victim->pid };
 	struct tool_run run;
 	int uprobe = -1;
-	uint64_t hits;
+	long long hits;
 
 	if (order->beside)
 		place = next_place(place, order->function);
@@ -285,22 +293,26 @@ static void try_order(struct tool *tool, const struct order *order)
 	keep_blocks(victim, 'g', 3);
 	subject_command(victim, 'f');
 	subject_command(victim, 'i');
-	require(read(uprobe, &hits, sizeof(hits)) == sizeof(hits));
+	hits = hits_of(uprobe);
 	if (order->goes == DURING)
 		close(uprobe);
 	keep_blocks(victim, 'g', 3);
 	if (order->beside) {
 		/* Each has its hits, and nothing is missing; the block from before the attach was the one freed. */
-		require_at_least((long long)hits, 3);
+		require_at_least(hits, 3);
 		require_nothing_unknown(tool_status(tool, victim->pid), 1);
 		require_row(tool_stats(tool, pid_text(victim->pid)), TURNOVER_SOURCE, "/* kept block */", 8 * 72, 8);
 	} else {
 		require(live_wait(is_noticed, &watched, GAP_MS));
 	}
 	tool_detach(tool, victim->pid);
-	keep_blocks(victim, 'g', 3);
-	if (order->goes == AFTER)
+	if (order->goes == AFTER) {
+		/* It works on as if we had never been there: two calls of each function in a round. */
+		hits = hits_of(uprobe);
+		keep_blocks(victim, 'g', 3);
+		require_equal(hits_of(uprobe) - hits, strcmp(order->function, "malloc") == 0 ? 6 : 3);
 		close(uprobe);
+	}
 	keep_blocks(victim, 'g', 3);
 	subject_command(victim, 'f');
 	require_equal(subject_tally(victim, "freed"), 2);
