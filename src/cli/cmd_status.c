@@ -106,6 +106,8 @@ static int print_status(pid_t pid, const json_t *status)
 	print_size("Tracer memory", answer_number(status, "tracer_memory"));
 	print_label("Longest stop");
 	printf("%" PRIu64 " us\n", answer_number(status, "longest_stop_us"));
+	if (answer_number(status, "children_not_followed") > 0)
+		print_number("Not followed", answer_number(status, "children_not_followed"));
 	print_unknown(json_object_get(status, "unknown"));
 	return show_finish();
 }

@@ -459,6 +459,7 @@ static void take_forked(struct session *session, const struct wire_forked *messa
 			r = session_adopt(session, message, &process, fd);
 		fd_close(&process.pidfd);
 	}
+	session->not_followed += r < 0;
 	/* Its tracer has died before it was heard of, perhaps before it had the child. */
 	if (r == -ESRCH || r == -EPERM)
 		tracers_heal(session->sessions->tracers, message->child);
@@ -579,6 +580,11 @@ const char *session_command(const struct session *session)
 const char *session_exe(const struct session *session)
 {
 	return session->exe ? session->exe : "";
+}
+
+uint64_t session_not_followed(const struct session *session)
+{
+	return session->not_followed + session->status.children_not_followed;
 }
 
 uint64_t session_since_ns(const struct session *session)

@@ -102,6 +102,9 @@ struct module_files *session_modules(const struct session *session);
 /* The last figures the tracer gave, all zero before. */
 const struct wire_status *session_status(const struct session *session);
 
+/* Children that should have been followed and are not. */
+uint64_t session_not_followed(const struct session *session);
+
 /* Whether another line about this session may go into the log now: what a target or its tracer can
  * bring about without an end is bounded. */
 bool session_may_log(struct session *session);

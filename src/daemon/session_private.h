@@ -41,6 +41,7 @@ struct session {
 	struct tracer *tracer;                 /* NULL: let go */
 	struct module_files *modules;
 	bool modules_warned;
+	uint64_t not_followed;       /* children that the daemon did not take */
 	char *exe, *command;
 	uint64_t since_ns;
 	struct wire_status status;

@@ -82,6 +82,7 @@ static int take_over(struct session *session, const struct parking *parking, voi
 	(*ret_task)->masked = true;
 	(*ret_task)->sigtrap_was_blocked = blocked;
 	session->exit_status = -1;
+	session->not_followed = 0;
 	session->attached_realtime_ns = clock_realtime_ns();
 	session->stops = 0;
 	session_name(session);
@@ -226,6 +227,7 @@ bool follow_copy(void *context, struct task *parent, pid_t child)
 		return false;
 	if (hand_over(session, parent, child, session->target->stub, resident_note(session->target), false))
 		return true;
+	session->not_followed++;
 	session_fail(session->link, 0, session->target->pid, FAILURE_LIMIT, 0,
 		     "its child %d is not followed: the limit of %u is reached, or this user may not trace it", child,
 		     FOLLOWED_MAX);
@@ -256,6 +258,7 @@ void follow_guest(struct session *session, struct task *guest)
 	task_remove(guest);
 	if (room != 0 && hand_over(session, NULL, child, room, 0, true))
 		return;
+	session->not_followed++;
 	session_fail(session->link, 0, session->target->pid, FAILURE_LIMIT, 0,
 		     "the program that its child %d executes is not followed: a 32-bit one, no room for a moment's stub, "
 		     "a limit, or no right to", child);

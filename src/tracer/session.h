@@ -64,6 +64,7 @@ struct session {
 	uint64_t attached_realtime_ns;
 	uint64_t probe_gaps;
 	uint64_t lost_tasks;           /* threads past a limit, untraced */
+	uint64_t not_followed;         /* children that should have been */
 	uint32_t modules_known;        /* told to the daemon and to the unwinder */
 	char refusal_told[256];        /* of a function that cannot be probed */
 	bool modules_failed;           /* an object could not be read: its allocator is unseen */

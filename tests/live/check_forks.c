@@ -8,6 +8,7 @@
 #define FORKS "tests/victims/forks"
 #define FORKS_C "tests/victims/forks.c"
 #define STORM 150
+#define SESSIONS 64                /* of one daemon, see daemon/limits.h */
 
 static void require_all_good(const struct subject *forks)
 {
@@ -86,6 +87,9 @@ static void followed_children_of_each_kind_run_as_ever(void)
 			    3 * i);
 		require_nothing_unknown(tool_status(tool, forks->pid),
 					json_number(tool_status(tool, forks->pid), "unknown.before_attach_frees"));
+		/* Who is past the limits is counted. */
+		require_at_least(json_number(tool_status(tool, forks->pid), "children_not_followed"),
+				 i * (storm - SESSIONS));
 	}
 	live_survey("children of each kind, followed, in storms", rounds, 0, rounds * (storm + 8), rounds * (storm + 8));
 	tool_end(tool, forks, before);
