@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define STAT_MAX 2048          /* some fifty numbers and a name of 64 bytes at most */
@@ -65,4 +66,16 @@ pid_t proc_parent(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	return proc_stat_number(path, FIELD_PARENT, &parent) == 0 ? (pid_t)parent : 0;
+}
+
+const char *proc_end_text(char text[PROC_END_MAX], int wait_status)
+{
+	if (wait_status != -1 && WIFSIGNALED(wait_status))
+		snprintf(text, PROC_END_MAX, "was killed by signal %d (%s)", WTERMSIG(wait_status),
+			 strsignal(WTERMSIG(wait_status)));
+	else if (wait_status != -1 && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) != 0)
+		snprintf(text, PROC_END_MAX, "has ended with status %d", WEXITSTATUS(wait_status));
+	else
+		snprintf(text, PROC_END_MAX, "has ended");
+	return text;
 }

@@ -2,6 +2,7 @@
 #ifndef ALLOCWATCH_BASE_PROC_H
 #define ALLOCWATCH_BASE_PROC_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -11,5 +12,10 @@ int proc_stat_number(const char *path, unsigned field, uint64_t *ret_value);
 char proc_stat_state(const char *path);
 /* The process that it is a child of; 0: not known. */
 pid_t proc_parent(pid_t pid);
+
+/* How a process ended, for people: "was killed by signal 9 (Killed)", "has ended with status 3".  wait_status: as from
+ * waitpid; -1: "has ended".  Returns text. */
+#define PROC_END_MAX 64
+const char *proc_end_text(char text[PROC_END_MAX], int wait_status);
 
 #endif

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE              /* asprintf */
 #include "daemon/failures.h"
 
+#include "base/proc.h"
+#include "daemon/daemon.h"
 #include "varlink/codec.h"
 #include "varlink/interface.h"
 
@@ -9,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define FIELD_START_TIME 22      /* in /proc/PID/stat */
 
 static json_t *text(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
 
@@ -173,6 +177,36 @@ static void fail_as_told(struct call *call, int pid, const struct wire_failed *f
 	fail(call, "%s", failed->text);
 }
 
+void fail_ended(struct call *call, int pid)
+{
+	const struct ending *ending = sessions_ending(call->daemon->sessions, pid);
+	char end[PROC_END_MAX];
+
+	proc_end_text(end, ending && ending->exited ? ending->wait_status : -1);
+	fail_no_such_process(call, pid, "process %d %s; its last snapshot is %d:exit", pid, end, pid);
+}
+
+/* It was traced to its end, and its number has not been given to another process since. */
+static bool is_known_as_ended(struct call *call, int pid)
+{
+	const struct ending *ending = sessions_ending(call->daemon->sessions, pid);
+	uint64_t start_time;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	return ending && ending->exited &&
+	       (proc_stat_number(path, FIELD_START_TIME, &start_time) < 0 || start_time == ending->start_time);
+}
+
+void fail_no_session(struct call *call, int pid, const struct session *session)
+{
+	if (session ? session_state(session) == SESSION_ENDING : is_known_as_ended(call, pid))
+		fail_ended(call, pid);
+	else
+		fail_not_traced(call, pid, "process %d is %s", pid,
+				session ? session_state_name(session) : "not traced");
+}
+
 void fail_answer(struct call *call, int pid, const struct answer *answer)
 {
 	switch (answer->error) {
@@ -180,7 +214,7 @@ void fail_answer(struct call *call, int pid, const struct answer *answer)
 		fail_as_told(call, pid, (const struct wire_failed *)answer->message);
 		break;
 	case -ESRCH:
-		fail_no_such_process(call, pid, "process %d has ended; its last snapshot is %d:exit", pid, pid);
+		fail_ended(call, pid);
 		break;
 	case -ECANCELED:
 		fail_not_traced(call, pid, "process %d was detached meanwhile", pid);

@@ -22,5 +22,10 @@ void fail_not_permitted(struct call *call, int pid, const char *reason, const ch
 void fail_memory(struct call *call);
 /* What a session's answer other than success means. */
 void fail_answer(struct call *call, int pid, const struct answer *answer);
+/* A process that was traced to its end: how it ended, and what its last snapshot is called. */
+void fail_ended(struct call *call, int pid);
+/* Nothing can be asked about it: session NULL, or of a state that cannot answer. */
+struct session;
+void fail_no_session(struct call *call, int pid, const struct session *session);
 
 #endif

@@ -136,8 +136,7 @@ void handle_find_block(struct call *call)
 		return;
 	}
 	if (!session || !session_knows(session)) {
-		fail_not_traced(call, pid, "process %d is %s", pid,
-				session ? session_state_name(session) : "not traced");
+		fail_no_session(call, pid, session);
 		return;
 	}
 	search = calloc(1, sizeof(*search));

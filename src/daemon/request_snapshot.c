@@ -106,8 +106,7 @@ static void take_when_listed(void *context)
 	if (session && session_knows(session))
 		ask_for_snapshot(call, pid, session);
 	else
-		fail_not_traced(call, pid, "process %d is %s", pid,
-				session ? session_state_name(session) : "not traced");
+		fail_no_session(call, pid, session);
 }
 
 void handle_take_snapshot(struct call *call)

@@ -160,7 +160,7 @@ void handle_get_status(struct call *call)
 	struct session *session = sessions_find(call->daemon->sessions, pid);
 
 	if (!session)
-		fail_not_traced(call, pid, "process %d is not traced", pid);
+		fail_no_session(call, pid, NULL);
 	else if (session_knows(session))
 		session_ask(session, &message, sizeof(message), WIRE_STATUS_REPLY, REQUEST_TIMEOUT_US, on_status,
 			    call);

@@ -50,12 +50,12 @@ static struct session *find_traced(struct call *call, int pid)
 	struct session *session = sessions_find(call->daemon->sessions, pid);
 
 	if (!session)
-		fail_not_traced(call, pid, "process %d is not traced", pid);
+		fail_no_session(call, pid, NULL);
 	else if (session_state(session) == SESSION_LOST)
 		fail_not_traced(call, pid, "process %d is no longer traced: its tracer has died; "
 					   "'allocwatch attach %d' starts anew", pid, pid);
 	else if (session_state(session) == SESSION_ENDING)
-		fail_no_such_process(call, pid, "process %d has ended; its last snapshot is %d:exit", pid, pid);
+		fail_ended(call, pid);
 	else
 		return session;
 	return NULL;

@@ -70,9 +70,12 @@ struct session *sessions_find(const struct sessions *sessions, int pid)
 
 const struct ending *sessions_ending(const struct sessions *sessions, int pid)
 {
+	const struct session *session = sessions_find(sessions, pid);
 	const struct ending *found = NULL;
 	size_t count = sessions->ending_count < ENDINGS_MAX ? sessions->ending_count : ENDINGS_MAX;
 
+	if (session && session->state == SESSION_ENDING)
+		return &session->ending;
 	for (size_t i = 0; i < count; i++) {
 		size_t slot = (sessions->ending_count - 1 - i) % ENDINGS_MAX;
 
@@ -405,6 +408,7 @@ static struct session *session_new(struct sessions *sessions, int pid, struct pr
 	session->state = SESSION_ATTACHING;
 	session->since_ns = clock_realtime_ns();
 	session->ending.pid = pid;
+	session->ending.start_time = process->start_time;
 	session->ending.wait_status = -1;
 	session->modules = module_files_new();
 	if (!session->modules) {

@@ -39,6 +39,7 @@ typedef void (*answer_fn)(void *context, const struct answer *answer);
 /* How tracing ended, for those who wait for it. */
 struct ending {
 	int pid;
+	uint64_t start_time;              /* with pid, whose end it is */
 	/* 0: see `exited`; -ECONNRESET: the tracer died. */
 	int error;
 	bool exited;                      /* else it was detached */
@@ -62,7 +63,8 @@ size_t sessions_count(const struct sessions *sessions);           /* lost ones, 
 size_t sessions_live_count(const struct sessions *sessions);
 struct session *sessions_get(const struct sessions *sessions, size_t i);
 struct session *sessions_find(const struct sessions *sessions, int pid);
-/* The last ending of a process that is no longer there; NULL when it is not known (any more). */
+/* The last ending of a process that is no longer there, or about to be forgotten; NULL when it is not known (any
+ * more). */
 const struct ending *sessions_ending(const struct sessions *sessions, int pid);
 
 /* Starts a tracer and asks it to attach (message: filled in but for its head).  Takes over

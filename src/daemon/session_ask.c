@@ -158,8 +158,11 @@ void question_ask(struct session *session, struct wire_head *message, size_t len
 		return;
 	}
 	r = tracer_send(session->tracer, message, len, fd);
+	/* It has hung up, as it does after the end of its process: its last words, still to be read, say which. */
+	if (r == -EPIPE)
+		return;
 	if (r < 0) {
-		const struct answer answer = { .error = r == -EPIPE ? -ECONNRESET : r };
+		const struct answer answer = { .error = r == -ENOTCONN ? -ECONNRESET : r };
 
 		settle(session, (size_t)find(session, message->serial), &answer);
 	}

@@ -478,7 +478,7 @@ void tracer_let_go(struct tracer *tracer)
 int tracer_send(struct tracer *tracer, const void *message, size_t len, int fd)
 {
 	if (tracer->sock < 0)
-		return -EPIPE;
+		return -ENOTCONN;
 	return fd_send_message(tracer->sock, message, len, fd);
 }
 

@@ -9,6 +9,7 @@
 					* (vfork, D state) stop before they run another instruction */
 #define UNINTERRUPTIBLE_MS 10          /* others are held no longer for those */
 #define SCAN_DEADLINE_MS 5000          /* for a task list that never gets stable */
+#define ENDING_DEADLINE_MS 2000        /* for the ends of the threads of a process that was killed */
 
 /* Seizes and interrupts every thread, scanning the task list until it is stable.  0; -EPERM, -ESRCH,
  * -ENOSPC past TASKS_MAX, -ETIMEDOUT. */
@@ -18,6 +19,9 @@ int target_seize(struct target *target);
  * that could not stop yet (interrupt_due).  Children that appear meanwhile are dealt with.  Returns how
  * many tasks still run, or -ESRCH when the process has ended. */
 int target_stop_all(struct target *target);
+
+/* Was the process killed while its tasks were held, or has it ended before?  Its threads' ends are then taken in. */
+bool target_has_ended(struct target *target);
 
 /* Waits for one task's next stop and takes it in; -ETIMEDOUT, -ESRCH when it ended (the task then is
  * still there with that stop). */

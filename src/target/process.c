@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #define PROC_TEXT_MAX (1u << 20)
+#define FIELD_FLAGS 9                  /* in /proc/PID/stat */
+#define PF_EXITING 0x4                 /* include/linux/sched.h */
 
 static int read_proc(pid_t pid, const char *file, char **ret_text, size_t *ret_len)
 {
@@ -62,6 +64,15 @@ bool process_thread_is_dead(pid_t pid, pid_t tid)
 	char state = process_thread_state(pid, tid);
 
 	return state == '\0' || state == 'Z' || state == 'X';
+}
+
+bool process_thread_is_exiting(pid_t pid, pid_t tid)
+{
+	uint64_t flags;
+	char path[64];
+
+	thread_stat(pid, tid, path);
+	return proc_stat_number(path, FIELD_FLAGS, &flags) < 0 || (flags & PF_EXITING);
 }
 
 int process_status_numbers(pid_t pid, const char *key, int base, unsigned long *ret, unsigned count)

@@ -30,6 +30,8 @@ void process_exe(pid_t pid, char *buf, size_t space);
 char process_thread_state(pid_t pid, pid_t tid);
 /* Gone, or a zombie. */
 bool process_thread_is_dead(pid_t pid, pid_t tid);
+/* Or about to be: it runs no more of its program. */
+bool process_thread_is_exiting(pid_t pid, pid_t tid);
 /* The numbers behind "\nName:" in /proc/PID/status; -ESRCH, -EBADMSG. */
 int process_status_numbers(pid_t pid, const char *key, int base, unsigned long *ret, unsigned count);
 

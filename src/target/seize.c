@@ -272,6 +272,63 @@ int target_stop_all(struct target *target)
 	return target->tasks.count == 0 ? -ESRCH : (int)running;
 }
 
+/* Nothing but SIGKILL wakes one that is held. */
+static bool was_torn_away(const struct task *task)
+{
+	struct user_regs_struct regs;
+
+	return task->stopped && !task->guest && !stop_is_end(task->stop.kind) &&
+	       ptrace_getregs(task->tid, &regs) == -ESRCH;
+}
+
+/* On its way to its end; a busy machine may let it wait there, in D state, too. */
+static bool is_exiting(const struct task *task)
+{
+	return !task->stopped && !task->guest && process_thread_is_exiting(task->target->pid, task->tid);
+}
+
+static bool has_own_tasks(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (!target->tasks.items[i]->guest)
+			return true;
+	}
+	return false;
+}
+
+static void take_ends(struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		struct task *task = target->tasks.items[i];
+		struct stop stop;
+
+		if (stop_look(task->tid, &stop) == 0 && stop_is_end(stop.kind))
+			task_take_stop(task, &stop);
+	}
+	drop_ended(target);
+}
+
+bool target_has_ended(struct target *target)
+{
+	uint64_t deadline = clock_monotonic_ns() + ENDING_DEADLINE_MS * NSEC_PER_MSEC;
+	bool killed = false;
+
+	for (unsigned round = 0;; round++) {
+		bool exiting = false;
+
+		for (size_t i = 0; i < target->tasks.count; i++) {
+			killed |= was_torn_away(target->tasks.items[i]);
+			exiting |= is_exiting(target->tasks.items[i]);
+		}
+		take_ends(target);
+		if (!has_own_tasks(target))
+			return true;
+		if ((!killed && !exiting) || clock_passed(deadline))
+			return false;
+		pause_briefly(round);
+	}
+}
+
 int task_unmask(struct task *task)
 {
 	const uint64_t bit = 1ULL << (SIGTRAP - 1);

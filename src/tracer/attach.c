@@ -16,6 +16,7 @@
 #include "target/resident.h"
 
 #include "base/clock.h"
+#include "base/proc.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -58,6 +59,19 @@ static void fail_attach(struct link *link, const struct wire_attach *request, in
 	enum wire_failure failure = explain_attach(request->head.pid, error, text, sizeof(text), &tracer);
 
 	session_fail(link, request->head.serial, request->head.pid, failure, tracer, "%s", text);
+}
+
+/* Whatever the attach failed with, when its process is gone that is why. */
+static void fail_planting(const struct session *session, const struct wire_attach *request, int error)
+{
+	char text[PROC_END_MAX];
+
+	if (session->ended)
+		session_fail(session->link, request->head.serial, request->head.pid, FAILURE_NO_SUCH_PROCESS, 0,
+			     "process %d %s in the middle of the attach", request->head.pid,
+			     proc_end_text(text, session->exit_status));
+	else
+		fail_attach(session->link, request, error);
 }
 
 /* Refusals that are known before anything is touched. */
@@ -174,8 +188,10 @@ static void heal_before_attach(struct session *session)
 static void on_task_gone(void *context, struct task *task)
 {
 	struct session *session = context;
+	bool leader = task->tid == session->target->pid;
 
-	if (task->tid == session->target->pid)
+	/* What kills a process kills all its threads by the same signal. */
+	if (leader || (!task->guest && session->exit_status == -1 && task->stop.kind == STOP_KILLED))
 		session->exit_status = task->stop.kind == STOP_EXITED ? (task->stop.sig & 0xff) << 8 : task->stop.sig;
 	engine_task_gone(session->engine, task);
 	heap_thread_gone(session->heap, task->tid);
@@ -250,6 +266,9 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	session_name(session);
 	/* All parsing comes before the first stop. */
 	r = first_look(session);
+	/* What was seen of a process that just ends is not all. */
+	if (r == 0 && process_thread_is_exiting(target->pid, target->memory_tid))
+		r = -ESRCH;
 	if (r == 0)
 		heal_before_attach(session);
 	if (r < 0) {
@@ -259,14 +278,15 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	}
 	r = check_allocators(session, request);
 	if (r == 0) {
-		r = seize_and_plant(session);
-		if (r < 0)
-			fail_attach(link, request, r);
-	}
-	if (r < 0) {
 		const char *text;
 
-		session_detach(session, &text);
+		r = seize_and_plant(session);
+		if (r < 0) {
+			session_detach(session, &text);
+			fail_planting(session, request, r);
+		}
+	}
+	if (r < 0) {
 		session_free(session);
 		return r;
 	}
@@ -289,10 +309,12 @@ bool session_detach(struct session *session, const char **ret_text)
 	bool clean;
 
 	*ret_text = NULL;
+	session->ended = session->exit_status != -1;
 	if (target->tasks.count == 0)
 		return true;
 	target->copy_made = NULL;
 	clean = target_undo(target, ret_text);
+	session->ended = target_has_ended(target);
 	target_let_go(target, on_let_go, session);
 	session->leaving = true;
 	return clean;
@@ -315,6 +337,7 @@ bool session_set_aside(struct session *session, const char **ret_text)
 
 	target->copy_made = NULL;
 	clean = target_undo(target, ret_text);
+	session->ended = target_has_ended(target);
 	target_let_go(target, on_set_aside, session);
 	session->leaving = session->set_aside = true;
 	return clean;
@@ -375,7 +398,10 @@ int session_resume(struct session *session, const struct wire_attach *request)
 	r = seize_and_plant(session);
 	if (r < 0) {
 		session_set_aside(session, &text);
-		fail_resume(session, request, r);
+		if (session->ended)
+			fail_planting(session, request, r);
+		else
+			fail_resume(session, request, r);
 		return r;
 	}
 	/* Nobody knows what it did meanwhile. */

@@ -3,12 +3,19 @@
 #include "target/access.h"
 #include "target/process.h"
 
+#include "base/proc.h"
+
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#define STAT_EXIT_CODE 52
+#define ENDING_MS 2000             /* to see whether a process that cannot be looked at is one that ends */
 
 static void explain_yama(pid_t pid, const struct access *access, char *text, size_t space)
 {
@@ -50,7 +57,7 @@ static void explain_uid(pid_t pid, const struct access *access, char *text, size
 }
 
 /* The kernel would let us look, and yet said no. */
-static void explain_open(pid_t pid, char *text, size_t space, pid_t *ret_tracer)
+static bool explain_open(pid_t pid, char *text, size_t space, pid_t *ret_tracer)
 {
 	pid_t tracer = process_tracer(pid);
 	char name[256];
@@ -60,21 +67,23 @@ static void explain_open(pid_t pid, char *text, size_t space, pid_t *ret_tracer)
 		snprintf(text, space, "cannot attach to process %d: process %d (%s) traces it already, and a process "
 			 "has one tracer at a time; end that one or let it detach first", pid, tracer, name);
 		*ret_tracer = tracer;
+		return true;
 	} else {
 		snprintf(text, space, "cannot attach to process %d: tracing is allowed, but not to open its files in "
 			 "/proc, which takes CAP_DAC_READ_SEARCH beside CAP_SYS_PTRACE; run allocwatch as that user or "
 			 "as root", pid);
+		return false;
 	}
 }
 
-static void explain_not_permitted(pid_t pid, char *text, size_t space, pid_t *ret_tracer)
+/* False: what it says is not sure, and another cause possible. */
+static bool explain_not_permitted(pid_t pid, char *text, size_t space, pid_t *ret_tracer)
 {
 	struct access access = access_examine(pid);
 
 	switch (access.obstacle) {
 	case ACCESS_OPEN:
-		explain_open(pid, text, space, ret_tracer);
-		break;
+		return explain_open(pid, text, space, ret_tracer);
 	case ACCESS_OWN_FILTER:
 		snprintf(text, space, "cannot attach to process %d: a seccomp filter keeps allocwatch itself from ptrace "
 			 "(a container, or a unit's SystemCallFilter=); run it outside, or allow @debug there", pid);
@@ -105,8 +114,45 @@ static void explain_not_permitted(pid_t pid, char *text, size_t space, pid_t *re
 		snprintf(text, space, "cannot attach to process %d: the kernel refuses, and none of its usual rules says "
 			 "why: a security module (SELinux, AppArmor, Landlock) or a container forbids it; its log may "
 			 "say more (dmesg(1), audit)", pid);
-		break;
+		return false;
 	}
+	return true;
+}
+
+/* Of a process that is about to end nobody is shown anything. */
+static bool is_ending(pid_t pid)
+{
+	struct pollfd ended = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+	bool is = ended.fd < 0 || poll(&ended, 1, ENDING_MS) > 0;
+
+	if (ended.fd >= 0)
+		close(ended.fd);
+	return is;
+}
+
+static void explain_gone(pid_t pid, char *text, size_t space)
+{
+	char stat[32], end[PROC_END_MAX];
+	uint64_t status = 0;
+
+	snprintf(stat, sizeof(stat), "/proc/%d/stat", pid);
+	if (process_thread_group(pid) == pid)
+		is_ending(pid);            /* then as a zombie, or gone */
+	if (access("/proc/self", F_OK) < 0)
+		snprintf(text, space, "cannot attach to process %d: /proc is not mounted", pid);
+	else if (process_thread_state(pid, pid) != '\0' && process_thread_is_dead(pid, pid))
+		snprintf(text, space, "cannot attach to process %d: it %s already (a zombie that its parent "
+			 "has not waited for)", pid,
+			 proc_end_text(end, proc_stat_number(stat, STAT_EXIT_CODE, &status) == 0 ? (int)status : -1));
+	else if (process_thread_group(pid) != 0 && process_thread_group(pid) != pid)
+		snprintf(text, space, "cannot attach to %d: that is a thread of process %d; give that number", pid,
+			 process_thread_group(pid));
+	else if (process_thread_group(pid) == pid)
+		snprintf(text, space, "cannot attach to process %d: it has no memory of its own (a kernel thread)",
+			 pid);
+	else
+		snprintf(text, space, "no process %d: it does not exist or has ended; see 'ps -e' for those that "
+			 "run", pid);
 }
 
 enum wire_failure explain_attach(pid_t pid, int error, char *text, size_t space, pid_t *ret_tracer)
@@ -115,25 +161,15 @@ enum wire_failure explain_attach(pid_t pid, int error, char *text, size_t space,
 	switch (error) {
 	case -ESRCH:
 	case -ECHILD:
-		if (access("/proc/self", F_OK) < 0)
-			snprintf(text, space, "cannot attach to process %d: /proc is not mounted", pid);
-		else if (process_thread_state(pid, pid) != '\0' && process_thread_is_dead(pid, pid))
-			snprintf(text, space, "cannot attach to process %d: it has ended already (a zombie that its parent "
-				 "has not waited for)", pid);
-		else if (process_thread_group(pid) != 0 && process_thread_group(pid) != pid)
-			snprintf(text, space, "cannot attach to %d: that is a thread of process %d; give that number", pid,
-				 process_thread_group(pid));
-		else if (process_thread_group(pid) == pid)
-			snprintf(text, space, "cannot attach to process %d: it has no memory of its own (a kernel thread)",
-				 pid);
-		else
-			snprintf(text, space, "no process %d: it does not exist or has ended; see 'ps -e' for those that "
-				 "run", pid);
+		explain_gone(pid, text, space);
 		return FAILURE_NO_SUCH_PROCESS;
 	case -EPERM:
 	case -EACCES:
 	case -ENOSYS:               /* a seccomp filter's other way to say no */
-		explain_not_permitted(pid, text, space, ret_tracer);
+		if (!explain_not_permitted(pid, text, space, ret_tracer) && is_ending(pid)) {
+			explain_gone(pid, text, space);
+			return FAILURE_NO_SUCH_PROCESS;
+		}
 		return FAILURE_NOT_PERMITTED;
 	case -ENOSPC:
 		snprintf(text, space, "cannot attach to process %d: no room beside its code for the few hundred bytes that "

@@ -429,6 +429,10 @@ static void detach(struct loop *loop, uint32_t serial)
 		return;
 	}
 	answer.clean = session_detach(session, &text);
+	if (session->ended) {
+		finish(loop);
+		return;
+	}
 	if (text)
 		strncpy(answer.text, text, sizeof(answer.text) - 1);
 	link_send(loop->link, &answer, sizeof(answer), -1);
@@ -440,6 +444,11 @@ static void set_aside(struct loop *loop, uint32_t serial)
 	const char *text = NULL;
 
 	answer.clean = loop->session->set_aside || session_set_aside(loop->session, &text);
+	if (loop->session->ended) {
+		loop->session->set_aside = false;
+		finish(loop);
+		return;
+	}
 	if (text)
 		strncpy(answer.text, text, sizeof(answer.text) - 1);
 	link_send(loop->link, &answer, sizeof(answer), -1);

@@ -69,6 +69,7 @@ struct session {
 	char refusal_told[256];        /* of a function that cannot be probed */
 	bool modules_failed;           /* an object could not be read: its allocator is unseen */
 	uint64_t stops;
+	bool ended;                    /* found so when it was to be let go */
 	int exit_status;               /* of the thread group's leader, as from waitpid; -1 */
 	uint32_t stack_nodes_max;
 	struct heap_limits limits;
@@ -89,7 +90,7 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
  * then let go.  On success all tasks are held. */
 int session_attach(struct link *link, const struct wire_attach *request, struct session **ret_session);
 /* Undoes everything and lets all tasks go that could be stopped; the others are let go at their next
- * stop.  *ret_text (static, or NULL) says what had to stay. */
+ * stop.  *ret_text (static, or NULL) says what had to stay.  `ended` is set when the process is gone. */
 bool session_detach(struct session *session, const char **ret_text);
 
 /* The same for a while: what is known stays, and session_resume() takes it up again. */

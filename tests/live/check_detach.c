@@ -14,7 +14,9 @@
 
 #define HAMMER "tests/victims/hammer"
 #define LOAD_ROUNDS 12
+#define LOAD_ROUNDS_LONG 1000
 #define SIGNAL_ROUNDS 10
+#define SIGNAL_ROUNDS_LONG 100
 #define SOME_MS 40
 
 /* The moments at which something happens must not be always the same; this is no waiting for
@@ -38,13 +40,14 @@ static void require_released(struct subject *subject)
 		live_fail("process %d is not let go", subject->pid);
 }
 
-static void detaches_cleanly_under_load(const char *threads, int rounds)
+static void detaches_cleanly_under_load(const char *threads)
 {
+	unsigned rounds = live_rounds(LOAD_ROUNDS, LOAD_ROUNDS_LONG);
 	struct tool *tool = tool_start();
 	struct subject *hammer = victim_start(HAMMER, "--threads", threads, "--ops", "100", NULL);
 	struct state *quiet = state_take(hammer->pid);
 
-	for (int i = 0; i < rounds; i++) {
+	for (unsigned i = 0; i < rounds; i++) {
 		subject_send(hammer, 'r');
 		tool_attach(tool, hammer->pid);
 		let_some_time_pass();
@@ -53,18 +56,19 @@ static void detaches_cleanly_under_load(const char *threads, int rounds)
 		subject_command(hammer, 's');
 		state_require_same(hammer->pid, quiet, false);
 	}
-	live_note("%d detaches under %s busy threads", rounds, threads);
+	live_note("%u detaches under %s busy threads", rounds, threads);
 	subject_quit(hammer);
+	live_survey(live_text("attach and detach, %s busy threads", threads), rounds, 0, 1, 1);
 }
 
 static void detaches_cleanly_from_one_busy_thread(void)
 {
-	detaches_cleanly_under_load("1", LOAD_ROUNDS);
+	detaches_cleanly_under_load("1");
 }
 
 static void detaches_cleanly_from_sixteen_busy_threads(void)
 {
-	detaches_cleanly_under_load("16", LOAD_ROUNDS);
+	detaches_cleanly_under_load("16");
 }
 
 struct left {
@@ -95,8 +99,9 @@ static void tracer_ends_by(int sig)
 	struct tool *tool = tool_start();
 	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "100", NULL);
 	struct state *quiet = state_take(hammer->pid);
+	unsigned rounds = live_rounds(SIGNAL_ROUNDS, SIGNAL_ROUNDS_LONG);
 
-	for (int i = 0; i < SIGNAL_ROUNDS; i++) {
+	for (unsigned i = 0; i < rounds; i++) {
 		subject_send(hammer, 'r');
 		tool_attach(tool, hammer->pid);
 		let_some_time_pass();
@@ -107,8 +112,9 @@ static void tracer_ends_by(int sig)
 		subject_command(hammer, 's');
 		state_require_same(hammer->pid, quiet, false);
 	}
-	live_note("the tracer ended %d times by signal %d", SIGNAL_ROUNDS, sig);
+	live_note("the tracer ended %u times by signal %d", rounds, sig);
 	subject_quit(hammer);
+	live_survey(live_text("signal %d to the tracer", sig), rounds, rounds, 1, 1);
 }
 
 static void sigint_to_the_tracer_leaves_the_target_unharmed(void)
@@ -125,9 +131,10 @@ static void daemon_ends_by(int sig)
 {
 	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "100", NULL);
 	struct state *quiet = state_take(hammer->pid);
+	unsigned rounds = live_rounds(SIGNAL_ROUNDS, SIGNAL_ROUNDS_LONG);
 	struct tool *tool = tool_start();
 
-	for (int i = 0; i < SIGNAL_ROUNDS; i++) {
+	for (unsigned i = 0; i < rounds; i++) {
 		subject_send(hammer, 'r');
 		tool_attach(tool, hammer->pid);
 		let_some_time_pass();
@@ -138,8 +145,9 @@ static void daemon_ends_by(int sig)
 		state_require_same(hammer->pid, quiet, false);
 		tool_start_again(tool);
 	}
-	live_note("the daemon ended %d times by signal %d", SIGNAL_ROUNDS, sig);
+	live_note("the daemon ended %u times by signal %d", rounds, sig);
 	subject_quit(hammer);
+	live_survey(live_text("signal %d to the daemon", sig), rounds, rounds, 1, 1);
 }
 
 static void sigint_to_the_daemon_leaves_the_target_unharmed(void)
@@ -157,9 +165,10 @@ static void a_signal_in_the_middle_of_the_attach_does_no_harm(void)
 {
 	struct subject *hammer = victim_start(HAMMER, "--threads", "8", "--ops", "100", NULL);
 	struct state *quiet = state_take(hammer->pid);
+	unsigned rounds = live_rounds(SIGNAL_ROUNDS, SIGNAL_ROUNDS_LONG);
 	struct tool *tool = tool_start();
 
-	for (int i = 0; i < SIGNAL_ROUNDS; i++) {
+	for (unsigned i = 0; i < rounds; i++) {
 		int status;
 		pid_t client;
 
@@ -175,6 +184,7 @@ static void a_signal_in_the_middle_of_the_attach_does_no_harm(void)
 		tool_start_again(tool);
 	}
 	subject_quit(hammer);
+	live_survey("daemon ended in the middle of the attach", rounds, rounds, 1, 1);
 }
 
 static const struct live_case cases[] = {

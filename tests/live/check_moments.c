@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BIRTHS "tests/victims/births"
@@ -21,7 +22,7 @@
 #define VFORKER "tests/victims/vforker"
 #define BIRTH_ATTACHES 20
 #define BIRTH_ATTACHES_LONG 200
-#define KILLS 20
+#define KILLS 30
 #define KILLS_LONG 300
 #define STOPS 15
 #define STOPS_LONG 300
@@ -110,27 +111,67 @@ static void require_daemon_works(struct tool *tool)
 	tool_end(tool, other, before);
 }
 
-static void a_target_killed_in_the_middle_is_only_gone(void)
+/* Kills it at some moment from now on; the killer's pid. */
+static pid_t kill_soon(pid_t pid, unsigned within_ms)
 {
+	uint64_t wait_ns = live_random(within_ms * NSEC_PER_MSEC);
+	pid_t killer = fork();
+
+	require(killer >= 0);
+	if (killer == 0) {
+		const struct timespec wait = { 0, (long)wait_ns };
+
+		nanosleep(&wait, NULL);
+		kill(pid, SIGKILL);
+		_exit(0);
+	}
+	return killer;
+}
+
+/* The command may have been faster; else it says what became of its process, and blames nobody else. */
+static bool tells_of_the_kill(const struct tool_run *run, const char *command, bool traced)
+{
+	if (run->status == 0)
+		return false;
+	require_equal(run->status, 1);
+	if (strstr(run->err, "was killed by signal 9 (Killed)"))
+		return true;
+	/* Before anybody looked at it. */
+	if (!traced && (strstr(run->err, "ended and only waits for its parent") || strstr(run->err, "has ended already")))
+		return false;
+	live_fail("%s: %s", command, run->err);
+}
+
+static void a_target_killed_in_the_middle_is_told_as_killed(void)
+{
+	static const struct {
+		const char *name;
+		bool traced;
+		unsigned within_ms;
+	} commands[] = { { "attach", false, 40 }, { "detach", true, 10 }, { "snapshot", true, 6 } };
 	struct tool *tool = tool_start();
-	unsigned kills = live_rounds(KILLS, KILLS_LONG);
+	unsigned kills = live_rounds(KILLS, KILLS_LONG), told[3] = { 0 };
 
 	for (unsigned i = 0; i < kills; i++) {
-		struct subject *hammer = victim_start(HAMMER, "--threads", i % 3 ? "16" : "1", "--ops", "100", NULL);
-		const char *command = i % 2 ? "detach" : "attach";
-		pid_t client;
+		struct subject *hammer = victim_start(HAMMER, "--threads", i % 4 ? "16" : "1", "--ops", "100", NULL);
+		unsigned c = i % 3;
+		struct tool_run run;
+		pid_t killer;
 
 		subject_send(hammer, 'r');
-		if (i % 2)
+		if (commands[c].traced)
 			tool_attach(tool, hammer->pid);
-		client = tool_begin(tool, command, pid_text(hammer->pid), NULL);
-		let_some_time_pass(i % 2 ? 10 : 40);
+		killer = kill_soon(hammer->pid, commands[c].within_ms);
+		run = tool_try(tool, commands[c].name, pid_text(hammer->pid), NULL);
+		told[c] += tells_of_the_kill(&run, commands[c].name, commands[c].traced);
+		require(waitpid(killer, NULL, 0) == killer);
 		/* Its end is not held up by anybody: this waits for it. */
-		subject_kill(hammer);
-		reap_client(client);
+		subject_wait(hammer);
 	}
+	live_note("told as killed: %u of attaches, %u of detaches, %u of snapshots", told[0], told[1], told[2]);
+	require_at_least(told[0] + told[1] + told[2], 1);
 	require_daemon_works(tool);
-	live_survey("target killed in attach and detach", kills, kills, 1, 1);
+	live_survey("target killed in attach, detach and snapshot", kills, kills, 1, 1);
 }
 
 static bool is_untraced(void *context)
@@ -343,7 +384,7 @@ static void the_shells_job_control_stays_intact(void)
 
 static const struct live_case cases[] = {
 	LIVE_CASE(no_thread_that_is_born_in_the_attach_escapes),
-	LIVE_CASE(a_target_killed_in_the_middle_is_only_gone),
+	LIVE_CASE(a_target_killed_in_the_middle_is_told_as_killed),
 	LIVE_CASE(the_last_of_stop_and_cont_wins),
 	LIVE_CASE(a_process_in_vfork_is_left_in_peace),
 	LIVE_CASE(a_traced_process_in_vfork_is_let_go),

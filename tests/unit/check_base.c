@@ -296,6 +296,17 @@ START_TEST(a_process_that_is_gone_has_no_stat)
 }
 END_TEST
 
+START_TEST(an_end_is_told_from_the_wait_status)
+{
+	char text[PROC_END_MAX];
+
+	ck_assert_str_eq(proc_end_text(text, 9), "was killed by signal 9 (Killed)");
+	ck_assert_str_eq(proc_end_text(text, 3 << 8), "has ended with status 3");
+	ck_assert_str_eq(proc_end_text(text, 0), "has ended");
+	ck_assert_str_eq(proc_end_text(text, -1), "has ended");
+}
+END_TEST
+
 static Suite *base_suite(void)
 {
 	Suite *suite = suite_create("base");
@@ -317,6 +328,7 @@ static Suite *base_suite(void)
 	tcase_add_test(fds, further_descriptors_of_a_message_are_closed);
 	tcase_add_test(procs, fields_of_stat_count_from_behind_the_name);
 	tcase_add_test(procs, a_process_that_is_gone_has_no_stat);
+	tcase_add_test(procs, an_end_is_told_from_the_wait_status);
 	suite_add_tcase(suite, strings);
 	suite_add_tcase(suite, vectors);
 	suite_add_tcase(suite, fds);
