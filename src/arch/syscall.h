@@ -11,6 +11,14 @@
 
 /* It returned EINTR, and is of those that do so for no signal. */
 bool syscall_was_broken_off(const struct user_regs_struct *regs);
+/* The kernel would go on with it by restart_syscall(2): nanosleep, poll and futex with a timeout. */
+bool syscall_restarts_by_call(const struct user_regs_struct *regs);
+/* That is the call it is in. */
+bool syscall_is_restart(const struct user_regs_struct *regs);
+/* Makes such a call be issued again itself instead, for a filter of the program may not know the other one.
+ * `before`: the registers when it was last broken off, for one that has been gone on with in that way already;
+ * when they are another call's it fails with EINTR. */
+void syscall_restart_itself(struct user_regs_struct *regs, const struct user_regs_struct *before);
 /* Makes the thread issue the call again. */
 void syscall_make_restart(struct user_regs_struct *regs);
 /* What the kernel will do when it resumes the thread without a signal: the registers as they will be at

@@ -34,6 +34,35 @@ bool syscall_was_broken_off(const struct user_regs_struct *regs)
 	       fails_for_no_signal((long)regs->orig_rax);
 }
 
+bool syscall_restarts_by_call(const struct user_regs_struct *regs)
+{
+	return (long)regs->orig_rax >= 0 && (long)regs->rax == -ERESTART_RESTARTBLOCK;
+}
+
+bool syscall_is_restart(const struct user_regs_struct *regs)
+{
+	return regs->orig_rax == SYS_restart_syscall;
+}
+
+static bool is_same_call(const struct user_regs_struct *a, const struct user_regs_struct *b)
+{
+	return a->rip == b->rip && a->rsp == b->rsp && a->rdi == b->rdi && a->rsi == b->rsi && a->rdx == b->rdx &&
+	       a->r10 == b->r10 && a->r8 == b->r8 && a->r9 == b->r9;
+}
+
+void syscall_restart_itself(struct user_regs_struct *regs, const struct user_regs_struct *before)
+{
+	if (syscall_is_restart(regs)) {
+		if (!is_same_call(regs, before)) {
+			regs->rax = (unsigned long long)-EINTR;
+			syscall_forget(regs);
+			return;
+		}
+		regs->orig_rax = before->orig_rax;
+	}
+	syscall_make_restart(regs);
+}
+
 void syscall_make_restart(struct user_regs_struct *regs)
 {
 	regs->rax = regs->orig_rax;

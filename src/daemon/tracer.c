@@ -186,7 +186,7 @@ static void log_end(const struct tracer *tracer, const siginfo_t *si)
 	if (si->si_code != CLD_EXITED)
 		log_error("process %d: its tracer (%d) was killed by signal %d (%s)", tracer->target_pid,
 			  si->si_pid, si->si_status, strsignal(si->si_status));
-	else if (si->si_status != 0)
+	else if (si->si_status != 0 && si->si_status != TRACER_LEFT_SOMETHING)
 		log_error("process %d: its tracer (%d) ended with status %d", tracer->target_pid, si->si_pid,
 			  si->si_status);
 }

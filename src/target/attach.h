@@ -40,6 +40,10 @@ int task_resume(struct task *task);
 /* The same by going away.  Our own int3 under it must be gone from the text already. */
 int task_detach(struct task *task);
 
+/* A call that was broken off, and that the kernel would go on with by another call which the task's filter may
+ * kill it for, is made to be issued again itself.  True: `regs`, the task's, were changed. */
+bool task_mend_restart(struct task *task, struct user_regs_struct *regs);
+
 /* Moves a stopped task's pc out of the resident code to where it stands for in the text. */
 int task_leave_resident(struct task *task);
 /* Is this hit one that was served already, the task having been put back by task_leave_resident?  Asked once

@@ -68,7 +68,8 @@ static void clean_copy(struct target *parent, struct task *parent_task, pid_t ch
 	task.stop = (struct stop){ STOP_INTERRUPTED, child, 0 };
 
 	bp_restore_copy(&copy);
-	resident_remove_copy(&copy, &task);
+	if (resident_remove_copy(&copy, &task) == -EKEYREJECTED)
+		parent->left_filtered = true;
 	task_detach(&task);
 	fd_close(&copy.mem_fd);
 }

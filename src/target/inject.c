@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include "target/inject.h"
 
+#include "target/access.h"
 #include "target/attach.h"
+#include "target/process.h"
 #include "target/ptrace.h"
 #include "arch/arch.h"
 #include "arch/syscall.h"
@@ -55,7 +57,8 @@ static bool has_threads(const struct target *target)
 	return false;
 }
 
-struct task *inject_find_task(struct target *target)
+/* Filters are a thread's own, unless it gave them to all (SECCOMP_FILTER_FLAG_TSYNC). */
+static struct task *find_task(struct target *target, bool filtered)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + INJECT_DEADLINE_MS * NSEC_PER_MSEC;
 	bool guests = !has_threads(target);        /* the process has ended or left the memory: all that is there */
@@ -64,17 +67,24 @@ struct task *inject_find_task(struct target *target)
 		struct task *task = target->tasks.items[i];
 
 		if (task->stopped && task->guest == guests && task->stop.kind != STOP_SIGNAL &&
-		    !stop_is_end(task->stop.kind))
+		    !stop_is_end(task->stop.kind) && (filtered || !process_is_filtered(task->tid)))
 			return task;
 	}
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];
 
 		if (task->stopped && task->guest == guests && task->stop.kind == STOP_SIGNAL &&
-		    deliver_signal(task, deadline_ns) == 0)
+		    (filtered || !process_is_filtered(task->tid)) && deliver_signal(task, deadline_ns) == 0)
 			return task;
 	}
 	return NULL;
+}
+
+struct task *inject_find_task(struct target *target)
+{
+	struct task *task = access_may_suspend_seccomp() ? NULL : find_task(target, false);
+
+	return task ? task : find_task(target, true);
 }
 
 /* Sends the task into the stub; the words that the stub restores are written first. */
@@ -88,6 +98,7 @@ static int enter_stub(struct injection *in, const struct arch_stub_call *call)
 	if (r < 0)
 		return r;
 	in->settled = in->regs;
+	task_mend_restart(task, &in->settled);
 	syscall_settle(&in->settled);
 	r = arch_build_stub(in->stub_at, call, &in->settled, code, sizeof(code), &in->stub);
 	if (r == 0)
@@ -174,9 +185,11 @@ int inject_syscall(struct task *task, raddr stub, const struct arch_stub_call *c
 	struct injection in = { .task = task, .stub_at = stub,
 				.deadline_ns = clock_monotonic_ns() + INJECT_DEADLINE_MS * NSEC_PER_MSEC };
 	bool in_group_stop = task->stop.kind == STOP_GROUP;
-	bool filtered = task->target->filtered;
+	bool filtered = process_is_filtered(task->tid);    /* it may have begun to be so at any time */
 	int r = filtered ? ptrace_suspend_seccomp(task->tid, true) : 0;
 
+	if (r == -EPERM || r == -EINVAL)
+		return -EKEYREJECTED;
 	if (r == 0 && task->stop.kind == STOP_SYSCALL)
 		r = put_off_call(task);
 	if (r == 0)

@@ -128,11 +128,36 @@ pid_t process_thread_group(pid_t tid)
 	return process_status_numbers(tid, "\nTgid:", 10, &group, 1) == 0 ? (pid_t)group : 0;
 }
 
-bool process_is_filtered(pid_t pid)
+bool process_is_filtered(pid_t tid)
 {
 	unsigned long mode;
 
-	return process_status_numbers(pid, "\nSeccomp:", 10, &mode, 1) == 0 && mode != 0;
+	return process_status_numbers(tid, "\nSeccomp:", 10, &mode, 1) == 0 && mode != 0;
+}
+
+void process_filters(pid_t pid, bool *ret_some, bool *ret_all)
+{
+	bool some = false, all = true;
+	struct dirent *entry;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		bool filtered;
+
+		if (tid <= 0 || process_thread_is_dead(pid, tid))
+			continue;
+		filtered = process_is_filtered(tid);
+		some |= filtered;
+		all &= filtered;
+	}
+	if (dir)
+		closedir(dir);
+	*ret_some = some;
+	*ret_all = some && all;
 }
 
 int process_ids(pid_t pid, uid_t *ret_uid, gid_t *ret_gid)

@@ -21,8 +21,10 @@ pid_t process_thread_group(pid_t tid);
 int process_ids(pid_t pid, uid_t *ret_uid, gid_t *ret_gid);
 /* SigBlk of a task; SigIgn and SigCgt of its process; bit n - 1 is signal n. */
 int process_signal_masks(pid_t tid, uint64_t *ret_blocked, uint64_t *ret_ignored, uint64_t *ret_caught);
-/* Its system calls are filtered (seccomp). */
-bool process_is_filtered(pid_t pid);
+/* The system calls of a thread are filtered (seccomp). */
+bool process_is_filtered(pid_t tid);
+/* Those of some of a process's threads, those of all. */
+void process_filters(pid_t pid, bool *ret_some, bool *ret_all);
 /* Command line with spaces for NULs, cut to fit; the name of the executable in brackets if empty. */
 void process_command(pid_t pid, char *buf, size_t space);
 void process_exe(pid_t pid, char *buf, size_t space);

@@ -1,5 +1,6 @@
 #include "target/attach.h"
 #include "target/bp.h"
+#include "target/process.h"
 #include "target/ptrace.h"
 #include "target/resident.h"
 #include "target/signals.h"
@@ -10,6 +11,20 @@
 #include <signal.h>
 #include <string.h>
 
+bool task_mend_restart(struct task *task, struct user_regs_struct *regs)
+{
+	if (!syscall_restarts_by_call(regs))
+		return false;
+	if (process_is_filtered(task->tid)) {
+		syscall_restart_itself(regs, &task->broken_off);
+		return true;
+	}
+	/* A filter may come while it waits there. */
+	if (!syscall_is_restart(regs))
+		task->broken_off = *regs;
+	return false;
+}
+
 /* At a stop that is ours alone, a system call that the interruption broke off goes on as if nothing had
  * happened.  The kernel restarts the -ERESTART kind by itself.  With a signal due the EINTR is the
  * signal's: a program may wait for it. */
@@ -18,9 +33,13 @@ static int mend_interrupted_call(struct task *task)
 	struct user_regs_struct regs;
 	int r = ptrace_getregs(task->tid, &regs);
 
-	if (r < 0 || !syscall_was_broken_off(&regs) || task_signal_is_due(task))
+	if (r < 0 || (!syscall_was_broken_off(&regs) && !syscall_restarts_by_call(&regs)) ||
+	    task_signal_is_due(task))
 		return r;
-	syscall_make_restart(&regs);
+	if (syscall_was_broken_off(&regs))
+		syscall_make_restart(&regs);
+	else if (!task_mend_restart(task, &regs))
+		return 0;
 	return ptrace_setregs(task->tid, &regs);
 }
 

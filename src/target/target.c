@@ -57,7 +57,7 @@ int target_new(pid_t pid, struct target **ret_target)
 	target->pid = pid;
 	target->memory_tid = process_living_thread(pid);
 	target->pid_fd = target->mem_fd = target->maps_fd = -1;
-	target->filtered = process_is_filtered(target->memory_tid);
+	process_filters(pid, &target->filtered, &target->all_filtered);
 	module_map_init(&target->modules);
 	target->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (target->pid_fd < 0)

@@ -42,6 +42,7 @@ struct task {
 	bool masked;                   /* SIGTRAP was looked at in its mask (cleared if need be) */
 	bool sigtrap_was_blocked;
 	bool group_stopped;            /* in PTRACE_LISTEN */
+	struct user_regs_struct broken_off; /* when it was last in a call that restart_syscall(2) went on with */
 	void *calls;                   /* the probe's pending calls */
 	unsigned rewind_count;
 	struct task_rewind rewinds[TASK_REWINDS]; /* the youngest last */
@@ -58,7 +59,9 @@ struct target {
 	int pid_fd;
 	int mem_fd;                    /* /proc/PID/mem; read-write where permitted */
 	bool mem_writable;
-	bool filtered;                 /* by seccomp: the filter is lifted while we make a call in it */
+	bool filtered;                 /* threads have seccomp filters, which are lifted while we make a call in them */
+	bool all_filtered;
+	bool left_filtered;            /* in one with such a filter, it or a copy of it, the handler had to stay */
 	int maps_fd;
 	struct module_map modules;
 	VEC_OF(int) module_fds;        /* by module id; -1: could not be opened */

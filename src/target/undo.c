@@ -103,6 +103,8 @@ static void set_uprobes_again(struct target *target)
 
 bool target_undo(struct target *target, const char **ret_text)
 {
+	int r = 0;
+
 	*ret_text = NULL;
 	target_stop_all(target);
 	for (size_t i = 0; i < target->tasks.count; i++)
@@ -113,7 +115,13 @@ bool target_undo(struct target *target, const char **ret_text)
 		*ret_text = "a thread would not leave the resident code: it stays, and does no harm";
 	if (!*ret_text)
 		set_uprobes_again(target);
-	if (!*ret_text && target->tasks.count > 0 && resident_remove(target) < 0)
+	if (!*ret_text && target->tasks.count > 0)
+		r = resident_remove(target);
+	target->left_filtered |= r == -EKEYREJECTED;
+	if (r == -EKEYREJECTED)
+		*ret_text = "its seccomp filter might kill it for a system call of ours: the SIGTRAP handler stays, and does no "
+			    "harm; 'allocwatchd --heal' as root takes it out";
+	else if (r < 0)
 		*ret_text = "the SIGTRAP handler could not be taken out: it stays, and does no harm";
 	return *ret_text == NULL;
 }

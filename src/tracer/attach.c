@@ -78,6 +78,7 @@ static void fail_planting(const struct session *session, const struct wire_attac
 static int check_target(struct link *link, const struct wire_attach *request, const struct target *target)
 {
 	pid_t pid = request->head.pid;
+	char text[WIRE_TEXT_MAX];
 
 	if (request->start_time != 0 && request->start_time != target->start_time) {
 		session_fail(link, request->head.serial, pid, FAILURE_NO_SUCH_PROCESS, 0,
@@ -90,14 +91,10 @@ static int check_target(struct link *link, const struct wire_attach *request, co
 			     "programs", pid);
 		return -ENOTSUP;
 	}
-	if (target->filtered && !access_may_suspend_seccomp()) {
-		session_fail(link, request->head.serial, pid, FAILURE_NOT_PERMITTED, 0,
-			     geteuid() != 0 ?
-			     "cannot attach to process %d: a seccomp filter watches its system calls and might kill it for "
-			     "one of ours; run allocwatch as root, which can lift the filter for that moment" :
-			     "cannot attach to process %d: a seccomp filter watches its system calls, and to lift it for a "
-			     "moment takes CAP_SYS_ADMIN and no filter on allocwatch itself (a container?); run allocwatch "
-			     "outside", pid);
+	/* One thread without is enough: our calls are made in that. */
+	if (target->all_filtered && !access_may_suspend_seccomp()) {
+		explain_filter(pid, text, sizeof(text));
+		session_fail(link, request->head.serial, pid, FAILURE_NOT_PERMITTED, 0, "%s", text);
 		return -EPERM;
 	}
 	return 0;
@@ -259,7 +256,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		return r;
 	}
 	target->task_gone = on_task_gone;
-	session->gives_up_rights = uid != 0 && !target->filtered;
+	session->gives_up_rights = geteuid() == 0 && uid != 0 && !target->filtered;
 	if (session->follows)
 		target->copy_made = follow_copy;
 	target->context = session;
@@ -303,6 +300,11 @@ static void on_let_go(void *context, struct task *task)
 	engine_task_gone(session->engine, task);
 }
 
+bool session_left_to_root(const struct session *session)
+{
+	return session->target->left_filtered && session->gives_up_rights;
+}
+
 bool session_detach(struct session *session, const char **ret_text)
 {
 	struct target *target = session->target;
@@ -317,7 +319,12 @@ bool session_detach(struct session *session, const char **ret_text)
 	session->ended = target_has_ended(target);
 	target_let_go(target, on_let_go, session);
 	session->leaving = true;
-	return clean;
+	if (clean || !session_left_to_root(session))
+		return clean;
+	session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0,
+		     "its seccomp filter might kill it for a system call of ours: what stays in it is taken out by root");
+	*ret_text = NULL;
+	return true;
 }
 
 /* --- for a while --- */
@@ -383,6 +390,7 @@ int session_resume(struct session *session, const struct wire_attach *request)
 	const char *text;
 	int r;
 
+	process_filters(target->pid, &target->filtered, &target->all_filtered);
 	r = check_target(session->link, request, target);
 	if (r < 0)
 		return r;

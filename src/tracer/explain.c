@@ -76,6 +76,16 @@ static bool explain_open(pid_t pid, char *text, size_t space, pid_t *ret_tracer)
 	}
 }
 
+void explain_filter(pid_t pid, char *text, size_t space)
+{
+	snprintf(text, space,
+		 geteuid() != 0 ?
+		 "cannot attach to process %d: a seccomp filter watches its system calls and might kill it for one of "
+		 "ours; run allocwatch as root, which can lift the filter for that moment" :
+		 "cannot attach to process %d: a seccomp filter watches its system calls, and to lift it for a moment "
+		 "takes CAP_SYS_ADMIN and no filter on allocwatch itself (a container?); run allocwatch outside", pid);
+}
+
 /* False: what it says is not sure, and another cause possible. */
 static bool explain_not_permitted(pid_t pid, char *text, size_t space, pid_t *ret_tracer)
 {
@@ -170,6 +180,9 @@ enum wire_failure explain_attach(pid_t pid, int error, char *text, size_t space,
 			explain_gone(pid, text, space);
 			return FAILURE_NO_SUCH_PROCESS;
 		}
+		return FAILURE_NOT_PERMITTED;
+	case -EKEYREJECTED:         /* it has one since it was looked at */
+		explain_filter(pid, text, space);
 		return FAILURE_NOT_PERMITTED;
 	case -ENOSPC:
 		snprintf(text, space, "cannot attach to process %d: no room beside its code for the few hundred bytes that "

@@ -9,4 +9,7 @@
 /* Fills text (one line) and says which failure it is; *ret_tracer is who traces the process already, or 0. */
 enum wire_failure explain_attach(pid_t pid, int error, char *text, size_t space, pid_t *ret_tracer);
 
+/* The refusal of a process all of whose threads have seccomp filters, which we may not lift. */
+void explain_filter(pid_t pid, char *text, size_t space);
+
 #endif

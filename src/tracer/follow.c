@@ -114,6 +114,7 @@ static void __attribute__((noreturn)) run(struct session *session, int sock, int
 	struct link *old = session->link, *link;
 	struct parking parking;
 	struct task *task;
+	int status;
 
 	link_abandon(old);
 	snapshot_forget_running();
@@ -131,10 +132,10 @@ static void __attribute__((noreturn)) run(struct session *session, int sock, int
 		session_tell_modules(session);
 	}
 	session_send_program(session, WIRE_ATTACHED, 0);
-	loop_run(link, session);
+	status = loop_run(link, session);
 	wait_for_daemon(link);
 	link_free(link);
-	_exit(EXIT_SUCCESS);
+	_exit(status);
 }
 
 /* --- in the tracer of the parent --- */
@@ -202,7 +203,9 @@ static bool hand_over(struct session *session, struct task *parent, pid_t child,
 	struct parking parking;
 	pid_t *slot;
 
-	if (tracers.count >= FOLLOWED_MAX || vec_reserve(&tracers, 1) < 0 || !may_take(child, stub) ||
+	/* Nobody could lift its filter while it waits in a call of ours. */
+	if (process_is_filtered(child) || tracers.count >= FOLLOWED_MAX || vec_reserve(&tracers, 1) < 0 ||
+	    !may_take(child, stub) ||
 	    fork_tracer(session, parent, new_program, &handover) < 0)
 		return false;
 	slot = vec_push(&tracers);
@@ -229,8 +232,8 @@ bool follow_copy(void *context, struct task *parent, pid_t child)
 		return true;
 	session->not_followed++;
 	session_fail(session->link, 0, session->target->pid, FAILURE_LIMIT, 0,
-		     "its child %d is not followed: the limit of %u is reached, or this user may not trace it", child,
-		     FOLLOWED_MAX);
+		     "its child %d is not followed: it has a seccomp filter, the limit of %u is reached, or this user may not "
+		     "trace it", child, FOLLOWED_MAX);
 	return false;
 }
 
@@ -261,6 +264,6 @@ void follow_guest(struct session *session, struct task *guest)
 	session->not_followed++;
 	session_fail(session->link, 0, session->target->pid, FAILURE_LIMIT, 0,
 		     "the program that its child %d executes is not followed: a 32-bit one, no room for a moment's stub, "
-		     "a limit, or no right to", child);
+		     "a seccomp filter, a limit, or no right to", child);
 	ptrace_detach(child, 0);
 }

@@ -557,9 +557,10 @@ static bool is_finished(const struct loop *loop)
 	       (session->target->tasks.count == 0 || clock_passed(loop->leaving_deadline_ns));
 }
 
-void loop_run(struct link *link, struct session *session)
+int loop_run(struct link *link, struct session *session)
 {
 	struct loop loop = { .link = link, .session = session };
+	int status = EXIT_SUCCESS;
 
 	if (session && session->refused)
 		detach(&loop, 0);
@@ -576,5 +577,8 @@ void loop_run(struct link *link, struct session *session)
 		else
 			serve_next_stop(&loop);
 	}
+	if (loop.session && session_left_to_root(loop.session))
+		status = TRACER_LEFT_SOMETHING;
 	session_free(loop.session);
+	return status;
 }

@@ -6,7 +6,8 @@
 
 struct session;
 
-/* session: one whose tasks are held, or NULL: it comes with a message.  Frees it.  Runs until there is nothing left to trace, the daemon is gone or a signal asks to end. */
-void loop_run(struct link *link, struct session *session);
+/* session: one whose tasks are held, or NULL: it comes with a message.  Frees it.  Runs until there is nothing left to
+ * trace, the daemon is gone or a signal asks to end.  Returns the exit status of the tracer. */
+int loop_run(struct link *link, struct session *session);
 
 #endif

@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "allocwatch-tracer: cannot start: %s\n", strerror(-r));
 		return 1;
 	}
-	loop_run(link, NULL);
+	r = loop_run(link, NULL);
 	link_free(link);
-	return 0;
+	return r;
 }

@@ -359,6 +359,8 @@ static const char *why_not(int error)
 	case -EACCES:
 	case -EPERM:
 		return "its user may not read the program's file, and so the kernel lets nobody of theirs look into it";
+	case -EKEYREJECTED:
+		return "a seccomp filter watches its system calls and might kill it for one of ours; root can lift that";
 	case -ENOSPC:
 		return "no room beside its code for the few hundred bytes that keep it safe";
 	default:

@@ -93,6 +93,9 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
  * stop.  *ret_text (static, or NULL) says what had to stay.  `ended` is set when the process is gone. */
 bool session_detach(struct session *session, const char **ret_text);
 
+/* What its tracer had to leave the daemon, which is root, heals. */
+bool session_left_to_root(const struct session *session);
+
 /* The same for a while: what is known stays, and session_resume() takes it up again. */
 bool session_set_aside(struct session *session, const char **ret_text);
 /* Attaches again and answers, as session_attach(); when it fails the session stays set aside. */

@@ -45,6 +45,10 @@ enum wire_type {
 	WIRE_LOG,              /* body wire_failed: a warning for the log */
 };
 
+/* The exit status of a tracer without rights of its own that had to leave something in the process or in copies of it,
+ * which takes root to take out: healing does. */
+#define TRACER_LEFT_SOMETHING 3
+
 struct wire_head {
 	uint32_t type;
 	uint32_t serial;       /* of the request; 0 when unasked */

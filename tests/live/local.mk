@@ -38,6 +38,7 @@ live_tests = \
 	tests/live/check_foreign \
 	tests/live/check_tracers \
 	tests/live/check_permission \
+	tests/live/check_filters \
 	tests/live/check_programs \
 	tests/live/check_run \
 	tests/live/check_snapshots \
@@ -121,6 +122,10 @@ tests_live_check_heal_LDADD = $(live_libs)
 tests_live_check_permission_SOURCES = tests/live/check_permission.c
 tests_live_check_permission_CFLAGS = $(live_cflags)
 tests_live_check_permission_LDADD = $(live_libs)
+
+tests_live_check_filters_SOURCES = tests/live/check_filters.c
+tests_live_check_filters_CFLAGS = $(live_cflags)
+tests_live_check_filters_LDADD = $(live_libs)
 
 tests_live_check_run_SOURCES = tests/live/check_run.c
 tests_live_check_run_CFLAGS = $(live_cflags)

@@ -157,6 +157,26 @@ START_TEST(the_kernels_own_restarts_are_foreseen)
 }
 END_TEST
 
+START_TEST(a_restart_by_the_kernel_is_made_the_call_itself)
+{
+	struct user_regs_struct first = in_call(SYS_nanosleep, -516), again = in_call(SYS_restart_syscall, -516),
+				strange = again, before = first;
+
+	ck_assert(syscall_restarts_by_call(&first) && syscall_restarts_by_call(&again));
+	syscall_restart_itself(&first, &before);
+	ck_assert_uint_eq(first.rax, SYS_nanosleep);
+	ck_assert_uint_eq(first.rip, 0x1000 - 2);
+	syscall_restart_itself(&again, &before);
+	ck_assert_uint_eq(again.rax, SYS_nanosleep);
+	ck_assert_uint_eq(again.rip, 0x1000 - 2);
+	before.rdi++;
+	syscall_restart_itself(&strange, &before);
+	ck_assert_int_eq((long)strange.rax, -EINTR);
+	ck_assert_uint_eq(strange.rip, 0x1000);
+	ck_assert((long)strange.orig_rax < 0);
+}
+END_TEST
+
 START_TEST(both_forms_of_exec_are_known)
 {
 	struct user_regs_struct a = in_call(SYS_execve, 0), b = in_call(SYS_execveat, 0), c = in_call(SYS_read, 0);
@@ -181,6 +201,7 @@ int main(void)
 	tcase_add_test(calls, a_call_that_fails_for_no_signal_is_made_again);
 	tcase_add_test(calls, a_finished_call_is_left_alone);
 	tcase_add_test(calls, the_kernels_own_restarts_are_foreseen);
+	tcase_add_test(calls, a_restart_by_the_kernel_is_made_the_call_itself);
 	tcase_add_test(calls, both_forms_of_exec_are_known);
 	suite_add_tcase(suite, stops);
 	suite_add_tcase(suite, maps);
