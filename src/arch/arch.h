@@ -60,6 +60,13 @@ struct arch_function {
 	uint32_t first_length;             /* bytes of its first instruction */
 	bool first_is_ambiguous;           /* first + 1 may be reached by other means than the int3
 					    * at first: one-byte instruction */
+	/* Where to stop at its entry: at an instruction that is always reached through the first one, and that has the
+	 * arguments as the caller gave them.  The first byte is where other tools put their breakpoints. */
+	struct arch_entry {
+		uint32_t offset;           /* 0: nowhere but at the first */
+		uint32_t sp_below;         /* how much lower the stack pointer is there */
+		bool ambiguous;
+	} entry;
 	VEC_OF(struct arch_exit {
 		uint64_t address;          /* of a ret instruction */
 		uint32_t length;           /* 1, 2 with a prefix, 3 with an immediate */

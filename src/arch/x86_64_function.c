@@ -15,12 +15,15 @@ enum mark {
 	MARK_STARTS = MARK_FLOW | MARK_GAP,
 };
 
+#define ENTRY_REACH 64      /* of the first instructions, among which the entry's stop is */
+
 struct scan {
 	const uint8_t *code;
 	size_t len;
 	uint64_t address;
 	uint8_t *marks;
 	VEC_OF(uint32_t) pending;            /* offsets still to be followed */
+	uint64_t targets;                    /* a bit for each offset below ENTRY_REACH that something branches to */
 	const char *reason;
 };
 
@@ -80,6 +83,8 @@ static int visit(struct scan *scan, uint32_t offset, const struct insn *insn, en
 	if (insn->has_target) {
 		int r = remember(scan, insn->target);
 
+		if (insn->target - scan->address < ENTRY_REACH)
+			scan->targets |= 1ULL << (insn->target - scan->address);
 		if (r < 0)
 			return r;
 	}
@@ -286,6 +291,72 @@ static int check_first(struct scan *scan, struct arch_function *function)
 	return 0;
 }
 
+static bool writes(const ZydisDecodedOperand *operand)
+{
+	return operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
+}
+
+static bool is_argument(ZydisRegister reg)
+{
+	return reg == ZYDIS_REGISTER_RDI || reg == ZYDIS_REGISTER_RSI || reg == ZYDIS_REGISTER_RDX ||
+	       reg == ZYDIS_REGISTER_RCX;
+}
+
+/* How much it lowers the stack pointer; false when that is not known. */
+static bool lowers_stack(const struct insn *insn, uint32_t *ret_by)
+{
+	const ZydisDecodedOperand *by = &insn->operands[1];
+
+	if (insn->raw.mnemonic == ZYDIS_MNEMONIC_PUSH && insn->raw.operand_width == 64) {
+		*ret_by = 8;
+		return true;
+	}
+	if (insn->raw.mnemonic != ZYDIS_MNEMONIC_SUB || by->type != ZYDIS_OPERAND_TYPE_IMMEDIATE ||
+	    by->imm.value.s < 0 || by->imm.value.s > INT32_MAX || insn->raw.operand_width != 64)
+		return false;
+	*ret_by = (uint32_t)by->imm.value.s;
+	return true;
+}
+
+/* Whether behind it all is as it was at the entry, but for the stack pointer. */
+static bool keeps_arguments(const struct insn *insn, uint32_t *ret_lower)
+{
+	*ret_lower = 0;
+	if (insn->kind != INSN_PLAIN)
+		return false;
+	for (unsigned i = 0; i < insn->raw.operand_count; i++) {
+		ZydisRegister reg = insn_register(insn, i);
+
+		if (!writes(&insn->operands[i]))
+			continue;
+		if (is_argument(reg) || (reg == ZYDIS_REGISTER_RSP && !lowers_stack(insn, ret_lower)))
+			return false;
+	}
+	return insn->raw.meta.category != ZYDIS_CATEGORY_SYSCALL;
+}
+
+/* Behind the first instruction, as near to it as can be; but one whose stop needs no second look is better. */
+static void choose_entry(const struct scan *scan, struct arch_function *function)
+{
+	struct arch_entry *entry = &function->entry;
+	uint32_t offset = 0, below = 0, lower;
+	struct insn insn;
+
+	entry->ambiguous = function->first_is_ambiguous;
+	while (decode_at(scan, offset, &insn) && keeps_arguments(&insn, &lower)) {
+		offset += insn.length;
+		below += lower;
+		if (offset >= scan->len || offset >= ENTRY_REACH || !(scan->marks[offset] & MARK_FLOW) ||
+		    (scan->targets & ~1ULL & ((2ULL << offset) - 1)) || !decode_at(scan, offset, &insn) ||
+		    (insn.kind != INSN_PLAIN && insn.kind != INSN_BRANCH))
+			return;
+		if (entry->offset == 0 || insn.length > 1)
+			*entry = (struct arch_entry){ offset, below, insn.length == 1 };
+		if (!entry->ambiguous)
+			return;
+	}
+}
+
 static int scan_function(struct scan *scan, struct arch_function *function)
 {
 	bool sound;
@@ -297,6 +368,8 @@ static int scan_function(struct scan *scan, struct arch_function *function)
 		r = check_first(scan, function);
 	if (r == 0)
 		r = collect(scan, function, sound);
+	if (r == 0)
+		choose_entry(scan, function);
 	return r;
 }
 

@@ -6,15 +6,33 @@
 #include <errno.h>
 #include <gelf.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 struct elf_code {
 	Elf *elf;
-	const uint8_t *image;
+	uint8_t *image;
 	size_t image_size;
 	int fd;
 	bool indexed;
 	struct cfi_index index;            /* made when it is first asked for */
 };
+
+/* Shared: into private mappings, libelf's own for one, the kernel writes the int3s of uprobes that hold for every
+ * process (bpftrace's), ours included, and the file's instructions are what is asked for here. */
+static uint8_t *map_file(int fd, size_t *ret_size)
+{
+	struct stat st;
+	void *image;
+
+	if (fstat(fd, &st) < 0 || st.st_size <= 0)
+		return NULL;
+	image = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (image == MAP_FAILED)
+		return NULL;
+	*ret_size = (size_t)st.st_size;
+	return image;
+}
 
 int elf_code_open(int elf_fd, struct elf_code **ret)
 {
@@ -24,10 +42,10 @@ int elf_code_open(int elf_fd, struct elf_code **ret)
 		return -ENOMEM;
 	code->fd = elf_fd;
 	elf_version(EV_CURRENT);
-	code->elf = elf_begin(elf_fd, ELF_C_READ_MMAP, NULL);
-	if (code->elf && elf_kind(code->elf) == ELF_K_ELF)
-		code->image = (const uint8_t *)elf_rawfile(code->elf, &code->image_size);
-	if (!code->image) {
+	code->image = map_file(elf_fd, &code->image_size);
+	if (code->image)
+		code->elf = elf_memory((char *)code->image, code->image_size);
+	if (!code->elf || elf_kind(code->elf) != ELF_K_ELF) {
 		elf_code_close(code);
 		return -ENOEXEC;
 	}
@@ -41,6 +59,8 @@ void elf_code_close(struct elf_code *code)
 		return;
 	cfi_index_fini(&code->index);
 	elf_end(code->elf);
+	if (code->image)
+		munmap(code->image, code->image_size);
 	free(code);
 }
 

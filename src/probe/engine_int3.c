@@ -17,6 +17,7 @@
 struct site {
 	unsigned kinds;                    /* enum site_kind */
 	struct probe *probe;               /* of an entry */
+	uint32_t sp_below;                 /* there: how much lower the stack pointer is than at the function's start */
 };
 
 struct planned_module {
@@ -184,21 +185,18 @@ static struct probe *add_probe(struct engine *engine, const struct plan_function
 	return probe;
 }
 
-static int prepare_site(struct engine *engine, const struct plan_site *planned, uint32_t module, raddr bias,
-			struct probe *probe)
+static int plant_site(struct engine *engine, const struct plan_site *planned, uint32_t module, raddr bias,
+		      struct probe *probe, const char **ret_reason)
 {
-	const char *reason = "another tool's breakpoint stands there (a uprobe of perf or bpftrace, or a "
-			     "debugger's); take it away and attach again";
 	struct breakpoint *bp;
 	struct site *site;
 	int r;
 
-	r = bp_prepare(engine->target, planned->vaddr + bias, module, planned->text, planned->text_len, &bp,
-		       &reason);
-	if (r < 0 && r != -EEXIST) {
-		refuse(engine, module, probe ? probe->entry->name : "the return of an allocator function", reason);
+	*ret_reason = "another tool's breakpoint stands there (a uprobe of perf or bpftrace, or a debugger's); take it "
+		      "away and attach again";
+	r = bp_prepare(engine->target, planned->vaddr + bias, module, planned->text, planned->text_len, &bp, ret_reason);
+	if (r < 0 && r != -EEXIST)
 		return r;
-	}
 	site = bp->site;
 	if (!site)
 		site = bp->site = calloc(1, sizeof(*site));
@@ -206,9 +204,28 @@ static int prepare_site(struct engine *engine, const struct plan_site *planned, 
 		return -ENOMEM;
 	bp->ambiguous |= planned->ambiguous;
 	site->kinds |= planned->kinds;
-	if (probe)
+	if (probe) {
 		site->probe = probe;
-	return 0;
+		site->kinds |= SITE_ENTRY;
+		site->sp_below = planned->sp_below;
+	}
+	return bp_plant(engine->target, bp);
+}
+
+/* Where the place that was chosen for an entry is taken by another tool, or cannot be used, the first instruction may
+ * be free. */
+static int plant(struct engine *engine, const struct plan *plan, const struct plan_site *site, uint32_t module,
+		 raddr bias, struct probe *probe)
+{
+	const char *reason;
+	int r = plant_site(engine, site, module, bias, probe, &reason);
+
+	if ((r == -EBUSY || r == -ENOTSUP) && probe &&
+	    plan->functions.items[site->entry_index].first.vaddr != site->vaddr)
+		r = plant_site(engine, &plan->functions.items[site->entry_index].first, module, bias, probe, &reason);
+	if (r < 0)
+		refuse(engine, module, probe ? probe->entry->name : "the return of an allocator function", reason);
+	return r;
 }
 
 /* Returns are planted before entries: an entry without its return would leave a call pending for ever. */
@@ -229,7 +246,6 @@ static int install_module(struct engine *engine, struct planned_module *planned)
 			const struct plan_site *site = &plan->sites.items[i];
 			bool entry = site->kinds & SITE_ENTRY;
 			struct probe *probe = NULL;
-			struct breakpoint *bp;
 			int r;
 
 			if (entry != (pass == 1) ||
@@ -241,16 +257,9 @@ static int install_module(struct engine *engine, struct planned_module *planned)
 				if (!probe)
 					return -ENOMEM;
 			}
-			r = prepare_site(engine, site, planned->module, bias, probe);
-			if (r == 0) {
-				bp = bp_find(engine->target, site->vaddr + bias);
-				r = bp_plant(engine->target, bp);
-			}
+			r = plant(engine, plan, site, planned->module, bias, probe);
 			if (r == -ESRCH || r == -ENOMEM)
 				return r;
-			if (r < 0 && !engine->refusal[0])
-				refuse(engine, planned->module, entry ? probe->entry->name : "a return",
-				       r == -EBUSY ? "another tool's breakpoint is there" : strerror(-r));
 			exits_failed |= r < 0 && !entry;
 			probes += r == 0 && entry;
 		}
@@ -345,15 +354,15 @@ static bool is_internal_free(struct engine *engine, const struct probe *probe, r
 }
 
 static void free_block(struct hit *hit, struct calls *calls, const struct probe *probe,
-		       const struct user_regs_struct *regs)
+		       const struct user_regs_struct *regs, raddr sp)
 {
 	struct engine *engine = hit->engine;
 	raddr address = arch_argument(regs, probe->entry->old_arg);
 
-	if (address == 0 || calls_absorb_free(calls, probe, arch_sp(regs), address))
+	if (address == 0 || calls_absorb_free(calls, probe, sp, address))
 		return;
 	if (!engine->sink.is_live(engine->sink.context, address, probe->entry->domain) &&
-	    is_internal_free(engine, probe, arch_sp(regs))) {
+	    is_internal_free(engine, probe, sp)) {
 		engine->counters.internal_frees++;
 		return;
 	}
@@ -361,9 +370,11 @@ static void free_block(struct hit *hit, struct calls *calls, const struct probe 
 						      .domain = probe->entry->domain });
 }
 
-static void enter_call(struct hit *hit, const struct probe *probe, const struct user_regs_struct *regs)
+static void enter_call(struct hit *hit, const struct site *site, const struct user_regs_struct *regs)
 {
+	const struct probe *probe = site->probe;
 	const struct catalog_entry *entry = probe->entry;
+	raddr sp = arch_sp(regs) + site->sp_below;
 	struct calls *calls = task_calls(hit->task);
 	struct call *call;
 
@@ -372,10 +383,10 @@ static void enter_call(struct hit *hit, const struct probe *probe, const struct 
 		return;
 	}
 	if (!catalog_allocates(entry)) {
-		free_block(hit, calls, probe, regs);
+		free_block(hit, calls, probe, regs, sp);
 		return;
 	}
-	call = calls_enter(calls, probe, arch_sp(regs), requested_size(entry, regs), continues, dropped, hit);
+	call = calls_enter(calls, probe, sp, requested_size(entry, regs), continues, dropped, hit);
 	if (!call)
 		return;
 	if (entry->out_arg != ARG_NONE)
@@ -466,7 +477,7 @@ void engine_hit(struct engine *engine, struct task *task, const struct breakpoin
 	if (site->kinds & (SITE_EXIT | SITE_TAIL))
 		leave_call(&hit, site, regs);
 	if (site->kinds & SITE_ENTRY)
-		enter_call(&hit, site->probe, regs);
+		enter_call(&hit, site, regs);
 }
 
 bool engine_is_inside(const struct task *task)

@@ -7,23 +7,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool read_site(const struct elf_code *code, uint64_t vaddr, struct plan_site *ret_site)
+{
+	size_t len;
+	const uint8_t *text = elf_code_at(code, vaddr, &len);
+
+	if (!text)
+		return false;
+	*ret_site = (struct plan_site){ .vaddr = vaddr,
+					.text_len = len < PLAN_TEXT_MAX ? (uint32_t)len : PLAN_TEXT_MAX };
+	memcpy(ret_site->text, text, ret_site->text_len);
+	return true;
+}
+
 static struct plan_site *add_site(struct plan *plan, const struct elf_code *code, uint64_t vaddr)
 {
-	struct plan_site *site;
-	const uint8_t *text;
-	size_t len;
+	struct plan_site *site, read;
 
 	for (size_t i = 0; i < plan->sites.count; i++) {
 		if (plan->sites.items[i].vaddr == vaddr)
 			return &plan->sites.items[i];
 	}
-	text = elf_code_at(code, vaddr, &len);
-	site = text ? vec_push(&plan->sites) : NULL;
-	if (!site)
-		return NULL;
-	site->vaddr = vaddr;
-	site->text_len = len < PLAN_TEXT_MAX ? (uint32_t)len : PLAN_TEXT_MAX;
-	memcpy(site->text, text, site->text_len);
+	site = read_site(code, vaddr, &read) ? vec_push(&plan->sites) : NULL;
+	if (site)
+		*site = read;
 	return site;
 }
 
@@ -153,18 +160,55 @@ static int add_exits(struct plan *plan, struct plan_function *function, struct e
 	return r;
 }
 
+/* Nothing else may begin on the way to its place, and no other function end there. */
+static bool is_free_to_use(const struct plan *plan, const struct plan_function *function,
+			   const struct arch_entry *entry)
+{
+	for (size_t i = 0; i < plan->functions.count; i++) {
+		uint64_t distance = plan->functions.items[i].vaddr - function->vaddr;
+
+		if (distance > 0 && distance <= entry->offset)
+			return false;
+	}
+	for (size_t i = 0; i < plan->sites.count; i++) {
+		if (plan->sites.items[i].vaddr == function->vaddr + entry->offset)
+			return false;
+	}
+	return true;
+}
+
+static int add_entry(struct plan *plan, const struct elf_code *code, uint32_t index,
+		     const struct arch_function *decoded)
+{
+	struct plan_function *function = &plan->functions.items[index];
+	struct arch_entry entry = decoded->entry;
+	struct plan_site *site;
+
+	if (!is_free_to_use(plan, function, &entry))
+		entry = (struct arch_entry){ .ambiguous = decoded->first_is_ambiguous };
+	site = add_site(plan, code, function->vaddr + entry.offset);
+	if (!site || !read_site(code, function->vaddr, &function->first))
+		return -ENOMEM;
+	function->first.ambiguous = decoded->first_is_ambiguous;
+	site->ambiguous |= entry.ambiguous;
+	site->sp_below = entry.sp_below;
+	site->kinds |= SITE_ENTRY;
+	site->entry = function->entry;
+	site->entry_index = index;
+	return 0;
+}
+
 static int add_function(struct plan *plan, struct elf_code *code, uint32_t index)
 {
 	struct plan_function *function = &plan->functions.items[index];
 	struct arch_function decoded;
-	struct plan_site *site;
 	int r;
 
 	r = decode(code, function->vaddr, &decoded, &function->refused);
 	/* Of a function that only frees, no more than its first instruction matters. */
 	if (r == -ENOTSUP && !catalog_allocates(function->entry)) {
 		function->refused = NULL;
-		decoded = (struct arch_function){ .first_is_ambiguous = true };
+		decoded = (struct arch_function){ .first_is_ambiguous = true, .entry.ambiguous = true };
 	} else if (r < 0) {
 		return r == -ENOTSUP ? 0 : r;
 	}
@@ -172,17 +216,8 @@ static int add_function(struct plan *plan, struct elf_code *code, uint32_t index
 		r = add_exits(plan, function, code);
 	else
 		r = 0;
-	if (r == 0) {
-		site = add_site(plan, code, function->vaddr);
-		if (site) {
-			site->kinds |= SITE_ENTRY;
-			site->entry = function->entry;
-			site->entry_index = index;
-			site->ambiguous |= decoded.first_is_ambiguous;
-		} else {
-			r = -ENOMEM;
-		}
-	}
+	if (r == 0)
+		r = add_entry(plan, code, index, &decoded);
 	arch_function_fini(&decoded);
 	return r == -ENOTSUP ? 0 : r;
 }

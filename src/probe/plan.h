@@ -24,6 +24,7 @@ struct plan_site {
 	const struct catalog_entry *entry; /* of an entry */
 	uint32_t entry_index;              /* in `functions` */
 	bool ambiguous;                    /* see struct breakpoint */
+	uint32_t sp_below;                 /* how much lower the stack pointer is than at the entry */
 	uint8_t text[PLAN_TEXT_MAX];
 	uint32_t text_len;
 };
@@ -31,6 +32,8 @@ struct plan_site {
 struct plan_function {
 	const struct catalog_entry *entry;
 	uint64_t vaddr;
+	struct plan_site first;            /* its first instruction, for the case that another tool has the place of
+					    * its entry's site */
 	/* The addresses of other functions that it may jump to at its end. */
 	VEC_OF(uint64_t) tails;
 	bool tails_to_import;              /* it may jump to an allocator function of whichever object */

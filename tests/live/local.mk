@@ -37,6 +37,7 @@ live_tests = \
 	tests/live/check_errors \
 	tests/live/check_foreign \
 	tests/live/check_tracers \
+	tests/live/check_uprobes \
 	tests/live/check_permission \
 	tests/live/check_filters \
 	tests/live/check_programs \
@@ -114,6 +115,10 @@ tests_live_check_foreign_LDADD = $(live_libs)
 tests_live_check_tracers_SOURCES = tests/live/check_tracers.c
 tests_live_check_tracers_CFLAGS = $(live_cflags)
 tests_live_check_tracers_LDADD = $(live_libs)
+
+tests_live_check_uprobes_SOURCES = tests/live/check_uprobes.c
+tests_live_check_uprobes_CFLAGS = $(live_cflags)
+tests_live_check_uprobes_LDADD = $(live_libs)
 
 tests_live_check_heal_SOURCES = tests/live/check_heal.c
 tests_live_check_heal_CFLAGS = $(live_cflags)

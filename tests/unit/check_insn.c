@@ -343,6 +343,47 @@ static void fill_hostile(uint8_t *bytes, size_t len)
 	}
 }
 
+/* Where a function's entry is stopped at: the bytes, and what is expected of them. */
+static const struct entry_sample {
+	const char *what, *code;
+	size_t len;
+	uint32_t offset, sp_below;
+	bool ambiguous;
+} entry_samples[] = {
+	{ "the first of several pushes whose successor is longer than a byte",
+	  "\x41\x54\x55\x53\x48\x89\xfb\x5b\x5d\x41\x5c\xc3", 12, 4, 24, false },
+	{ "behind endbr64", "\xf3\x0f\x1e\xfa\x48\x85\xff\xc3", 8, 4, 0, false },
+	{ "behind sub $24, %rsp", "\x48\x83\xec\x18\x48\x89\xf8\x48\x83\xc4\x18\xc3", 12, 4, 24, false },
+	{ "a conditional jump", "\x48\x85\xff\x74\x01\x90\xc3", 7, 3, 0, false },
+	{ "a push of one byte, for want of others", "\x55\x53\x48\x89\xd7\x5b\x5d\xc3", 8, 2, 16, false },
+	{ "one byte, where there are only such", "\x50\x57\x5f\x58\xc3", 5, 1, 8, true },
+	{ "nothing behind an argument that is overwritten", "\x89\xf7\x48\x89\xf8\xc3", 6, 0, 0, false },
+	{ "nor behind a partly overwritten one", "\x40\xb7\x01\x48\x89\xf8\xc3", 7, 0, 0, false },
+	{ "not the target of a jump", "\x48\x89\xf8\x48\xff\xc0\x75\xfb\xc3", 9, 0, 0, false },
+	{ "not a return", "\x31\xc0\xc3", 3, 0, 0, false },
+	{ "not behind a jump", "\xeb\x03\x90\x90\x90\x48\x89\xf8\xc3", 9, 0, 0, false },
+	{ "not behind a call", "\xe8\x00\x00\x00\x10\x48\x89\xf8\xc3", 9, 0, 0, false },
+	{ "not behind an unknown change of the stack", "\x48\x83\xe4\xf0\x48\x89\xf8\xc3", 8, 0, 0, false },
+	{ "not behind pop", "\x58\x48\x89\xf8\xff\xe0", 6, 0, 0, true },
+};
+
+START_TEST(an_entry_is_stopped_at_behind_the_first_byte_where_that_is_the_same)
+{
+	const struct entry_sample *sample = &entry_samples[_i];
+	struct arch_function function;
+	const char *reason = "";
+	int r = arch_decode_function((const uint8_t *)sample->code, sample->len, 0x400000, &function, &reason);
+
+	if (r == -ENOTSUP && sample->offset == 0)
+		return;                            /* not probed at all */
+	ck_assert_msg(r == 0, "%s: %s", sample->what, reason);
+	ck_assert_msg(function.entry.offset == sample->offset, "%s: at %u", sample->what, function.entry.offset);
+	ck_assert_msg(function.entry.sp_below == sample->sp_below, "%s: %u", sample->what, function.entry.sp_below);
+	ck_assert_msg(function.entry.ambiguous == sample->ambiguous, "%s", sample->what);
+	arch_function_fini(&function);
+}
+END_TEST
+
 START_TEST(random_bytes_are_decoded_or_refused)
 {
 	size_t decoded_count = 0, refused = 0;
@@ -359,6 +400,8 @@ START_TEST(random_bytes_are_decoded_or_refused)
 		if (r == 0) {
 			ck_assert_uint_gt(function.first_length, 0);
 			ck_assert_uint_le(function.first_length, len);
+			ck_assert(function.entry.offset == 0 || function.entry.offset >= function.first_length);
+			ck_assert_uint_lt(function.entry.offset, len);
 			arch_function_fini(&function);
 			decoded_count++;
 		} else {
@@ -422,6 +465,8 @@ static void add_hostile_tests(Suite *suite)
 
 	suite_add_tcase(suite, hostile);
 	tcase_set_timeout(hostile, 300);
+	tcase_add_loop_test(hostile, an_entry_is_stopped_at_behind_the_first_byte_where_that_is_the_same, 0,
+			    sizeof(entry_samples) / sizeof(entry_samples[0]));
 	tcase_add_test(hostile, random_bytes_are_decoded_or_refused);
 	tcase_add_test(hostile, decoding_takes_time_in_proportion_to_the_code);
 }
