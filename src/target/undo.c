@@ -11,9 +11,12 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #define PAGE 4096
 #define LEAVE_TRIES 200            /* to get a thread out of the resident handler */
+#define LEAVE_PAUSE_NS 20000       /* more time with each try */
+#define LEAVE_PAUSE_MAX_NS 10000000
 
 /* A thread stands at one of our int3s, and the SIGTRAP would be delivered if we died.  While the handler is
  * still there it is taken as ever, by going on at the displaced instruction; the interruption holds the
@@ -38,6 +41,16 @@ static void consume_trap(struct target *target, struct task *task)
 		task_wait(task, clock_monotonic_ns() + NSEC_PER_SEC);
 }
 
+/* On a busy machine a thread that is interrupted at once has not run one instruction. */
+static void give_time(unsigned try)
+{
+	uint64_t pause_ns = (uint64_t)try * LEAVE_PAUSE_NS;
+	const struct timespec pause = { 0, (long)(pause_ns < LEAVE_PAUSE_MAX_NS ? pause_ns : LEAVE_PAUSE_MAX_NS) };
+
+	if (try > 0)
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
 /* Lets threads run out of the resident handler and of stubs, which are some fifty instructions long. */
 static bool leave_resident(struct target *target)
 {
@@ -58,6 +71,7 @@ static bool leave_resident(struct target *target)
 		}
 		if (!inside)
 			return true;
+		give_time(try);
 		target_stop_all(target);
 	}
 	return false;
