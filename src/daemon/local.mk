@@ -7,6 +7,7 @@ src_allocwatchd_SOURCES = \
 	src/daemon/conn.c src/daemon/conn.h \
 	src/daemon/daemon.c src/daemon/daemon.h \
 	src/daemon/failures.c src/daemon/failures.h \
+	src/daemon/heartbeat.c src/daemon/heartbeat.h \
 	src/daemon/intake.c src/daemon/intake.h \
 	src/daemon/last_words.c src/daemon/last_words.h \
 	src/daemon/limits.h \

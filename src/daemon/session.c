@@ -342,8 +342,6 @@ static void take_forked(struct session *session, const struct wire_forked *messa
 
 static void dispatch(struct session *session, const struct wire_head *message, int *fd)
 {
-	if (message->type == WIRE_HEARTBEAT)
-		return;
 	if (message->type == WIRE_LOG) {
 		if (session_may_log(session))
 			log_warning("process %d: %s", session->pid, ((const struct wire_failed *)message)->text);

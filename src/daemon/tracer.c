@@ -1,10 +1,10 @@
 #define _GNU_SOURCE              /* posix_spawn_file_actions_addclosefrom_np */
 #include "daemon/tracer.h"
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/proc.h"
 #include "base/vec.h"
+#include "daemon/heartbeat.h"
 #include "daemon/limits.h"
 #include "daemon/log.h"
 
@@ -43,8 +43,9 @@ struct tracer {
 	pid_t pid;                   /* 0 once it has ended and was reaped */
 	int sock;                    /* -1: hung up */
 	int pidfd;                   /* of one that is no child of ours; else -1 */
-	bool let_go, lost, late;
-	uint64_t heard_ns;
+	bool let_go, lost;
+	const char *stuck;           /* in what; NULL: it is not */
+	struct heartbeat heartbeat;
 	sd_event_source *io, *child, *timer;
 };
 
@@ -129,12 +130,13 @@ static void lose(struct tracer *tracer, const char *reason)
 	tracer->owner.lost(tracer->owner.context, reason);
 }
 
-static void hear(struct tracer *tracer)
+static void hear(struct tracer *tracer, const struct wire_heartbeat *beat)
 {
-	tracer->heard_ns = clock_monotonic_ns();
-	if (tracer->late)
-		log_info("process %d: its tracer (%d) is heard again", tracer->target_pid, tracer->pid);
-	tracer->late = false;
+	struct wire_head alive = { WIRE_ALIVE, 0, beat->head.pid, sizeof(alive) };
+
+	heartbeat_heard(&tracer->heartbeat, tracer->pid,
+			beat->patience_ms < PATIENCE_MAX_MS ? beat->patience_ms : PATIENCE_MAX_MS);
+	fd_send_message(tracer->sock, &alive, sizeof(alive), -1);
 }
 
 /* 1: a message was handled; 0: there is none now; negative: there will be none. */
@@ -163,8 +165,10 @@ static int receive_one(struct tracer *tracer)
 		lose(tracer, "it sent a malformed message");
 		return -EBADMSG;
 	}
-	hear(tracer);
-	tracer->owner.message(tracer->owner.context, &buffer.head, &fd);
+	if (buffer.head.type == WIRE_HEARTBEAT)
+		hear(tracer, (const struct wire_heartbeat *)&buffer);
+	else
+		tracer->owner.message(tracer->owner.context, &buffer.head, &fd);
 	fd_close(&fd);
 	return tracer->sock >= 0 ? 1 : -EPIPE;
 }
@@ -201,7 +205,7 @@ static void take_end(struct tracer *tracer, bool well)
 	/* Its target lives on by the resident handler; nobody needs that for longer than this takes. */
 	if (!well)
 		tracers_heal(tracers, tracer->target_pid);
-	lose(tracer, "it ended");
+	lose(tracer, tracer->stuck ? "it was stuck and had to be killed" : "it ended");
 	tracer->pid = 0;            /* only now: its owner may have let it go, which frees it without a pid */
 	if (tracer->let_go)
 		tracer_free(tracer);
@@ -244,27 +248,40 @@ static void end_by_force(const struct tracer *tracer)
 		kill(tracer->pid, SIGKILL);
 }
 
+static void end_stuck(struct tracer *tracer)
+{
+	log_error("process %d: its tracer (%d) %s, was not heard for %" PRIu64 " ms, and is killed: what it has left in "
+		  "the process is taken out", tracer->target_pid, tracer->pid, tracer->stuck,
+		  heartbeat_silence_ms(&tracer->heartbeat));
+	end_by_force(tracer);
+}
+
+/* What it sent before the daemon itself was kept from running is heard first. */
+static void look_after(struct tracer *tracer)
+{
+	for (int i = 0; i < MESSAGES_PER_WAKEUP && tracer->sock >= 0 && receive_one(tracer) > 0; i++)
+		;
+	if (tracer->lost || tracer->let_go || tracer->stuck)
+		return;
+	tracer->stuck = heartbeat_look(&tracer->heartbeat, tracer->pid);
+	if (tracer->stuck)
+		end_stuck(tracer);
+	else
+		restart_timer(tracer, HEARTBEAT_LOOK_US);
+}
+
 static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct tracer *tracer = context;
-	uint64_t silent_us = (clock_monotonic_ns() - tracer->heard_ns) / NSEC_PER_USEC;
 
 	(void)source;
 	(void)usec;
-	if (tracer->let_go) {
-		if (tracer->pid > 0) {
-			log_error("process %d: its tracer (%d) does not leave and is killed", tracer->target_pid,
-				  tracer->pid);
-			end_by_force(tracer);
-		}
-		return 0;
+	if (!tracer->let_go) {
+		look_after(tracer);
+	} else if (tracer->pid > 0) {
+		log_error("process %d: its tracer (%d) does not leave and is killed", tracer->target_pid, tracer->pid);
+		end_by_force(tracer);
 	}
-	if (silent_us >= HEARTBEAT_LATE_US && !tracer->late && !tracer->lost) {
-		tracer->late = true;
-		log_warning("process %d: its tracer (%d) has not been heard for %" PRIu64 " s",
-			    tracer->target_pid, tracer->pid, silent_us / 1000000);
-	}
-	restart_timer(tracer, HEARTBEAT_LATE_US / 4);
 	return 0;
 }
 
@@ -372,8 +389,8 @@ static int add_sources(struct tracer *tracer)
 	if (r >= 0)
 		r = sd_event_add_io(event, &tracer->io, tracer->sock, EPOLLIN, on_io, tracer);
 	if (r >= 0)
-		r = sd_event_add_time_relative(event, &tracer->timer, CLOCK_MONOTONIC, HEARTBEAT_LATE_US / 4,
-					       HEARTBEAT_LATE_US / 16, on_timer, tracer);
+		r = sd_event_add_time_relative(event, &tracer->timer, CLOCK_MONOTONIC, HEARTBEAT_LOOK_US,
+					       HEARTBEAT_LOOK_US / 10, on_timer, tracer);
 	return r < 0 ? r : 0;
 }
 
@@ -387,7 +404,7 @@ static struct tracer *tracer_new(struct tracers *tracers, int target_pid, const 
 	tracer->owner = *owner;
 	tracer->target_pid = target_pid;
 	tracer->sock = tracer->pidfd = -1;
-	tracer->heard_ns = clock_monotonic_ns();
+	heartbeat_heard(&tracer->heartbeat, 0, FIRST_HEARTBEAT_MS);
 	return tracer;
 }
 

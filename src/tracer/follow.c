@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define DAEMON_PATIENCE_MS 5000        /* until it has closed its end */
+#define BEGIN_MS 15000                 /* until the loop runs, a program to be parsed included */
 
 static VEC_OF(pid_t) tracers;
 
@@ -125,6 +126,7 @@ static void __attribute__((noreturn)) run(struct session *session, int sock, int
 	if (take_over(session, &parking, calls, blocked, &task) < 0 || link_new(sock, &link) < 0)
 		_exit(EXIT_FAILURE);
 	session->link = link;
+	link_beat(link, parking.tid, BEGIN_MS);
 	if (new_program) {
 		session->waits_for_exec = true;    /* the parent's heap is not its own */
 		session_exec(session, task);

@@ -38,6 +38,8 @@ struct link {
 	unsigned outbox_count;
 	bool closed;                   /* the daemon is gone, and LINK_CLOSED was delivered */
 	bool tick_queued;
+	bool answers;                  /* the daemon is one that answers heartbeats */
+	unsigned silent_ticks;         /* since it did */
 	bool ending;
 };
 
@@ -96,6 +98,13 @@ static void receive(struct link *link)
 		free(entry);
 		return;
 	}
+	link->silent_ticks = 0;
+	if (entry->body.head.type == WIRE_ALIVE) {
+		link->answers = true;
+		fd_close(&entry->fd);
+		free(entry);
+		return;
+	}
 	entry->type = entry->body.head.type;
 	entry->length = (size_t)n;
 	deliver(link, entry);
@@ -136,6 +145,8 @@ static void tick(struct link *link, uint64_t *next_ns)
 	if (!clock_passed(*next_ns))
 		return;
 	*next_ns = clock_monotonic_ns() + LINK_TICK_MS * NSEC_PER_MSEC;
+	if (link->answers && !link->closed && ++link->silent_ticks == LINK_SILENT_TICKS)
+		deliver_pseudo(link, LINK_SILENT);
 	if (__atomic_exchange_n(&link->tick_queued, true, __ATOMIC_ACQ_REL))
 		return;            /* the last one was not taken yet */
 	deliver_pseudo(link, LINK_TICK);
@@ -314,6 +325,14 @@ void link_send(struct link *link, const void *message, size_t len, int fd)
 		return;
 	}
 	wake(link);
+}
+
+void link_beat(struct link *link, pid_t target, uint32_t patience_ms)
+{
+	struct wire_heartbeat beat = { .head = { WIRE_HEARTBEAT, 0, target, sizeof(beat) },
+				       .patience_ms = patience_ms };
+
+	link_send(link, &beat, sizeof(beat), -1);
 }
 
 void link_flush(struct link *link)

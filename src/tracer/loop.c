@@ -22,6 +22,9 @@
 #include <time.h>
 
 #define TICKS_PER_SECOND (1000 / LINK_TICK_MS)
+#define TICKS_PER_BEAT (HEARTBEAT_MS / LINK_TICK_MS)
+/* Attach, exec, new objects, the last snapshot, detach: no heartbeat comes in the middle of them. */
+#define LONG_STEP_MS 15000
 /* A sweep looks at every task, and each look is a system call: after as many stops as there are tasks, and
  * these more, it costs little also where there are few.  They pass in a millisecond. */
 #define SWEEP_SPARING 64
@@ -40,6 +43,11 @@ struct loop {
 	uint64_t stranger_deadline_ns;
 	bool done;
 };
+
+static void begin_long_step(struct loop *loop)
+{
+	link_beat(loop->link, loop->session ? loop->session->target->pid : 0, LONG_STEP_MS);
+}
 
 /* --- one stop --- */
 
@@ -64,6 +72,7 @@ static void serve_loader(struct loop *loop, struct task *task)
 
 	if (!leave_signal_stop(task))
 		return;
+	begin_long_step(loop);
 	session_objects_changed(loop->session);
 	took_ns = clock_monotonic_ns() - started_ns;
 	if (took_ns > loop->session->target->longest_stop_ns)
@@ -209,6 +218,7 @@ static void serve_exec(struct loop *loop, struct task *task)
 		release_guest(loop, task, true);
 		return;
 	}
+	begin_long_step(loop);
 	session_exec(loop->session, task);
 	if (loop->session->refused)
 		detach(loop, 0);           /* nothing was seen: there is no last snapshot */
@@ -223,6 +233,7 @@ static void finish(struct loop *loop)
 	struct wire_gone gone = { .head = { WIRE_TARGET_GONE, 0, session->target->pid, sizeof(gone) },
 				  .wait_status = session->exit_status };
 
+	begin_long_step(loop);
 	snapshot_write_now(session, SNAPSHOT_EXIT);
 	link_send(session->link, &gone, sizeof(gone), -1);
 	link_flush(session->link);
@@ -398,6 +409,7 @@ static void resume_held(struct loop *loop)
 
 static void attach(struct loop *loop, const struct wire_attach *request)
 {
+	begin_long_step(loop);
 	if (loop->session && loop->session->set_aside) {
 		if (session_resume(loop->session, request) == 0)
 			resume_held(loop);
@@ -443,6 +455,7 @@ static void set_aside(struct loop *loop, uint32_t serial)
 	struct wire_detached answer = { .head = { WIRE_DETACHED, serial, loop->session->target->pid, sizeof(answer) } };
 	const char *text = NULL;
 
+	begin_long_step(loop);
 	answer.clean = loop->session->set_aside || session_set_aside(loop->session, &text);
 	if (loop->session->ended) {
 		loop->session->set_aside = false;
@@ -458,21 +471,30 @@ static void leave(struct loop *loop, uint32_t serial)
 {
 	if (!loop->session || (loop->session->leaving && !loop->session->set_aside))
 		return;
+	begin_long_step(loop);
 	snapshot_write_now(loop->session, SNAPSHOT_DETACH);
 	detach(loop, serial);
 }
 
 static void tick(struct loop *loop)
 {
-	struct wire_head heartbeat = { WIRE_HEARTBEAT, 0, 0, sizeof(heartbeat) };
-
-	if (++loop->ticks % TICKS_PER_SECOND != 0)
-		return;
-	if (loop->session && !loop->session->leaving) {
-		heartbeat.pid = loop->session->target->pid;
+	loop->ticks++;
+	if (loop->ticks % TICKS_PER_SECOND == 0 && loop->session && !loop->session->leaving)
 		session_verify(loop->session);
-	}
-	link_send(loop->link, &heartbeat, sizeof(heartbeat), -1);
+	if (loop->ticks % TICKS_PER_BEAT == 0)
+		link_beat(loop->link, loop->session ? loop->session->target->pid : 0, HEARTBEAT_PATIENCE_MS);
+}
+
+/* A daemon that is stopped or hangs: nobody could ask for what is traced, or let it go.  What it is sent now it
+ * finds when it goes on. */
+static void leave_silent_daemon(struct loop *loop)
+{
+	if (loop->session && !loop->session->leaving)
+		session_fail(loop->link, 0, loop->session->target->pid, FAILURE_INTERNAL, 0,
+			     "let go: the daemon did not answer for %d s", LINK_SILENT_TICKS * LINK_TICK_MS / 1000);
+	leave(loop, 0);
+	if (!loop->session)
+		loop->done = true;
 }
 
 static void answer_done(struct loop *loop, const struct wire_head *request)
@@ -537,6 +559,9 @@ static void serve_message(struct loop *loop, struct link_message *message)
 		if (!loop->session)
 			loop->done = true;
 		break;
+	case LINK_SILENT:
+		leave_silent_daemon(loop);
+		break;
 	case WIRE_ATTACH:
 		attach(loop, (const struct wire_attach *)&message->body);
 		break;
@@ -579,6 +604,7 @@ int loop_run(struct link *link, struct session *session)
 	}
 	if (loop.session && session_left_to_root(loop.session))
 		status = TRACER_LEFT_SOMETHING;
+	begin_long_step(&loop);        /* until this process has ended */
 	session_free(loop.session);
 	return status;
 }

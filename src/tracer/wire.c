@@ -108,6 +108,7 @@ static const struct kind {
 	{ WIRE_RESET_PEAK, false, sizeof(struct wire_head), NULL },
 	{ WIRE_DETACH, false, sizeof(struct wire_head), NULL },
 	{ WIRE_SET_ASIDE, false, sizeof(struct wire_head), NULL },
+	{ WIRE_ALIVE, false, sizeof(struct wire_head), NULL },
 	{ WIRE_ATTACHED, true, sizeof(struct wire_attached), attached_valid },
 	{ WIRE_EXECED, true, sizeof(struct wire_attached), attached_valid },
 	{ WIRE_FAILED, true, sizeof(struct wire_failed), failed_valid },
@@ -118,7 +119,7 @@ static const struct kind {
 	{ WIRE_DONE, true, sizeof(struct wire_head), NULL },
 	{ WIRE_DETACHED, true, sizeof(struct wire_detached), detached_valid },
 	{ WIRE_TARGET_GONE, true, sizeof(struct wire_gone), NULL },
-	{ WIRE_HEARTBEAT, true, sizeof(struct wire_head), NULL },
+	{ WIRE_HEARTBEAT, true, sizeof(struct wire_heartbeat), NULL },
 	{ WIRE_FORKED, true, sizeof(struct wire_forked), forked_valid },
 	{ WIRE_LOG, true, sizeof(struct wire_failed), log_valid },
 };

@@ -29,6 +29,7 @@ enum wire_type {
 	WIRE_DETACH,           /* Answer: DETACHED; the tracer exits when nothing is left to trace */
 	WIRE_SET_ASIDE,        /* The same, but the tracer stays with what it knows.  Another ATTACH takes it up
 				* again, which says so in its warning. */
+	WIRE_ALIVE,            /* no body: the answer to each HEARTBEAT */
 	/* tracer -> daemon */
 	WIRE_ATTACHED = 32,    /* body wire_attached */
 	WIRE_FAILED,           /* body wire_failed */
@@ -39,7 +40,7 @@ enum wire_type {
 	WIRE_DONE,             /* no body */
 	WIRE_DETACHED,         /* body wire_detached */
 	WIRE_TARGET_GONE,      /* body wire_gone, after its "exit" SNAPSHOT_READY */
-	WIRE_HEARTBEAT,        /* no body, once a second */
+	WIRE_HEARTBEAT,        /* body wire_heartbeat, every HEARTBEAT_MS.  Answer: ALIVE */
 	WIRE_EXECED,           /* body wire_attached: the target runs another program now */
 	WIRE_FORKED,           /* body wire_forked; descriptor: the socket of the tracer that has the child */
 	WIRE_LOG,              /* body wire_failed: a warning for the log */
@@ -110,6 +111,15 @@ struct wire_module {
 	uint32_t build_id_len;
 	uint8_t build_id[BUILD_ID_MAX];
 	char path[WIRE_PATH_MAX];
+};
+
+#define HEARTBEAT_MS 500
+#define HEARTBEAT_PATIENCE_MS 1000
+
+struct wire_heartbeat {
+	struct wire_head head;
+	uint32_t patience_ms;      /* the next one comes by then, or the tracer is stuck */
+	uint32_t pad;
 };
 
 struct wire_snapshot_request {

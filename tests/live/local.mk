@@ -31,6 +31,7 @@ live_tests = \
 	tests/live/check_survival \
 	tests/live/check_moments \
 	tests/live/check_heal \
+	tests/live/check_stuck \
 	tests/live/check_follow \
 	tests/live/check_rights \
 	tests/live/check_allocators \
@@ -95,6 +96,10 @@ tests_live_check_errors_LDADD = $(live_libs)
 tests_live_check_programs_SOURCES = tests/live/check_programs.c
 tests_live_check_programs_CFLAGS = $(live_cflags)
 tests_live_check_programs_LDADD = $(live_libs)
+
+tests_live_check_stuck_SOURCES = tests/live/check_stuck.c
+tests_live_check_stuck_CFLAGS = $(live_cflags)
+tests_live_check_stuck_LDADD = $(live_libs)
 
 tests_live_check_follow_SOURCES = tests/live/check_follow.c
 tests_live_check_follow_CFLAGS = $(live_cflags)

@@ -278,6 +278,31 @@ START_TEST(a_tracer_that_dies_when_nobody_asks_is_noticed)
 }
 END_TEST
 
+static const struct {
+	const char *mode, *told;
+} stuck[] = {
+	{ "stuck-stopped", "is stopped" },
+	{ "stuck-in-a-loop", "is busy with something that does not end" },
+	{ "stuck-asleep", "waits for something that does not come" },
+};
+
+START_TEST(a_stuck_tracer_is_killed_and_its_target_healed)
+{
+	pid_t pid = target_start(), other = target_start();
+
+	daemon_start_default();
+	attach_ok(other);
+	tracer_mode(stuck[_i].mode);
+	attach_ok(pid);
+	fails("GetStatus", pid_of(pid), "Failed");
+	wait_for_state(pid, "lost");
+	daemon_log_must_hold(stuck[_i].told);
+	daemon_log_must_hold("was killed by signal 9");
+	wait_until(is_noted, (void *)"healed", "what it has left is taken out");
+	ck_assert_str_eq(state_of(other), "tracing");
+}
+END_TEST
+
 START_TEST(a_death_of_the_tracer_is_told_to_who_waits)
 {
 	static const char format[] = "{\"method\":\"org.allocwatch.Tracer.WaitGone\",\"parameters\":{\"pid\":%d}}";
@@ -442,6 +467,7 @@ static void add_tests(Suite *suite)
 	tcase_add_loop_test(t, a_tracer_that_dies_or_lies_costs_its_session_only, 0,
 			    sizeof(deaths) / sizeof(deaths[0]));
 	tcase_add_test(t, a_tracer_that_dies_when_nobody_asks_is_noticed);
+	tcase_add_loop_test(t, a_stuck_tracer_is_killed_and_its_target_healed, 0, sizeof(stuck) / sizeof(stuck[0]));
 	tcase_add_test(t, a_death_of_the_tracer_is_told_to_who_waits);
 	tcase_add_loop_test(t, a_bad_image_is_refused_and_nothing_is_kept, 0,
 			    sizeof(bad_images) / sizeof(bad_images[0]));

@@ -43,7 +43,8 @@ static const struct {
 	{ WIRE_DONE, 1, sizeof(struct wire_head) },
 	{ WIRE_DETACHED, 1, sizeof(struct wire_detached) },
 	{ WIRE_TARGET_GONE, 1, sizeof(struct wire_gone) },
-	{ WIRE_HEARTBEAT, 1, sizeof(struct wire_head) },
+	{ WIRE_HEARTBEAT, 1, sizeof(struct wire_heartbeat) },
+	{ WIRE_ALIVE, 0, sizeof(struct wire_head) },
 	{ WIRE_LOG, 1, sizeof(struct wire_failed) },
 };
 

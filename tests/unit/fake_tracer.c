@@ -421,14 +421,39 @@ static void detach(uint32_t serial)
 	exit(0);
 }
 
+/* The deaf ones of other modes have a patience that outlives their tests. */
+static void beat(uint32_t patience_ms)
+{
+	struct wire_heartbeat beat = { .patience_ms = patience_ms };
+
+	send_head(&beat, WIRE_HEARTBEAT, 0, sizeof(beat), -1);
+}
+
+/* Without a heartbeat from now on. */
+static void get_stuck(void)
+{
+	if (strncmp(mode, "stuck", strlen("stuck")) != 0)
+		return;
+	beat(1000);
+	if (mode_is("stuck-stopped"))
+		raise(SIGSTOP);
+	while (mode_is("stuck-in-a-loop"))
+		;
+	while (mode_is("stuck-asleep"))
+		poll(NULL, 0, 1000);
+}
+
 static void handle(const struct wire_head *message)
 {
 	struct wire_head done;
 
+	if (message->type == WIRE_ALIVE)
+		return;
 	if (message->type != WIRE_ATTACH && message->type != WIRE_DETACH && send_nonsense(message->serial))
 		return;
 	switch (message->type) {
 	case WIRE_ATTACH:
+		beat(60000);
 		attach((const struct wire_attach *)message);
 		break;
 	case WIRE_SNAPSHOT:
@@ -440,6 +465,7 @@ static void handle(const struct wire_head *message)
 		break;
 	case WIRE_STATUS:
 		die_if("die-at-status");
+		get_stuck();
 		status(message->serial);
 		break;
 	case WIRE_BLOCK:
@@ -514,10 +540,9 @@ int main(int argc, char **argv)
 	make_model();
 	for (;;) {
 		struct pollfd fds[] = { { SOCK, POLLIN, 0 }, { pidfd, POLLIN, 0 } };
-		struct wire_head beat;
 
 		if (poll(fds, 2, 1000) == 0 && pidfd >= 0)
-			send_head(&beat, WIRE_HEARTBEAT, 0, sizeof(beat), -1);
+			beat(60000);
 		if (fds[0].revents)
 			receive();
 		else if (fds[1].revents)

@@ -1,0 +1,82 @@
+#include "daemon/heartbeat.h"
+
+#include "base/clock.h"
+#include "base/proc.h"
+#include "daemon/limits.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define FIELD_USER_TIME 14
+#define FIELD_SYSTEM_TIME 15
+#define LOOKS_LEAST 3          /* before it is said of one that it was silent */
+#define LOOKS_STOPPED 4        /* somebody who stops and continues it is not waited for any longer */
+/* One that ran for less of its silence was kept from running. */
+#define BUSY_PERCENT 25
+
+static void stat_path(pid_t tracer, char path[32])
+{
+	snprintf(path, 32, "/proc/%d/stat", tracer);
+}
+
+/* In clock ticks. */
+static uint64_t cpu_time(pid_t tracer)
+{
+	uint64_t user = 0, system = 0;
+	char path[32];
+
+	stat_path(tracer, path);
+	proc_stat_number(path, FIELD_USER_TIME, &user);
+	proc_stat_number(path, FIELD_SYSTEM_TIME, &system);
+	return user + system;
+}
+
+void heartbeat_heard(struct heartbeat *heartbeat, pid_t tracer, uint32_t patience_ms)
+{
+	*heartbeat = (struct heartbeat){ .heard_ns = clock_monotonic_ns(), .heard_cpu = cpu_time(tracer),
+					 .patience_ms = patience_ms };
+}
+
+uint64_t heartbeat_silence_ms(const struct heartbeat *heartbeat)
+{
+	return (clock_monotonic_ns() - heartbeat->heard_ns) / NSEC_PER_MSEC;
+}
+
+static bool was_busy(const struct heartbeat *heartbeat, pid_t tracer, uint64_t silence_ms)
+{
+	uint64_t used_ms = (cpu_time(tracer) - heartbeat->heard_cpu) * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
+
+	return used_ms * 100 >= silence_ms * BUSY_PERCENT;
+}
+
+const char *heartbeat_look(struct heartbeat *heartbeat, pid_t tracer)
+{
+	uint64_t silence_ms = heartbeat_silence_ms(heartbeat);
+	char path[32], state;
+
+	stat_path(tracer, path);
+	state = proc_stat_state(path);
+	heartbeat->looks++;
+	heartbeat->stopped_looks = state == 'T' ? heartbeat->stopped_looks + 1 : 0;
+	if (heartbeat->stopped_looks >= LOOKS_STOPPED)
+		return "is stopped";
+	if (silence_ms < heartbeat->patience_ms || heartbeat->looks < LOOKS_LEAST)
+		return NULL;
+	switch (state) {
+	case 'S':
+	case 'I':
+		return "waits for something that does not come";
+	case 'D':
+		return "hangs in the kernel";
+	case 'T':
+	case 't':              /* a debugger has it */
+		return "is stopped";
+	case 'R':
+		if (was_busy(heartbeat, tracer, silence_ms))
+			return "is busy with something that does not end";
+		return silence_ms >= heartbeat->patience_ms + STARVED_MS ? "gets no time on a CPU" : NULL;
+	default:
+		return NULL;       /* it has ended, which is told elsewhere */
+	}
+}

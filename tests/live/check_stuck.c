@@ -1,0 +1,178 @@
+/* A tracer that is stopped or hangs is killed, and what it has left in the target is taken out; a daemon that is
+ * stopped or hangs is left, and finds the target's last snapshot when it goes on. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include "base/clock.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HAMMER "tests/victims/hammer"
+#define FORKTREE "tests/victims/forktree"
+#define STUCK_MS 10000         /* a second, and what a busy machine adds */
+#define SILENT_MS 40000        /* the tracer waits for ten seconds */
+#define ROUNDS 3
+#define ROUNDS_LONG 60
+#define MOMENT_MS 20
+#define HOGS 8
+#define HOGS_MS 2500
+
+static bool is_untraced(void *context)
+{
+	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
+}
+
+static bool is_traced(void *context)
+{
+	return !is_untraced(context);
+}
+
+static bool text_is_intact(void *context)
+{
+	size_t bytes;
+
+	return text_difference(*(pid_t *)context, &bytes) == NULL;
+}
+
+/* What it has open changes while it runs. */
+static void require_free_again(struct subject *subject, int timeout_ms)
+{
+	if (!live_wait(is_untraced, &subject->pid, timeout_ms) ||
+	    !live_wait(text_is_intact, &subject->pid, timeout_ms) ||
+	    !live_wait(is_untraced, &subject->pid, timeout_ms))
+		live_fail("process %d is not let go", subject->pid);
+	require_unharmed(subject->pid, NULL);
+	subject_command(subject, 's');
+	require_at_least(subject_tally(subject, "allocations"), 1);
+	subject_quit(subject);
+}
+
+static void a_stopped_tracer_is_killed_and_its_target_healed(void)
+{
+	struct tool *tool = tool_start();
+	unsigned rounds = live_rounds(ROUNDS, ROUNDS_LONG);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct subject *hammer = victim_start(HAMMER, "--threads", i % 2 ? "16" : "1", "--ops", "100", NULL);
+
+		tool_attach(tool, hammer->pid);
+		subject_send(hammer, 'r');
+		poll(NULL, 0, (int)live_random(MOMENT_MS));
+		kill(tool_tracer(hammer->pid), SIGSTOP);
+		require_free_again(hammer, STUCK_MS);
+	}
+	live_survey("tracer stopped while it traces", rounds, rounds, rounds, rounds);
+}
+
+static void stop_during(struct tool *tool, struct subject *hammer, const char *command)
+{
+	pid_t client = tool_begin(tool, command, pid_text(hammer->pid), NULL), tracer;
+	int status;
+
+	if (!strcmp(command, "attach"))
+		live_wait(is_traced, &hammer->pid, 5000);
+	poll(NULL, 0, (int)live_random(4));
+	tracer = (pid_t)status_number(hammer->pid, "TracerPid", 10);
+	if (tracer > 0)
+		kill(tracer, SIGSTOP);
+	require(waitpid(client, &status, 0) == client);
+}
+
+static void a_tracer_that_is_stopped_in_the_attach_does_no_harm(void)
+{
+	struct tool *tool = tool_start();
+	unsigned rounds = live_rounds(ROUNDS, ROUNDS_LONG);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct subject *hammer = victim_start(HAMMER, "--threads", "16", "--ops", "100", NULL);
+
+		subject_send(hammer, 'r');
+		stop_during(tool, hammer, "attach");
+		require_free_again(hammer, STUCK_MS);
+	}
+	live_survey("tracer stopped in the attach", rounds, rounds, rounds, rounds);
+}
+
+static void a_tracer_that_is_stopped_in_the_detach_does_no_harm(void)
+{
+	struct tool *tool = tool_start();
+	unsigned rounds = live_rounds(ROUNDS, ROUNDS_LONG);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct subject *hammer = victim_start(HAMMER, "--threads", "16", "--ops", "100", NULL);
+
+		tool_attach(tool, hammer->pid);
+		subject_send(hammer, 'r');
+		stop_during(tool, hammer, "detach");
+		require_free_again(hammer, STUCK_MS);
+	}
+	live_survey("tracer stopped in the detach", rounds, rounds, rounds, rounds);
+}
+
+static void a_daemon_that_does_not_answer_is_left(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *tree = victim_start(FORKTREE, NULL);
+	struct state *before = state_take(tree->pid);
+
+	tool_attach(tool, tree->pid);
+	subject_command(tree, 'g');
+	tool_status(tool, tree->pid);
+	kill(tool_daemon(tool), SIGSTOP);
+	require(live_wait(is_untraced, &tree->pid, SILENT_MS));
+	require_unharmed(tree->pid, before);
+	kill(tool_daemon(tool), SIGCONT);
+	require_row(tool_stats(tool, live_text("%d:detach", tree->pid)), "tests/victims/forktree.c", "/* root block */",
+		    72, 1);
+	require(!tool_lists(tool, tree->pid));
+	subject_quit(tree);
+}
+
+static void hog(void)
+{
+	uint64_t until = clock_monotonic_ns() + HOGS_MS * NSEC_PER_MSEC;
+
+	while (!clock_passed(until))
+		;
+	_exit(0);
+}
+
+static void a_tracer_on_a_busy_machine_is_not_taken_for_stuck(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "16", "--ops", "100", NULL);
+	struct state *before = state_take(hammer->pid);
+	pid_t hogs[HOGS], tracer;
+
+	tool_attach(tool, hammer->pid);
+	tracer = tool_tracer(hammer->pid);
+	subject_send(hammer, 'r');
+	for (unsigned i = 0; i < HOGS; i++) {
+		hogs[i] = fork();
+		if (hogs[i] == 0)
+			hog();
+	}
+	for (unsigned i = 0; i < HOGS; i++)
+		waitpid(hogs[i], NULL, 0);
+	require_equal(tool_tracer(hammer->pid), tracer);
+	tool_end(tool, hammer, before);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(a_stopped_tracer_is_killed_and_its_target_healed),
+	LIVE_CASE(a_tracer_that_is_stopped_in_the_attach_does_no_harm),
+	LIVE_CASE(a_tracer_that_is_stopped_in_the_detach_does_no_harm),
+	LIVE_CASE(a_daemon_that_does_not_answer_is_left),
+	LIVE_CASE(a_tracer_on_a_busy_machine_is_not_taken_for_stuck),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
