@@ -340,11 +340,12 @@ static void on_set_aside(void *context, struct task *task)
 bool session_set_aside(struct session *session, const char **ret_text)
 {
 	struct target *target = session->target;
-	bool clean;
+	bool clean, held = target->tasks.count > 0;
 
 	target->copy_made = NULL;
 	clean = target_undo(target, ret_text);
-	session->ended = target_has_ended(target);
+	/* Nothing of it is held either where another tracer has it. */
+	session->ended = held ? target_has_ended(target) : session->exit_status != -1;
 	target_let_go(target, on_set_aside, session);
 	session->leaving = session->set_aside = true;
 	return clean;
