@@ -109,7 +109,7 @@ int session_open_private(struct session *ret_session)
 	return r;
 }
 
-/* The system's daemon serves root alone, as long as it does not say otherwise. */
+/* Root's daemon serves all users, unless it is a private one on that socket. */
 static bool permits_us(struct session *session)
 {
 	json_t *parameters = json_object(), *reply = NULL, *error = NULL;

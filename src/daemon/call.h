@@ -6,6 +6,8 @@
 #ifndef ALLOCWATCH_DAEMON_CALL_H
 #define ALLOCWATCH_DAEMON_CALL_H
 
+#include "daemon/peer.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <sys/types.h>
@@ -18,8 +20,7 @@ struct call {
 	struct daemon *daemon;
 	json_t *parameters;        /* an object, checked against the method's table */
 	bool more, oneway;
-	uid_t peer_uid;
-	pid_t peer_pid;
+	struct peer peer;
 	/* The handler's: */
 	void *context;
 	/* Streams: makes the next reply; called whenever the client has taken what there was. */

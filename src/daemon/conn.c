@@ -17,8 +17,7 @@
 struct conn {
 	struct conn_owner owner;
 	int sock;
-	uid_t peer_uid;
-	pid_t peer_pid;
+	struct peer peer;
 	bool stranger;
 	bool input_ended;           /* the peer sends no more (it may still read) */
 	bool closing;               /* once the output is out */
@@ -63,6 +62,11 @@ void conn_close(struct conn *conn)
 bool conn_is_stranger(const struct conn *conn)
 {
 	return conn->stranger;
+}
+
+uid_t conn_uid(const struct conn *conn)
+{
+	return conn->peer.uid;
 }
 
 static void wake(struct conn *conn)
@@ -237,7 +241,7 @@ static int add_sources(struct conn *conn, sd_event *event)
 	return r < 0 ? r : 0;
 }
 
-int conn_new(sd_event *event, int sock, uid_t peer_uid, pid_t peer_pid, bool stranger,
+int conn_new(sd_event *event, int sock, const struct peer *peer, bool stranger,
 	     const struct conn_owner *owner, struct conn **ret)
 {
 	struct conn *conn = calloc(1, sizeof(*conn));
@@ -248,8 +252,7 @@ int conn_new(sd_event *event, int sock, uid_t peer_uid, pid_t peer_pid, bool str
 		return -ENOMEM;
 	}
 	conn->sock = sock;
-	conn->peer_uid = peer_uid;
-	conn->peer_pid = peer_pid;
+	conn->peer = *peer;
 	conn->stranger = stranger;
 	varlink_input_init(&conn->input);
 	r = add_sources(conn, event);
@@ -274,8 +277,7 @@ struct call *conn_begin(struct conn *conn, struct daemon *daemon, json_t *parame
 	call->parameters = parameters ? json_incref(parameters) : json_object();
 	call->more = more;
 	call->oneway = oneway;
-	call->peer_uid = conn->peer_uid;
-	call->peer_pid = conn->peer_pid;
+	call->peer = conn->peer;
 	conn->call = call;
 	return call;
 }

@@ -18,10 +18,11 @@ struct conn_owner {
 };
 
 /* Takes over sock in any case. */
-int conn_new(sd_event *event, int sock, uid_t peer_uid, pid_t peer_pid, bool stranger,
+int conn_new(sd_event *event, int sock, const struct peer *peer, bool stranger,
 	     const struct conn_owner *owner, struct conn **ret);
 void conn_close(struct conn *conn);
 bool conn_is_stranger(const struct conn *conn);
+uid_t conn_uid(const struct conn *conn);
 
 /* A new call that this connection waits for; NULL when there is no memory.  parameters is borrowed. */
 struct call *conn_begin(struct conn *conn, struct daemon *daemon, json_t *parameters, bool more,

@@ -220,7 +220,8 @@ int daemon_new(const struct options *options, int listen_fd, const char *address
 
 	if (daemon) {
 		daemon->limits = options->limits;
-		daemon->heals = !options->private_daemon;
+		daemon->heals = !options->private_daemon && !options->no_heal;
+		daemon->serves_all = !options->private_daemon && geteuid() == 0;
 		daemon->address = strdup(address);
 		r = daemon->address ? build(daemon, options) : -ENOMEM;
 	}

@@ -25,7 +25,8 @@ static void on_last_read(void *context, struct snapshot *snapshot, int error, co
 	int pid = session_pid(session), r = error;
 
 	if (snapshot) {
-		r = snapshots_keep(last->daemon->snapshots, snapshot, reason_names[last->reason], &last->kept);
+		r = snapshots_keep(last->daemon->snapshots, snapshot, reason_names[last->reason],
+				   session_owner(session), &last->kept);
 		reason = r == -ENOSPC ? "there is no room for it" : "the daemon is out of memory";
 	}
 	if (r < 0 && session_may_log(session))

@@ -15,6 +15,10 @@ struct limits {
 	unsigned idle_exit_s;         /* 0: stays */
 };
 
+/* Of what many users share, one who is not the daemon's own may have that much: sessions, connections, snapshots and
+ * their bytes. */
+#define OWNER_SHARE(all) ((all) > 4 ? (all) / 4 : 1)
+
 #define SESSIONS_MAX 64
 #define CLIENTS_MAX 512
 #define SNAPSHOTS_MAX 512

@@ -159,9 +159,9 @@ static int remove_stale(const struct sockaddr_un *address, char **ret_reason)
 	return 0;
 }
 
-static int bind_and_listen(struct listen *own, const struct sockaddr_un *address, char **ret_reason)
+static int bind_and_listen(struct listen *own, const struct sockaddr_un *address, bool for_all, char **ret_reason)
 {
-	mode_t before = umask(0177);
+	mode_t before = umask(for_all ? 0111 : 0177);
 	struct stat st;
 	int r = 0;
 
@@ -181,7 +181,7 @@ static int bind_and_listen(struct listen *own, const struct sockaddr_un *address
 	return 0;
 }
 
-static int open_own(struct listen *own, const char *path, char **ret_reason)
+static int open_own(struct listen *own, const char *path, bool for_all, char **ret_reason)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int r;
@@ -199,7 +199,7 @@ static int open_own(struct listen *own, const char *path, char **ret_reason)
 	if (r == 0)
 		r = remove_stale(&address, ret_reason);
 	if (r == 0)
-		r = bind_and_listen(own, &address, ret_reason);
+		r = bind_and_listen(own, &address, for_all, ret_reason);
 	return r;
 }
 
@@ -207,9 +207,11 @@ static int open_own(struct listen *own, const char *path, char **ret_reason)
 
 static int make_folder(const char *folder, mode_t mode, char **ret_reason)
 {
-	if (mkdir(folder, mode) < 0 && errno != EEXIST)
-		return explain(ret_reason, -errno, "the folder %s cannot be made: %s", folder, strerror(errno));
-	return 0;
+	mode_t before = umask(022);
+	int r = mkdir(folder, mode) < 0 && errno != EEXIST ? -errno : 0;
+
+	umask(before);
+	return r < 0 ? explain(ret_reason, r, "the folder %s cannot be made: %s", folder, strerror(-r)) : 0;
 }
 
 static int in_folder(const char *folder, char **ret_path)
@@ -267,7 +269,7 @@ int listen_open(const char *path, bool private_daemon, struct listen *ret, char 
 		path = chosen;
 	}
 	if (r == 0)
-		r = open_own(&own, path, ret_reason);
+		r = open_own(&own, path, !private_daemon && geteuid() == 0, ret_reason);
 	free(chosen);
 	if (r < 0) {
 		listen_close(&own);

@@ -2,7 +2,7 @@
  *
  * An own one is locked against a second daemon (PATH.running, held as long as the process lives), a
  * socket that a dead daemon left is removed, and its folder must be one where nobody else could
- * put another in its place. */
+ * put another in its place.  Where root's daemon serves all, everybody may connect. */
 #ifndef ALLOCWATCH_DAEMON_LISTEN_H
 #define ALLOCWATCH_DAEMON_LISTEN_H
 

@@ -18,6 +18,7 @@ src_allocwatchd_SOURCES = \
 	src/daemon/notify.c src/daemon/notify.h \
 	src/daemon/options.c src/daemon/options.h \
 	src/daemon/params.c src/daemon/params.h \
+	src/daemon/peer.c src/daemon/peer.h \
 	src/daemon/permit.c src/daemon/permit.h \
 	src/daemon/process.c src/daemon/process.h \
 	src/daemon/query.c src/daemon/query.h \

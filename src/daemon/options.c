@@ -15,7 +15,7 @@
 enum {
 	OPTION_SOCKET = 256, OPTION_PRIVATE, OPTION_FOREGROUND, OPTION_IDLE_EXIT, OPTION_STATE, OPTION_NO_STATE,
 	OPTION_MAX_SESSIONS, OPTION_MAX_CLIENTS, OPTION_MAX_SNAPSHOTS, OPTION_MAX_MEMORY, OPTION_MAX_DISK,
-	OPTION_TRACER, OPTION_SYMBOLIZER, OPTION_HEAL,
+	OPTION_TRACER, OPTION_SYMBOLIZER, OPTION_HEAL, OPTION_NO_HEAL,
 };
 
 static const struct option long_options[] = {
@@ -33,6 +33,7 @@ static const struct option long_options[] = {
 	{ "tracer", required_argument, NULL, OPTION_TRACER },
 	{ "symbolizer", required_argument, NULL, OPTION_SYMBOLIZER },
 	{ "heal", no_argument, NULL, OPTION_HEAL },
+	{ "no-heal", no_argument, NULL, OPTION_NO_HEAL },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
 	{ 0 },
@@ -58,6 +59,7 @@ static const char help[] =
 	"  --max-disk MIB        for their files (default 16384)\n"
 	"  --heal [PID]          take out of all processes, or of PID and others of its program,\n"
 	"                        what a tracer that died has left in them, and leave\n"
+	"  --no-heal             do not look for that in all processes at the start\n"
 	"  --tracer PROGRAM      instead of allocwatch-tracer, and\n"
 	"  --symbolizer PROGRAM  instead of allocwatch-symbolizer: for tests\n"
 	"  --help, --version\n";
@@ -167,6 +169,9 @@ static int take(int option, struct options *options, struct given *given)
 		return take_mebibytes("--max-disk", &options->limits.file_bytes);
 	case OPTION_HEAL:
 		options->heal = true;
+		return 0;
+	case OPTION_NO_HEAL:
+		options->no_heal = true;
 		return 0;
 	case OPTION_TRACER:
 		return set_text(&options->tracer, optarg);

@@ -10,6 +10,7 @@ struct options {
 	const char *socket;            /* NULL: systemd's or the usual place */
 	bool private_daemon;
 	bool heal;                     /* that alone */
+	bool no_heal;                  /* not when it starts */
 	int heal_pid;                  /* 0: all */
 	char *tracer, *symbolizer;     /* programs */
 	char *state_folder;            /* NULL: memory only */

@@ -1,13 +1,28 @@
-/* Who may ask this daemon: its own user and root. */
+/* Who may ask this daemon, and who sees what.
+ *
+ * A daemon answers its own user and root.  The one that root runs for all answers everybody: who is not root traces
+ * there what the kernel would let them trace without it, for their tracer becomes them before it looks at
+ * anything, and sees only what is theirs. */
 #ifndef ALLOCWATCH_DAEMON_PERMIT_H
 #define ALLOCWATCH_DAEMON_PERMIT_H
 
 #include "daemon/call.h"
+#include "daemon/daemon.h"
+#include "daemon/session.h"
+#include "tracer/wire.h"
 
 #include <stdbool.h>
 
-bool permit_peer(uid_t uid);
+bool permit_peer(const struct daemon *daemon, uid_t uid);
 /* Answers a call of somebody who may not ask with NotPermitted, reason and remedy; pid 0: none. */
 void permit_refuse(struct call *call, int pid);
+
+/* Whose the sessions and snapshots are that this call makes. */
+uid_t permit_owner(const struct call *call);
+bool permit_sees(const struct call *call, uid_t owner);
+/* The session of a process, as far as this peer sees it; else NULL. */
+struct session *permit_session(const struct call *call, int pid);
+/* Whom the tracer has to become. */
+void permit_name_owner(const struct call *call, struct wire_attach *message);
 
 #endif

@@ -2,6 +2,7 @@
 #include "daemon/daemon.h"
 #include "daemon/failures.h"
 #include "daemon/params.h"
+#include "daemon/permit.h"
 #include "daemon/requests.h"
 #include "model/traceback.h"
 #include "varlink/codec.h"
@@ -106,7 +107,7 @@ static void on_blocks(void *context, const struct answer *answer)
 	const struct intake_steps steps = { .context = context, .read = on_read, .named = on_named };
 	struct search *search = context;
 	struct daemon *daemon = search->call->daemon;
-	struct session *session = sessions_find(daemon->sessions, search->pid);
+	struct session *session = permit_session(search->call, search->pid);
 	const char *reason;
 	int pid = search->pid;
 
@@ -128,7 +129,7 @@ void handle_find_block(struct call *call)
 {
 	struct wire_block_request message = { .head.type = WIRE_BLOCK };
 	int pid = param_pid(call->parameters, "pid", 0);
-	struct session *session = sessions_find(call->daemon->sessions, pid);
+	struct session *session = permit_session(call, pid);
 	struct search *search;
 
 	if (!parse_address(param_text(call->parameters, "address", ""), &message.address)) {

@@ -2,6 +2,7 @@
 #include "daemon/daemon.h"
 #include "daemon/failures.h"
 #include "daemon/params.h"
+#include "daemon/permit.h"
 #include "daemon/requests.h"
 #include "daemon/resolve.h"
 #include "varlink/codec.h"
@@ -33,7 +34,7 @@ static void on_taken_read(void *context, struct snapshot *snapshot, int error, c
 		return;
 	}
 	r = snapshots_keep(taking->daemon->snapshots, snapshot, param_text(call->parameters, "name", ""),
-			   &taking->kept);
+			   permit_owner(call), &taking->kept);
 	if (r == -ENOSPC)
 		fail_limit(call, "snapshots", "%zu snapshots are kept already, or they fill the memory or disk allowed for them; "
 					      "'allocwatch rm' makes room",
@@ -58,7 +59,7 @@ static void on_taken(void *context, const struct answer *answer)
 {
 	const struct intake_steps steps = { .context = context, .read = on_taken_read, .named = on_taken_named };
 	struct taking *taking = context;
-	struct session *session = sessions_find(taking->daemon->sessions, taking->pid);
+	struct session *session = permit_session(taking->call, taking->pid);
 	struct call *call = taking->call;
 	const char *reason;
 	int pid = taking->pid, r;
@@ -101,7 +102,7 @@ static void take_when_listed(void *context)
 {
 	struct call *call = context;
 	int pid = param_pid(call->parameters, "pid", 0);
-	struct session *session = sessions_find(call->daemon->sessions, pid);
+	struct session *session = permit_session(call, pid);
 
 	if (session && session_knows(session))
 		ask_for_snapshot(call, pid, session);
@@ -125,7 +126,7 @@ static void list_when_listed(void *context)
 {
 	struct call *call = context;
 
-	call_reply(call, json_pack("{s:o}", "snapshots", snapshots_list(call->daemon->snapshots,
+	call_reply(call, json_pack("{s:o}", "snapshots", snapshots_list(call->daemon->snapshots, call->peer.uid,
 									param_pid(call->parameters, "pid", 0))));
 }
 
@@ -144,13 +145,14 @@ static void remove_when_listed(void *context)
 	for (size_t i = 0; i < json_array_size(ids); i++) {
 		const char *id = json_string_value(json_array_get(ids, i));
 
-		if (!snapshots_by_id(snapshots, id)) {
+		if (!snapshots_by_id(snapshots, call->peer.uid, id)) {
 			fail_no_such_snapshot(call, id, "no snapshot %s is kept", id);
 			return;
 		}
 	}
 	for (size_t i = 0; i < json_array_size(ids); i++) {
-		struct kept *kept = snapshots_by_id(snapshots, json_string_value(json_array_get(ids, i)));
+		struct kept *kept = snapshots_by_id(snapshots, call->peer.uid,
+						    json_string_value(json_array_get(ids, i)));
 
 		if (kept)       /* an id may have been given twice */
 			snapshots_remove(snapshots, kept);

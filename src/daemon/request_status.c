@@ -2,6 +2,7 @@
 #include "daemon/daemon.h"
 #include "daemon/failures.h"
 #include "daemon/params.h"
+#include "daemon/permit.h"
 #include "daemon/requests.h"
 #include "model/filter.h"
 #include "varlink/codec.h"
@@ -26,12 +27,17 @@ static json_t *encode_target(const struct session *session)
 			 (json_int_t)counters->live_bytes, "blocks", (json_int_t)counters->live_blocks);
 }
 
-static json_t *encode_targets(const struct sessions *sessions)
+static json_t *encode_targets(const struct call *call)
 {
+	const struct sessions *sessions = call->daemon->sessions;
 	json_t *list = json_array();
 
 	for (size_t i = 0; list && i < sessions_count(sessions); i++) {
-		if (json_array_append_new(list, encode_target(sessions_get(sessions, i))) < 0) {
+		const struct session *session = sessions_get(sessions, i);
+
+		if (!permit_sees(call, session_owner(session)))
+			continue;
+		if (json_array_append_new(list, encode_target(session)) < 0) {
 			json_decref(list);
 			return NULL;
 		}
@@ -47,7 +53,7 @@ static void one_less(struct listing *listing)
 		return;
 	free(listing);
 	call_reply(call, json_pack("{s:o, s:o}", "daemon", codec_bytes(call->daemon->address), "targets",
-				   encode_targets(call->daemon->sessions)));
+				   encode_targets(call)));
 }
 
 /* The figures are the session's by now. */
@@ -73,7 +79,7 @@ void handle_list(struct call *call)
 		struct session *session = sessions_get(sessions, i);
 		struct wire_head message = { .type = WIRE_STATUS };
 
-		if (!session_knows(session))
+		if (!session_knows(session) || !permit_sees(call, session_owner(session)))
 			continue;
 		listing->waiting++;
 		session_ask(session, &message, sizeof(message), WIRE_STATUS_REPLY, LIST_TIMEOUT_US,
@@ -145,7 +151,7 @@ static void on_status(void *context, const struct answer *answer)
 {
 	struct call *call = context;
 	int pid = param_pid(call->parameters, "pid", 0);
-	struct session *session = sessions_find(call->daemon->sessions, pid);
+	struct session *session = permit_session(call, pid);
 
 	if (answer->error < 0 || !session)
 		fail_answer(call, pid, answer);
@@ -157,7 +163,7 @@ void handle_get_status(struct call *call)
 {
 	struct wire_head message = { .type = WIRE_STATUS };
 	int pid = param_pid(call->parameters, "pid", 0);
-	struct session *session = sessions_find(call->daemon->sessions, pid);
+	struct session *session = permit_session(call, pid);
 
 	if (!session)
 		fail_no_session(call, pid, NULL);

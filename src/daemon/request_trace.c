@@ -3,6 +3,7 @@
 #include "daemon/failures.h"
 #include "daemon/log.h"
 #include "daemon/params.h"
+#include "daemon/permit.h"
 #include "daemon/requests.h"
 #include "model/filter.h"
 #include "varlink/codec.h"
@@ -47,7 +48,7 @@ static struct call *asked_end(struct asked *asked, int *ret_pid)
 /* NULL: the call is answered. */
 static struct session *find_traced(struct call *call, int pid)
 {
-	struct session *session = sessions_find(call->daemon->sessions, pid);
+	struct session *session = permit_session(call, pid);
 
 	if (!session)
 		fail_no_session(call, pid, NULL);
@@ -147,17 +148,42 @@ static void fail_start(struct call *call, int pid, int r)
 		fail_limit(call, "sessions", "%zu processes are traced already, and more are not allowed; "
 					     "allocwatchd --max-sessions raises the limit",
 			   sessions_live_count(call->daemon->sessions));
+	else if (r == -EDQUOT)
+		fail_limit(call, "sessions", "as many of your processes are traced already as one user may have traced "
+					     "here; detach from one of them");
 	else
 		fail(call, "no tracer can be started for process %d: %s", pid, strerror(-r));
 }
 
-/* True: there is one; the call is answered. */
-static bool is_traced_here(struct call *call, int pid)
+/* The session of a process that had this number before, whosever it was.  True: the call is answered. */
+static bool is_of_another_process(struct call *call, int pid, struct session *session, uint64_t start_time)
+{
+	if (session_start_time(session) == start_time)
+		return false;
+	if (session_state(session) == SESSION_KEPT || session_state(session) == SESSION_LOST) {
+		session_forget(session);
+		return false;
+	}
+	/* Its last snapshot may be on its way. */
+	fail(call, "the process that had the number %d before is just being seen off; try again", pid);
+	return true;
+}
+
+/* True: the process is traced here, or may not be; the call is answered. */
+static bool is_traced_here(struct call *call, int pid, uint64_t start_time)
 {
 	struct session *session = sessions_find(call->daemon->sessions, pid);
 
+	if (session && is_of_another_process(call, pid, session, start_time))
+		return true;
+	session = sessions_find(call->daemon->sessions, pid);
 	if (!session)
 		return false;
+	if (!permit_sees(call, session_owner(session))) {
+		/* That it is traced is no secret. */
+		fail_not_permitted(call, pid, "it is traced here for another user", "ask as that user or as root", 0);
+		return true;
+	}
 	if (session_state(session) == SESSION_LOST) {
 		session_forget(session);
 		return false;
@@ -194,19 +220,18 @@ void handle_attach(struct call *call)
 		fail_open(call, pid, r, zombie, leader);
 		return;
 	}
-	if (is_traced_here(call, pid) || !(asked = asked_new(call, pid))) {
+	if (is_traced_here(call, pid, process.start_time) || !(asked = asked_new(call, pid))) {
 		close(process.pidfd);
 		return;
 	}
-	kept = sessions_find(call->daemon->sessions, pid);
-	if (kept && session_start_time(kept) == process.start_time) {
+	kept = permit_session(call, pid);
+	if (kept) {
 		close(process.pidfd);
 		session_resume(kept, &message, on_attached, asked);
 		return;
 	}
-	if (kept)
-		session_forget(kept);          /* of another process that had this number */
-	r = session_attach(call->daemon->sessions, pid, &process, &message, on_attached, asked);
+	permit_name_owner(call, &message);
+	r = session_attach(call->daemon->sessions, pid, &process, permit_owner(call), &message, on_attached, asked);
 	if (r < 0)
 		fail_start(asked_end(asked, &pid), pid, r);
 }
@@ -232,7 +257,7 @@ static void on_detached(void *context, const struct answer *answer)
 void handle_detach(struct call *call)
 {
 	int pid = param_pid(call->parameters, "pid", 0);
-	struct session *session = sessions_find(call->daemon->sessions, pid);
+	struct session *session = permit_session(call, pid);
 	struct asked *asked;
 
 	if (session && session_state(session) == SESSION_LOST) {
@@ -277,7 +302,7 @@ static void on_ending(void *context, const struct ending *ending)
 
 static void on_waiter_gone(struct call *call)
 {
-	struct session *session = sessions_find(call->daemon->sessions, param_pid(call->parameters, "pid", 0));
+	struct session *session = permit_session(call, param_pid(call->parameters, "pid", 0));
 
 	if (session)
 		session_wait_cancel(session, call);
@@ -287,7 +312,7 @@ static void on_waiter_gone(struct call *call)
 void handle_wait_gone(struct call *call)
 {
 	int pid = param_pid(call->parameters, "pid", 0);
-	struct session *session = sessions_find(call->daemon->sessions, pid);
+	struct session *session = permit_session(call, pid);
 	const struct ending *ending = sessions_ending(call->daemon->sessions, pid);
 
 	if (session && session_state(session) == SESSION_LOST) {
@@ -296,7 +321,7 @@ void handle_wait_gone(struct call *call)
 		call->abandoned = on_waiter_gone;
 	} else if (session) {
 		fail_limit(call, "clients", "too many clients wait for the end of process %d", pid);
-	} else if (ending) {
+	} else if (ending && permit_sees(call, ending->owner)) {
 		reply_ending(call, ending);
 	} else {
 		fail_not_traced(call, pid, "process %d is not traced", pid);

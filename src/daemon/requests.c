@@ -125,7 +125,7 @@ static void run(struct call *call, const char *full)
 
 	if (!method)
 		return;
-	if (strcmp(method->interface, VARLINK_OWN_INTERFACE) == 0 && !permit_peer(call->peer_uid)) {
+	if (strcmp(method->interface, VARLINK_OWN_INTERFACE) == 0 && !permit_peer(call->daemon, call->peer.uid)) {
 		permit_refuse(call, param_pid(call->parameters, "pid", 0));
 		return;
 	}

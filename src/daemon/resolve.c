@@ -3,6 +3,7 @@
 #include "daemon/daemon.h"
 #include "daemon/failures.h"
 #include "daemon/params.h"
+#include "daemon/permit.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -85,7 +86,7 @@ static void on_answer(void *context, const struct answer *answer)
 {
 	struct resolve *resolve = context;
 	struct daemon *daemon = resolve->call->daemon;
-	struct session *session = sessions_find(daemon->sessions, resolve->pid);
+	struct session *session = permit_session(resolve->call, resolve->pid);
 	const struct intake_steps steps = { .context = resolve, .read = on_read, .named = on_named };
 	const char *reason;
 	int pid = resolve->pid, r;
@@ -134,7 +135,7 @@ static void wait_for_end(struct resolve *resolve, struct session *session)
 static void try_pid(struct resolve *resolve)
 {
 	struct daemon *daemon = resolve->call->daemon;
-	struct session *session = sessions_find(daemon->sessions, resolve->pid);
+	struct session *session = permit_session(resolve->call, resolve->pid);
 	enum session_state state = session ? session_state(session) : SESSION_LOST;
 	struct kept *kept;
 	int pid = resolve->pid;
@@ -147,7 +148,7 @@ static void try_pid(struct resolve *resolve)
 		wait_for_end(resolve, session);
 		return;
 	}
-	kept = snapshots_last_of(daemon->snapshots, pid);
+	kept = snapshots_last_of(daemon->snapshots, resolve->call->peer.uid, pid);
 	if (kept)
 		try_kept(resolve, kept);
 	else if (state == SESSION_ATTACHING)
@@ -182,7 +183,7 @@ static void on_named_end(void *context, const struct ending *ending)
  * still be on their way. */
 static bool await_end(struct resolve *resolve, int pid)
 {
-	struct session *session = sessions_find(resolve->call->daemon->sessions, pid);
+	struct session *session = permit_session(resolve->call, pid);
 	bool over = kill(pid, 0) < 0 && errno == ESRCH;
 
 	if (resolve->waited || !session || session_state(session) == SESSION_LOST || !over)
@@ -195,6 +196,7 @@ static bool await_end(struct resolve *resolve, int pid)
 static void try_name(struct resolve *resolve)
 {
 	struct snapshots *snapshots = resolve->call->daemon->snapshots;
+	uid_t viewer = resolve->call->peer.uid;
 	const char *colon = strrchr(resolve->snap, ':');
 	struct kept *kept = NULL;
 	int pid = 0;
@@ -202,9 +204,9 @@ static void try_name(struct resolve *resolve)
 
 	if (colon) {
 		pid = parse_pid(resolve->snap, (size_t)(colon - resolve->snap));
-		kept = pid > 0 ? snapshots_by_name(snapshots, pid, colon + 1) : NULL;
+		kept = pid > 0 ? snapshots_by_name(snapshots, viewer, pid, colon + 1) : NULL;
 	} else {
-		kept = snapshots_by_id(snapshots, resolve->snap);
+		kept = snapshots_by_id(snapshots, viewer, resolve->snap);
 	}
 	if (kept) {
 		try_kept(resolve, kept);

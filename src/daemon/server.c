@@ -1,4 +1,4 @@
-#define _GNU_SOURCE              /* accept4, struct ucred */
+#define _GNU_SOURCE              /* accept4 */
 #include "daemon/server.h"
 
 #include "base/fd.h"
@@ -6,6 +6,7 @@
 #include "daemon/conn.h"
 #include "daemon/limits.h"
 #include "daemon/log.h"
+#include "daemon/peer.h"
 #include "daemon/permit.h"
 #include "daemon/requests.h"
 #include "varlink/interface.h"
@@ -62,26 +63,37 @@ static void refuse(int sock)
 	close(sock);
 }
 
+/* One user of several must not take all connections. */
+static bool has_its_share(const struct server *server, uid_t uid)
+{
+	size_t count = 0;
+
+	if (uid == 0 || uid == geteuid())
+		return false;
+	for (size_t i = 0; i < server->conns.count; i++)
+		count += conn_uid(server->conns.items[i]) == uid;
+	return count >= OWNER_SHARE(server->max_clients);
+}
+
 static void admit(struct server *server, int sock)
 {
 	const struct conn_owner owner = { server, on_message, on_closed };
-	struct ucred peer = { .pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1 };
-	socklen_t len = sizeof(peer);
 	struct conn **slot;
+	struct peer peer;
 	bool stranger;
 
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0) {
+	if (peer_of(sock, &peer) < 0) {
 		close(sock);
 		return;
 	}
-	stranger = !permit_peer(peer.uid);
-	if (server->conns.count >= server->max_clients ||
+	stranger = !permit_peer(server->daemon, peer.uid);
+	if (server->conns.count >= server->max_clients || has_its_share(server, peer.uid) ||
 	    (stranger && server->strangers >= STRANGERS_MAX) || vec_reserve(&server->conns, 1) < 0) {
 		refuse(sock);
 		return;
 	}
 	slot = vec_push(&server->conns);
-	if (conn_new(server->event, sock, peer.uid, peer.pid, stranger, &owner, slot) < 0) {
+	if (conn_new(server->event, sock, &peer, stranger, &owner, slot) < 0) {
 		server->conns.count--;
 		return;
 	}

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 /* --- the set of them --- */
 
@@ -391,7 +392,19 @@ static void on_lost(void *context, const char *reason)
 
 /* --- the beginning --- */
 
-static struct session *session_new(struct sessions *sessions, int pid, struct process *process)
+/* 0, -ENOSPC, -EDQUOT. */
+static int have_room(const struct sessions *sessions, uid_t owner)
+{
+	size_t owned = 0;
+
+	if (sessions_live_count(sessions) >= sessions->max)
+		return -ENOSPC;
+	for (size_t i = 0; owner != geteuid() && i < sessions->list.count; i++)
+		owned += sessions->list.items[i]->owner == owner && sessions->list.items[i]->state != SESSION_LOST;
+	return owned > 0 && owned >= OWNER_SHARE(sessions->max) ? -EDQUOT : 0;
+}
+
+static struct session *session_new(struct sessions *sessions, int pid, struct process *process, uid_t owner)
 {
 	struct session *session = calloc(1, sizeof(*session));
 
@@ -400,6 +413,7 @@ static struct session *session_new(struct sessions *sessions, int pid, struct pr
 	session->sessions = sessions;
 	session->references = 1;
 	session->pid = pid;
+	session->owner = session->ending.owner = owner;
 	session->pidfd = process->pidfd;
 	process->pidfd = -1;
 	session->start_time = process->start_time;
@@ -421,11 +435,13 @@ static int session_adopt(struct session *parent, const struct wire_forked *messa
 {
 	struct sessions *sessions = parent->sessions;
 	struct session *session, **slot;
-	int r = -ENOMEM;
+	int r;
 
-	if (sessions_live_count(sessions) >= sessions->max)
-		return -ENOSPC;
-	session = session_new(sessions, message->child, process);
+	r = have_room(sessions, parent->owner);
+	if (r < 0)
+		return r;
+	r = -ENOMEM;
+	session = session_new(sessions, message->child, process, parent->owner);
 	if (session && vec_reserve(&sessions->list, 1) == 0) {
 		const struct tracer_owner owner = { session, on_message, on_lost };
 
@@ -467,20 +483,21 @@ static void take_forked(struct session *session, const struct wire_forked *messa
 		tracers_heal(session->sessions->tracers, message->child);
 	if (r < 0 && session_may_log(session))
 		log_warning("process %d: its child %d is not followed: %s", session->pid, message->child,
-			    r == -ENOSPC ? "too many processes are traced" : strerror(-r));
+			    r == -ENOSPC || r == -EDQUOT ? "too many processes are traced" : strerror(-r));
 }
 
-int session_attach(struct sessions *sessions, int pid, struct process *process, struct wire_attach *message,
-		   answer_fn answered, void *context)
+int session_attach(struct sessions *sessions, int pid, struct process *process, uid_t owner,
+		   struct wire_attach *message, answer_fn answered, void *context)
 {
 	struct session *session, **slot;
-	int r = -ENOMEM;
+	int r = have_room(sessions, owner);
 
-	if (sessions_live_count(sessions) >= sessions->max) {
+	if (r < 0) {
 		fd_close(&process->pidfd);
-		return -ENOSPC;
+		return r;
 	}
-	session = session_new(sessions, pid, process);
+	r = -ENOMEM;
+	session = session_new(sessions, pid, process, owner);
 	fd_close(&process->pidfd);
 	if (session && vec_reserve(&sessions->list, 1) == 0)
 		r = tracer_start(sessions->tracers, pid,
@@ -539,6 +556,11 @@ void session_wait_cancel(struct session *session, void *context)
 			return;
 		}
 	}
+}
+
+uid_t session_owner(const struct session *session)
+{
+	return session->owner;
 }
 
 int session_pid(const struct session *session)

@@ -45,6 +45,7 @@ struct ending {
 	bool exited;                      /* else it was detached */
 	int wait_status;                  /* as from waitpid, -1 unknown; when it has exited */
 	char snapshot[24];                /* id of its last one, "" when there is none */
+	uid_t owner;
 };
 typedef void (*ending_fn)(void *context, const struct ending *ending);
 
@@ -68,10 +69,10 @@ struct session *sessions_find(const struct sessions *sessions, int pid);
 const struct ending *sessions_ending(const struct sessions *sessions, int pid);
 
 /* Starts a tracer and asks it to attach (message: filled in but for its head).  Takes over
- * process->pidfd.  0, and the answer goes to `answered`; -ENOSPC too many sessions, -EEXIST, or a
- * negative errno of starting the tracer. */
-int session_attach(struct sessions *sessions, int pid, struct process *process, struct wire_attach *message,
-		   answer_fn answered, void *context);
+ * process->pidfd.  0, and the answer goes to `answered`; -ENOSPC too many sessions, -EDQUOT too many of this
+ * owner, or a negative errno of starting the tracer. */
+int session_attach(struct sessions *sessions, int pid, struct process *process, uid_t owner,
+		   struct wire_attach *message, answer_fn answered, void *context);
 /* Asks the tracer; message->type and what follows the head are filled in.  `answered` may be called at
  * once. */
 void session_ask(struct session *session, struct wire_head *message, size_t len, enum wire_type expected,
@@ -94,6 +95,7 @@ void session_forget(struct session *session);
 void session_abandon(struct session *session);
 
 int session_pid(const struct session *session);
+uid_t session_owner(const struct session *session);
 uint64_t session_start_time(const struct session *session);
 enum session_state session_state(const struct session *session);
 const char *session_state_name(const struct session *session);     /* as in type Target */

@@ -35,6 +35,7 @@ struct session {
 	unsigned references;
 	unsigned images;                       /* on their way */
 	int pid, pidfd;
+	uid_t owner;
 	uint64_t start_time;
 	enum session_state state;
 	bool over;                             /* out of the list, everybody has been told */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Names that the daemon itself gives; nobody waits for these snapshots, so they make way. */
 static const char *const automatic_names[] = { "exit", "exec", "detach" };
@@ -33,7 +34,7 @@ bool snapshot_name_is_valid(const char *name)
 
 /* --- one --- */
 
-struct kept *kept_new(struct snapshots *snapshots, uint64_t number)
+struct kept *kept_new(struct snapshots *snapshots, uint64_t number, uid_t owner)
 {
 	struct kept *kept = calloc(1, sizeof(*kept));
 
@@ -41,6 +42,7 @@ struct kept *kept_new(struct snapshots *snapshots, uint64_t number)
 		return NULL;
 	kept->snapshots = snapshots;
 	kept->number = number;
+	kept->owner = owner;
 	snprintf(kept->id, sizeof(kept->id), "s%" PRIu64, number);
 	return kept;
 }
@@ -267,27 +269,52 @@ static bool may_make_way(const struct kept *kept)
 	return is_automatic_name(kept->name) && kept->getters.count == 0;
 }
 
-static struct kept *oldest_automatic(const struct snapshots *snapshots)
+/* Whose room it is: everybody's for the daemon's own user, else one's own. */
+static bool counts_for(const struct kept *kept, uid_t owner)
+{
+	return owner == geteuid() || kept->owner == owner;
+}
+
+static struct kept *oldest_automatic(const struct snapshots *snapshots, uid_t owner)
 {
 	for (size_t i = 0; i < snapshots->list.count; i++) {
 		struct kept *kept = snapshots->list.items[i];
 
-		if (may_make_way(kept))
+		if (may_make_way(kept) && counts_for(kept, owner))
 			return kept;
 	}
 	return NULL;
 }
 
-static bool is_full(const struct snapshots *snapshots)
+static bool has_its_share(const struct snapshots *snapshots, uid_t owner)
 {
-	return snapshots->list.count >= snapshots->limits.snapshots ||
-	       snapshots->file_bytes > snapshots->limits.file_bytes;
+	const struct limits *limits = &snapshots->limits;
+	uint64_t file_bytes = 0, bytes = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; owner != geteuid() && i < snapshots->list.count; i++) {
+		const struct kept *kept = snapshots->list.items[i];
+
+		if (kept->owner != owner)
+			continue;
+		count++;
+		file_bytes += kept->file_bytes;
+		bytes += kept->saved ? 0 : kept->bytes;
+	}
+	return count > 0 && (count >= OWNER_SHARE(limits->snapshots) || file_bytes > OWNER_SHARE(limits->file_bytes) ||
+			     bytes > OWNER_SHARE(limits->snapshot_bytes));
 }
 
-static bool make_place(struct snapshots *snapshots)
+static bool is_full(const struct snapshots *snapshots, uid_t owner)
 {
-	while (is_full(snapshots)) {
-		struct kept *kept = oldest_automatic(snapshots);
+	return snapshots->list.count >= snapshots->limits.snapshots ||
+	       snapshots->file_bytes > snapshots->limits.file_bytes || has_its_share(snapshots, owner);
+}
+
+static bool make_place(struct snapshots *snapshots, uid_t owner)
+{
+	while (is_full(snapshots, owner)) {
+		struct kept *kept = oldest_automatic(snapshots, owner);
 
 		if (!kept)
 			return false;
@@ -320,15 +347,16 @@ int snapshot_label(struct snapshot *snapshot, const char *id, const char *name)
 	return 0;
 }
 
-int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const char *name, struct kept **ret)
+int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const char *name, uid_t owner,
+		   struct kept **ret)
 {
 	struct kept *kept;
 
 	if (is_automatic_name(name))
 		thin_out(snapshots, (int)snapshot->pid, snapshot->start_time, AUTOMATIC_SNAPSHOTS_MAX - 1);
-	if (!make_place(snapshots) || !make_memory(snapshots, snapshot_memory(snapshot)))
+	if (!make_place(snapshots, owner) || !make_memory(snapshots, snapshot_memory(snapshot)))
 		return -ENOSPC;
-	kept = kept_new(snapshots, snapshots->last_number + 1);
+	kept = kept_new(snapshots, snapshots->last_number + 1, owner);
 	if (!kept)
 		return -ENOMEM;
 	if (snapshot_label(snapshot, kept->id, name) < 0 || kept_take_identity(kept, snapshot) < 0 ||
@@ -383,44 +411,57 @@ void snapshots_get(struct snapshots *snapshots, struct kept *kept,
 
 /* --- finding --- */
 
-struct kept *snapshots_by_id(struct snapshots *snapshots, const char *id)
+static bool sees(uid_t viewer, const struct kept *kept)
+{
+	return viewer == 0 || viewer == kept->owner;
+}
+
+struct kept *snapshots_by_id(struct snapshots *snapshots, uid_t viewer, const char *id)
 {
 	for (size_t i = 0; i < snapshots->list.count; i++) {
-		if (strcmp(snapshots->list.items[i]->id, id) == 0)
-			return snapshots->list.items[i];
+		struct kept *kept = snapshots->list.items[i];
+
+		if (strcmp(kept->id, id) == 0)
+			return sees(viewer, kept) ? kept : NULL;
 	}
 	return NULL;
 }
 
+/* An exec ends a program as an exit does. */
+static bool is_called(const struct kept *kept, const char *name)
+{
+	return strcmp(kept->name, name) == 0 || (strcmp(name, "exit") == 0 && strcmp(kept->name, "exec") == 0);
+}
+
 /* Ids and times both grow, but clocks are set back: the incarnation that was seen last, by id. */
-struct kept *snapshots_by_name(struct snapshots *snapshots, int pid, const char *name)
+struct kept *snapshots_by_name(struct snapshots *snapshots, uid_t viewer, int pid, const char *name)
 {
 	for (size_t i = snapshots->list.count; i-- > 0;) {
 		struct kept *kept = snapshots->list.items[i];
 
-		if (kept->pid == pid && strcmp(kept->name, name) == 0)
+		if (kept->pid == pid && is_called(kept, name) && sees(viewer, kept))
 			return kept;
 	}
 	return NULL;
 }
 
-struct kept *snapshots_last_of(struct snapshots *snapshots, int pid)
+struct kept *snapshots_last_of(struct snapshots *snapshots, uid_t viewer, int pid)
 {
 	for (size_t i = snapshots->list.count; i-- > 0;) {
-		if (snapshots->list.items[i]->pid == pid)
+		if (snapshots->list.items[i]->pid == pid && sees(viewer, snapshots->list.items[i]))
 			return snapshots->list.items[i];
 	}
 	return NULL;
 }
 
-json_t *snapshots_list(struct snapshots *snapshots, int pid)
+json_t *snapshots_list(struct snapshots *snapshots, uid_t viewer, int pid)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; list && i < snapshots->list.count; i++) {
 		const struct kept *kept = snapshots->list.items[i];
 
-		if (pid != 0 && kept->pid != pid)
+		if ((pid != 0 && kept->pid != pid) || !sees(viewer, kept))
 			continue;
 		if (json_array_append_new(list, kept_info(kept)) < 0) {
 			json_decref(list);

@@ -12,6 +12,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct snapshots;
 struct kept;
@@ -28,19 +29,22 @@ bool snapshot_name_is_valid(const char *name);
 
 /* Keeps a snapshot under a new id and this name ("" for none): takes a reference, sets id and name.
  * Those that the daemon takes by itself ("exit", "exec", "detach") make way when there are too many, and
- * at once when there are more than AUTOMATIC_SNAPSHOTS_MAX of one process.
+ * at once when there are more than AUTOMATIC_SNAPSHOTS_MAX of one process.  Who is not the daemon's user has a share
+ * of the room, and only what is theirs makes way for it.
  * It is not ready before snapshots_named().  0; -ENOSPC, -ENOMEM. */
-int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const char *name, struct kept **ret);
+int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const char *name, uid_t owner,
+		   struct kept **ret);
 /* Its names are there: who waits is told, and it is written. */
 void snapshots_named(struct snapshots *snapshots, struct kept *kept);
 
 /* Once the state folder has been looked through (at the start it takes a while): at once or later. */
 void snapshots_when_listed(struct snapshots *snapshots, void (*listed)(void *context), void *context);
 
-/* NULL: none.  Of several with one name the newest.  pid's last one: of its latest incarnation. */
-struct kept *snapshots_by_id(struct snapshots *snapshots, const char *id);
-struct kept *snapshots_by_name(struct snapshots *snapshots, int pid, const char *name);
-struct kept *snapshots_last_of(struct snapshots *snapshots, int pid);
+/* NULL: none that the viewer sees, root seeing all.  Of several with one name the newest.  "exit" is the end of a
+ * program, also by an exec, as long as the process lives on.  pid's last one: of its latest incarnation. */
+struct kept *snapshots_by_id(struct snapshots *snapshots, uid_t viewer, const char *id);
+struct kept *snapshots_by_name(struct snapshots *snapshots, uid_t viewer, int pid, const char *name);
+struct kept *snapshots_last_of(struct snapshots *snapshots, uid_t viewer, int pid);
 const char *kept_id(const struct kept *kept);
 
 /* The snapshot itself, with names: `got` is told at once or later, with NULL and a reason when it
@@ -48,8 +52,8 @@ const char *kept_id(const struct kept *kept);
 void snapshots_get(struct snapshots *snapshots, struct kept *kept,
 		   void (*got)(void *context, struct snapshot *snapshot, const char *reason), void *context);
 
-/* type SnapshotInfo, as a list ordered by id; pid 0: all. */
-json_t *snapshots_list(struct snapshots *snapshots, int pid);
+/* type SnapshotInfo, as a list ordered by id; pid 0: of all processes. */
+json_t *snapshots_list(struct snapshots *snapshots, uid_t viewer, int pid);
 json_t *kept_info(const struct kept *kept);
 /* From memory and disk. */
 void snapshots_remove(struct snapshots *snapshots, struct kept *kept);

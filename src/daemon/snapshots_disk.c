@@ -39,7 +39,7 @@ static struct file_job *submit(struct kept *kept, struct snapshot *snapshot, voi
 		return NULL;
 	job->kept = kept;
 	job->snapshot = snapshot;
-	job->path = spool_path(kept->snapshots->spool, kept->number);
+	job->path = spool_path(kept->snapshots->spool, kept->number, kept->owner);
 	kept->working = true;
 	kept->snapshots->jobs++;
 	if (!job->path || work_submit(kept->snapshots->work, run, done, job) < 0) {
@@ -113,7 +113,7 @@ void disk_remove(struct kept *kept)
 	/* While a job has the file, saved() removes it. */
 	if (!kept->snapshots->spool || !kept->saved)
 		return;
-	path = spool_path(kept->snapshots->spool, kept->number);
+	path = spool_path(kept->snapshots->spool, kept->number, kept->owner);
 	if (!path || (unlink(path) < 0 && errno != ENOENT))
 		log_warning("the file of snapshot %s cannot be removed: %s", kept->id, strerror(errno));
 	free(path);
@@ -212,7 +212,8 @@ static void finish_looking(struct snapshots *snapshots)
 static void look_at_next(struct snapshots *snapshots)
 {
 	while (snapshots->found_next < snapshots->found_count) {
-		struct kept *kept = kept_new(snapshots, snapshots->found[snapshots->found_next++]);
+		const struct spool_file *file = &snapshots->found[snapshots->found_next++];
+		struct kept *kept = kept_new(snapshots, file->number, file->owner);
 
 		if (kept && submit(kept, NULL, run_look, looked_at))
 			return;
@@ -231,7 +232,7 @@ void disk_look_through(struct snapshots *snapshots)
 			log_warning("the kept snapshots cannot be listed: %s", strerror(-r));
 		snapshots->last_number = spool_last_number(snapshots->spool);
 	}
-	if (snapshots->found_count > 0 && snapshots->found[snapshots->found_count - 1] > snapshots->last_number)
-		snapshots->last_number = snapshots->found[snapshots->found_count - 1];
+	if (snapshots->found_count > 0 && snapshots->found[snapshots->found_count - 1].number > snapshots->last_number)
+		snapshots->last_number = snapshots->found[snapshots->found_count - 1].number;
 	look_at_next(snapshots);
 }

@@ -14,6 +14,7 @@ struct getter {
 struct kept {
 	struct snapshots *snapshots;
 	uint64_t number;
+	uid_t owner;
 	char id[24];
 	/* identity, also while it is only on disk */
 	char *name, *command;
@@ -43,14 +44,14 @@ struct snapshots {
 	uint64_t ticks, last_number;
 	VEC_OF(struct kept *) list;    /* by number */
 	/* looking through the folder */
-	uint64_t *found;
+	struct spool_file *found;
 	size_t found_count, found_next;
 	bool listed;
 	VEC_OF(struct listener) listeners;
 	size_t jobs;
 };
 
-struct kept *kept_new(struct snapshots *snapshots, uint64_t number);
+struct kept *kept_new(struct snapshots *snapshots, uint64_t number, uid_t owner);
 void kept_free(struct kept *kept);
 /* Takes over the reference: it is in memory now. */
 void kept_set_snapshot(struct kept *kept, struct snapshot *snapshot);

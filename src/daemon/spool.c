@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,59 +120,82 @@ void spool_close(struct spool *spool)
 	free(spool);
 }
 
-char *spool_path(const struct spool *spool, uint64_t number)
+char *spool_path(const struct spool *spool, uint64_t number, uid_t owner)
 {
 	char *path;
+	int n = owner == geteuid() ? asprintf(&path, "%s/s%" PRIu64 SUFFIX, spool->folder, number) :
+				     asprintf(&path, "%s/s%" PRIu64 ".u%u" SUFFIX, spool->folder, number, owner);
 
-	return asprintf(&path, "%s/s%" PRIu64 SUFFIX, spool->folder, number) < 0 ? NULL : path;
+	return n < 0 ? NULL : path;
 }
 
-/* 0: not the name of a snapshot's file. */
-static uint64_t parse_name(const char *name)
+static bool parse_number(const char **at, uint64_t max, uint64_t *ret)
 {
 	uint64_t number;
 	char *end;
 
-	if (name[0] != 's' || name[1] < '1' || name[1] > '9')
-		return 0;
+	if (**at < '0' || **at > '9')
+		return false;
 	errno = 0;
-	number = strtoull(name + 1, &end, 10);
-	return errno == 0 && strcmp(end, SUFFIX) == 0 ? number : 0;
+	number = strtoull(*at, &end, 10);
+	if (errno != 0 || number > max)
+		return false;
+	*at = end;
+	*ret = number;
+	return true;
 }
 
-static int compare_numbers(const void *a, const void *b)
+static bool parse_name(const char *name, struct spool_file *ret_file)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	uint64_t number, owner = geteuid();
+	const char *at = name + 1;
 
-	return x < y ? -1 : x > y;
+	if (name[0] != 's' || *at == '0' || !parse_number(&at, UINT64_MAX, &number))
+		return false;
+	if (at[0] == '.' && at[1] == 'u') {
+		at += 2;
+		if (!parse_number(&at, UINT32_MAX - 1, &owner))
+			return false;
+	}
+	if (strcmp(at, SUFFIX) != 0)
+		return false;
+	*ret_file = (struct spool_file){ number, (uid_t)owner };
+	return true;
 }
 
-int spool_list(const struct spool *spool, uint64_t **ret_numbers, size_t *ret_count)
+static int compare_files(const void *a, const void *b)
 {
-	VEC_OF(uint64_t) numbers = { 0 };
+	const struct spool_file *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+int spool_list(const struct spool *spool, struct spool_file **ret_files, size_t *ret_count)
+{
+	VEC_OF(struct spool_file) files = { 0 };
 	DIR *dir = opendir(spool->folder);
 	struct dirent *entry;
 
 	if (!dir)
 		return -errno;
 	while ((entry = readdir(dir))) {
-		uint64_t number = parse_name(entry->d_name), *slot;
+		struct spool_file file, *slot;
 
-		if (number == 0)
+		if (!parse_name(entry->d_name, &file))
 			continue;
-		slot = vec_push(&numbers);
+		slot = vec_push(&files);
 		if (!slot) {
 			closedir(dir);
-			vec_fini(&numbers);
+			vec_fini(&files);
 			return -ENOMEM;
 		}
-		*slot = number;
+		*slot = file;
 	}
 	closedir(dir);
-	if (numbers.count > 0)
-		qsort(numbers.items, numbers.count, sizeof(*numbers.items), compare_numbers);
-	*ret_numbers = numbers.items;
-	*ret_count = numbers.count;
+	if (files.count > 0)
+		qsort(files.items, files.count, sizeof(*files.items), compare_files);
+	*ret_files = files.items;
+	*ret_count = files.count;
 	return 0;
 }
 

@@ -1,10 +1,12 @@
-/* The folder where kept snapshots lie, one file each, "s17.allocwatch": locked against a second
- * daemon, and remembering the last id ever used.  What is in the files is store/'s. */
+/* The folder where kept snapshots lie, one file each: locked against a second daemon, and remembering the last id
+ * ever used.  "s17.allocwatch" is the daemon's own user's, "s17.u1000.allocwatch" another one's, whom it serves.
+ * What is in the files is store/'s. */
 #ifndef ALLOCWATCH_DAEMON_SPOOL_H
 #define ALLOCWATCH_DAEMON_SPOOL_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct spool;
 
@@ -13,9 +15,15 @@ struct spool;
 int spool_open(const char *folder, struct spool **ret, char **ret_reason);
 void spool_close(struct spool *spool);              /* accepts NULL */
 /* The file of snapshot `number`; to be freed, NULL without memory. */
-char *spool_path(const struct spool *spool, uint64_t number);
-/* The numbers of the snapshots that are there, ascending; to be freed. */
-int spool_list(const struct spool *spool, uint64_t **ret_numbers, size_t *ret_count);
+char *spool_path(const struct spool *spool, uint64_t number, uid_t owner);
+
+struct spool_file {
+	uint64_t number;
+	uid_t owner;
+};
+
+/* The snapshots that are there, by number; to be freed. */
+int spool_list(const struct spool *spool, struct spool_file **ret_files, size_t *ret_count);
 uint64_t spool_last_number(const struct spool *spool);
 void spool_set_last_number(struct spool *spool, uint64_t number);
 

@@ -230,6 +230,22 @@ static void drop_privileges(struct session *session, uid_t uid, gid_t gid)
 			     strerror(-r));
 }
 
+/* From here on the kernel itself judges, at the attach, at each exec and for each new process, by who asked. */
+static int become_owner(struct link *link, const struct wire_attach *request)
+{
+	int r;
+
+	if (!request->as_owner || geteuid() != 0)
+		return 0;
+	r = privileges_become(request->owner_uid, request->owner_gid, request->owner_groups,
+			      request->owner_group_count);
+	if (r < 0)
+		session_fail(link, request->head.serial, request->head.pid, FAILURE_INTERNAL, 0,
+			     "cannot attach to process %d: the tracer could not become uid %u, for whom it would trace: %s",
+			     request->head.pid, request->owner_uid, strerror(-r));
+	return r;
+}
+
 int session_attach(struct link *link, const struct wire_attach *request, struct session **ret_session)
 {
 	struct session *session = NULL;
@@ -238,6 +254,9 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	gid_t gid = 0;
 	int r;
 
+	r = become_owner(link, request);
+	if (r < 0)
+		return r;
 	r = target_new(request->head.pid, &target);
 	if (r < 0) {
 		fail_attach(link, request, r);

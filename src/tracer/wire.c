@@ -23,7 +23,7 @@ static bool attach_valid(const void *data)
 {
 	const struct wire_attach *m = data;
 
-	return m->from_exec <= 1 && m->follow_forks <= 1;
+	return m->from_exec <= 1 && m->follow_forks <= 1 && m->as_owner <= 1 && m->owner_group_count <= WIRE_GROUPS_MAX;
 }
 
 static bool attached_valid(const void *data)

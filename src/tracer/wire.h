@@ -15,6 +15,7 @@
 #define WIRE_PATH_MAX 4096
 #define WIRE_TEXT_MAX 1024
 #define WIRE_BLOCKS_MAX 16
+#define WIRE_GROUPS_MAX 64
 #define WIRE_DOMAINS 4         /* DOMAIN_MALLOC to DOMAIN_PYTHON */
 
 enum wire_type {
@@ -64,7 +65,10 @@ struct wire_attach {
 	uint64_t start_time;           /* expected field 22 of /proc/PID/stat: a reused PID is refused */
 	uint8_t from_exec;             /* the target waits to be seized and then execs: `run` */
 	uint8_t follow_forks;
-	uint8_t pad[6];
+	uint8_t as_owner;              /* the tracer becomes the user who asks, before it looks at anything */
+	uint8_t pad[1];
+	uint32_t owner_uid, owner_gid, owner_group_count;
+	uint32_t owner_groups[WIRE_GROUPS_MAX];
 	uint64_t max_blocks;           /* limits; 0: default */
 	uint64_t max_stack_nodes;
 };

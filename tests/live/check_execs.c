@@ -67,6 +67,8 @@ static void a_program_without_an_allocator_holds_nothing(void)
 	require_text(subject_command(execer, 'g'), "R");
 	require_equal(json_number(tool_status(tool, execer->pid), "blocks"), 0);
 	require_row(tool_stats(tool, live_text("%d:exec", execer->pid)), EXECER_C, "/* kept */", 208, 1);
+	/* The end of a program, and the process lives on. */
+	require_row(tool_stats(tool, live_text("%d:exit", execer->pid)), EXECER_C, "/* kept */", 208, 1);
 	tool_end(tool, execer, NULL);
 }
 

@@ -34,6 +34,7 @@ live_tests = \
 	tests/live/check_stuck \
 	tests/live/check_follow \
 	tests/live/check_rights \
+	tests/live/check_owners \
 	tests/live/check_allocators \
 	tests/live/check_errors \
 	tests/live/check_foreign \
@@ -88,6 +89,10 @@ tests_live_check_signals_LDADD = $(live_libs)
 tests_live_check_allocators_SOURCES = tests/live/check_allocators.c
 tests_live_check_allocators_CFLAGS = $(live_cflags)
 tests_live_check_allocators_LDADD = $(live_libs)
+
+tests_live_check_owners_SOURCES = tests/live/check_owners.c
+tests_live_check_owners_CFLAGS = $(live_cflags)
+tests_live_check_owners_LDADD = $(live_libs)
 
 tests_live_check_errors_SOURCES = tests/live/check_errors.c
 tests_live_check_errors_CFLAGS = $(live_cflags)

@@ -93,6 +93,17 @@ struct subject *victim_start_ordinary(const char *path, ...)
 	return subject;
 }
 
+struct subject *victim_start_as(uid_t uid, const char *program, ...)
+{
+	struct subject *subject;
+	va_list args;
+
+	va_start(args, program);
+	subject = start_victim(uid, program, args);
+	va_end(args);
+	return subject;
+}
+
 void subject_send(struct subject *subject, char command)
 {
 	if (write(subject->to, &command, 1) != 1)

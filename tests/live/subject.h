@@ -26,6 +26,9 @@ struct subject *victim_start(const char *path, ...) __attribute__((sentinel));
 /* The same as the ordinary user; needs root. */
 struct subject *victim_start_ordinary(const char *path, ...) __attribute__((sentinel));
 
+/* The same as any user, with the words up to a NULL; the program is a path that this user can execute. */
+struct subject *victim_start_as(uid_t uid, const char *program, ...) __attribute__((sentinel));
+
 void subject_send(struct subject *subject, char command);
 /* Its next line, without the newline; fails when none comes in time. */
 const char *subject_line(struct subject *subject);

@@ -34,6 +34,7 @@ struct tool {
 	struct subject daemon;
 	const char *client, *program, *socket, *home;
 	const char *const *wrapper;     /* what runs the daemon, up to a NULL; NULL: nothing does */
+	const char *const *options;     /* of a daemon for all users, up to a NULL; NULL: it is a private one */
 };
 
 static bool is_answering(void *context)
@@ -83,7 +84,10 @@ static void exec_daemon(const struct tool *tool)
 	for (; tool->wrapper && tool->wrapper[n]; n++)
 		argv[n] = tool->wrapper[n];
 	argv[n++] = tool->program;
-	argv[n++] = "--private";
+	for (size_t i = 0; tool->options && tool->options[i]; i++)
+		argv[n++] = tool->options[i];
+	if (!tool->options)
+		argv[n++] = "--private";
 	argv[n++] = "--socket";
 	argv[n++] = tool->socket;
 	argv[n] = NULL;
@@ -152,6 +156,34 @@ struct tool *tool_start_ordinary(void)
 	tool->client = public_copy(programs[0]);
 	tool->program = public_copy(programs[1]);
 	start_daemon(tool);
+	return tool;
+}
+
+struct tool *tool_start_system(const char *option, const char *value)
+{
+	struct tool *tool = tool_new("system", geteuid());
+	const char **options = calloc(6, sizeof(*options));
+
+	if (!options || chmod(tool->home, 0755))
+		live_fail("%s: %s", tool->home, strerror(errno));
+	options[0] = "--state";
+	options[1] = live_text("%s/state", tool->home);
+	options[2] = "--no-heal";          /* other tests have things to be left alone */
+	options[3] = option;
+	options[4] = value;
+	tool->options = options;
+	tool->client = live_text("%s/%s", live_build(), programs[0]);
+	tool->program = live_text("%s/%s", live_build(), programs[1]);
+	start_daemon(tool);
+	return tool;
+}
+
+struct tool *tool_of_user(const struct tool *system, uid_t uid)
+{
+	struct tool *tool = tool_new("user", uid);
+
+	tool->client = public_copy(programs[0]);
+	tool->socket = system->socket;
 	return tool;
 }
 

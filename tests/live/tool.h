@@ -22,6 +22,10 @@ struct tool *tool_start_ordinary(void);
 struct tool *tool_start_named(const char *name);
 /* One whose daemon another program runs (setpriv, unshare); the words up to a NULL, kept. */
 struct tool *tool_start_wrapped(const char *const *wrapper);
+/* The daemon that root runs for all users; "--max-sessions", say, and its value, or NULL. */
+struct tool *tool_start_system(const char *option, const char *value);
+/* Another user of it. */
+struct tool *tool_of_user(const struct tool *system, uid_t uid);
 pid_t tool_daemon(const struct tool *tool);
 const char *tool_socket(const struct tool *tool);
 /* A signal to the daemon, and its end, which must be exit status 0. */

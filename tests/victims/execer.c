@@ -3,13 +3,16 @@
  * 'g' execs itself, which then says "R" again, 't' does so from another thread; 'a' keeps one block of 208 bytes.
  * Tally (of 'a'): execs, blocks and bytes of this image.
  *
- *   execer [--threads N] [--to PROGRAM]     with N threads that allocate all the time; 'g' and 't' exec PROGRAM */
+ *   execer [--threads N] [--to PROGRAM [--raw]]     with N threads that allocate all the time; 'g' and 't' exec
+ *                                                    PROGRAM, with --raw by no function of libc's for it */
 #include "victim.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define KEPT_BYTES 208
@@ -17,6 +20,9 @@
 
 static long execs, blocks, threads;
 static const char *to;
+static bool raw;
+
+extern char **environ;
 
 static void exec_self(void)
 {
@@ -24,7 +30,9 @@ static void exec_self(void)
 
 	snprintf(count, sizeof(count), "%ld", execs + 1);
 	snprintf(many, sizeof(many), "%ld", threads);
-	if (to)
+	if (to && raw)
+		syscall(SYS_execve, to, (char *[]){ (char *)to, (char *)"an argument", NULL }, environ);
+	else if (to)
 		execl(to, to, (char *)NULL);
 	else
 		execl("/proc/self/exe", "execer", "--execs", count, "--threads", many, (char *)NULL);
@@ -64,6 +72,7 @@ int main(int argc, char **argv)
 	for (int i = 1; i + 1 < argc; i++) {
 		if (strcmp(argv[i], "--to") == 0)
 			to = argv[i + 1];
+		raw |= strcmp(argv[i + 1], "--raw") == 0;
 	}
 	for (long i = 0; i < threads; i++)
 		start_thread(churn, NULL, STACK_BYTES);
