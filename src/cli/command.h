@@ -37,6 +37,7 @@ int cmd_reset_peak(const struct options *options, int argc, char **argv);
 int cmd_dump(const struct options *options, int argc, char **argv);
 int cmd_load(const struct options *options, int argc, char **argv);
 int cmd_export(const struct options *options, int argc, char **argv);
+int cmd_top(const struct options *options, int argc, char **argv);
 int cmd_help(const struct options *options, int argc, char **argv);
 
 #endif

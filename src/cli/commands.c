@@ -36,6 +36,12 @@ const struct command commands[] = {
 	{ "diff", "OLD NEW", "show what grew and shrank between two snapshots",
 	  "OLD and NEW are written as the SNAP of 'stats'.\n" SNAP_HELP,
 	  GROUPING | TRACEBACKS | OPTION(SORT) | OPTION(BORN), 2, 2, false, cmd_diff },
+	{ "top", "PID", "watch the groups of live memory change, on a terminal",
+	  "A process that is not traced yet is attached to, and let go at the end.  Keys: ? for help,\n"
+	  "q to leave, g the next KEY, s the next order, / filter, b baseline, Enter tracebacks.\n",
+	  OPTION(BY) | OPTION(KEY) | OPTION(CUMULATIVE) | OPTION(FILTER) | OPTION(FRAMES) | OPTION(SHOW_RUNTIME) |
+	  OPTION(MOST_RECENT_FIRST) | OPTION(INTERVAL) | OPTION(ITERATIONS) | OPTION(TOP_SORT) | OPTION(DOMAINS) |
+	  OPTION(ENGINE), 1, 1, false, cmd_top },
 	{ "block", "PID ADDRESS", "show the traceback that allocated the block holding ADDRESS", NULL,
 	  TRACEBACKS, 2, 2, false, cmd_block },
 	{ "clear", "PID", "forget the traces gathered so far", NULL, 0, 1, 1, false, cmd_clear },

@@ -1,8 +1,10 @@
 #include "cli/options.h"
 
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/snap.h"
+#include "cli/top_fetch.h"
 #include "cli/units.h"
 
 #include <errno.h>
@@ -123,6 +125,25 @@ static int set_frames_shown(struct options *options, const char *value, const ch
 	return 0;
 }
 
+static int set_interval(struct options *options, const char *value, const char **ret_reason)
+{
+	if (units_parse_duration(value, &options->interval_ns) < 0)
+		return refuse(ret_reason, "not a duration: write 2s, 500ms or 1min");
+	if (options->interval_ns < TOP_INTERVAL_MIN_NS || options->interval_ns > TOP_INTERVAL_MAX_NS)
+		return refuse(ret_reason, "an interval is from 50ms to 1d");
+	return 0;
+}
+
+static int set_iterations(struct options *options, const char *value, const char **ret_reason)
+{
+	int64_t iterations;
+
+	if (units_parse_number(value, 1, INT32_MAX, &iterations) < 0)
+		return refuse(ret_reason, "not a number of refreshes, at least 1");
+	options->iterations = (uint64_t)iterations;
+	return 0;
+}
+
 static int set_limit(struct options *options, const char *value, const char **ret_reason)
 {
 	int64_t limit;
@@ -178,6 +199,13 @@ static int set_sort(struct options *options, const char *value, const char **ret
 	return 0;
 }
 
+static int set_top_sort(struct options *options, const char *value, const char **ret_reason)
+{
+	if (top_sort_parse(value, &options->top_sort) < 0)
+		return refuse(ret_reason, "not an order: use size, growth, shrink, count, new, average or name");
+	return 0;
+}
+
 static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_ALL] = { "all", NULL, "every traced process", NULL },
 	[OPTION_APPEND] = { "append", NULL, "add to a file of the same process, whose snapshots then share "
@@ -201,6 +229,9 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_FRAMES_SHOWN] = { "frames-shown", "N", "print the N most recent frames; -N leaves the N "
 				  "most recent ones out", set_frames_shown },
 	[OPTION_FUNCTIONS] = { "functions", NULL, "name the function of each line of a traceback", NULL },
+	[OPTION_INTERVAL] = { "interval", "T", "refresh every T (2s unless given, at least 50ms)", set_interval },
+	[OPTION_ITERATIONS] = { "iterations", "N", "leave after N refreshes", set_iterations },
+	[OPTION_KEY] = { "key", "KEY", "the same as --by", set_by },
 	[OPTION_KEEP] = { "keep", NULL, "keep what is known: 'allocwatch attach' of the same process goes on with it",
 			  NULL },
 	[OPTION_LIMIT] = { "limit", "N", "at most N rows", set_limit },
@@ -216,6 +247,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 				  "the languages' runtimes", NULL },
 	[OPTION_SORT] = { "sort", "ORDER", "abs (default), growth or shrink", set_sort },
 	[OPTION_STRICT] = { "strict", NULL, "exit with status 3 when the answer is not exact", NULL },
+	[OPTION_TOP_SORT] = { "sort", "ORDER", "size (default), growth, shrink, count, new (count's growth), average or "
+			      "name", set_top_sort },
 	[OPTION_BORN] = { "born", NULL, NULL, NULL },
 	[OPTION_HELP] = { "help", NULL, "show this help", NULL },
 	[OPTION_JSON] = { "json", NULL, "answer with one JSON document", NULL },
@@ -226,13 +259,29 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 /* getopt's numbers for the options, clear of its own '?' and ':'. */
 #define FIRST_CODE 256
 
-static void long_options(struct option longs[OPTION_COUNT + 1])
+/* Two options may have one name: then it is the one that the command takes. */
+static bool has_meaning(int id, uint64_t allowed)
 {
+	for (int other = 0; !(allowed & (1ULL << id)) && other < OPTION_COUNT; other++) {
+		if (other != id && strcmp(kinds[other].name, kinds[id].name) == 0 &&
+		    ((allowed & (1ULL << other)) || other < id))
+			return false;
+	}
+	return true;
+}
+
+/* Each name once: getopt takes an abbreviation of two as one of several. */
+static void long_options(struct option longs[OPTION_COUNT + 1], uint64_t allowed)
+{
+	size_t count = 0;
+
 	memset(longs, 0, (OPTION_COUNT + 1) * sizeof(*longs));
 	for (int id = 0; id < OPTION_COUNT; id++) {
-		longs[id].name = kinds[id].name;
-		longs[id].has_arg = kinds[id].value ? required_argument : no_argument;
-		longs[id].val = FIRST_CODE + id;
+		if (!has_meaning(id, allowed))
+			continue;
+		longs[count].name = kinds[id].name;
+		longs[count].has_arg = kinds[id].value ? required_argument : no_argument;
+		longs[count++].val = FIRST_CODE + id;
 	}
 }
 
@@ -241,6 +290,8 @@ static int code_of_letter(int letter)
 	switch (letter) {
 	case 'h':
 		return FIRST_CODE + OPTION_HELP;
+	case 'n':
+		return FIRST_CODE + OPTION_ITERATIONS;
 	case 'o':
 		return FIRST_CODE + OPTION_OUTPUT;
 	default:
@@ -286,10 +337,10 @@ int options_parse(struct options *options, const struct command *command, int ar
 	struct option longs[OPTION_COUNT + 1];
 	int code;
 
-	long_options(longs);
+	long_options(longs, allowed);
 	opterr = 0;
 	optind = 0;
-	while ((code = getopt_long(argc, argv, ordered ? "+:ho:" : ":ho:", longs, NULL)) != -1) {
+	while ((code = getopt_long(argc, argv, ordered ? "+:hn:o:" : ":hn:o:", longs, NULL)) != -1) {
 		int r;
 
 		code = code_of_letter(code);
@@ -339,7 +390,7 @@ void options_print(FILE *out, uint64_t bits)
 		if (!(bits & (1ULL << id)) || !kind->help)
 			continue;
 		snprintf(head, sizeof(head), "%s--%s%s%s", id == OPTION_HELP ? "-h, " :
-			 id == OPTION_OUTPUT ? "-o, " : "", kind->name, kind->value ? " " : "",
+			 id == OPTION_OUTPUT ? "-o, " : id == OPTION_ITERATIONS ? "-n, " : "", kind->name, kind->value ? " " : "",
 			 kind->value ? kind->value : "");
 		fprintf(out, "  %-22s", head);
 		print_wrapped(out, kind->help, 24, 79);

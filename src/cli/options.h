@@ -3,6 +3,7 @@
 #define ALLOCWATCH_CLI_OPTIONS_H
 
 #include "base/vec.h"
+#include "cli/top_model.h"
 #include "model/filter.h"
 #include "model/statistics.h"
 
@@ -26,7 +27,10 @@ enum option_id {
 	OPTION_FRAMES,
 	OPTION_FRAMES_SHOWN,
 	OPTION_FUNCTIONS,
+	OPTION_INTERVAL,
+	OPTION_ITERATIONS,
 	OPTION_KEEP,
+	OPTION_KEY,
 	OPTION_LIMIT,
 	OPTION_MOST_RECENT_FIRST,
 	OPTION_NAME,
@@ -36,6 +40,7 @@ enum option_id {
 	OPTION_SHOW_RUNTIME,
 	OPTION_SORT,
 	OPTION_STRICT,
+	OPTION_TOP_SORT,                /* --sort, too: of what is live, not of differences */
 	/* named in the interface, refused until they exist */
 	OPTION_BORN,
 	/* taken by every command */
@@ -62,8 +67,11 @@ struct options {
 	uint64_t limit;                 /* 0: none given */
 	uint64_t duration_ns;
 	uint64_t fail_over;
+	uint64_t interval_ns;
+	uint64_t iterations;            /* 0: none given */
 	enum statistics_key key;
 	enum diff_sort sort;
+	enum top_sort top_sort;
 	VEC_OF(struct filter) filters;
 };
 

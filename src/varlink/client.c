@@ -121,7 +121,8 @@ static int send_call(struct varlink_client *client, const char *method, json_t *
 	return r == -EPIPE ? 0 : r;
 }
 
-static int receive_some(struct varlink_client *client)
+/* flags: of recv(2). */
+static int receive_some(struct varlink_client *client, int flags)
 {
 	size_t space;
 	char *into = varlink_input_space(&client->input, &space);
@@ -130,7 +131,7 @@ static int receive_some(struct varlink_client *client)
 	if (!into)
 		return -ENOMEM;
 	do {
-		n = recv(client->sock, into, space, 0);
+		n = recv(client->sock, into, space, flags);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;
@@ -140,12 +141,12 @@ static int receive_some(struct varlink_client *client)
 	return 0;
 }
 
-static int receive_message(struct varlink_client *client, json_t **ret_message)
+static int receive_message(struct varlink_client *client, int flags, json_t **ret_message)
 {
 	int r;
 
 	while ((r = varlink_input_next(&client->input, ret_message)) == 0) {
-		r = receive_some(client);
+		r = receive_some(client, flags);
 		if (r < 0)
 			return r;
 	}
@@ -171,10 +172,10 @@ static int take_error(const json_t *reply, json_t **ret_error)
 }
 
 /* One reply taken apart: 1 when another follows, 0 for the last, negative errno. */
-static int receive_reply(struct varlink_client *client, json_t **ret_reply, json_t **ret_error)
+static int receive_reply(struct varlink_client *client, int flags, json_t **ret_reply, json_t **ret_error)
 {
 	json_t *message, *parameters;
-	int r = receive_message(client, &message);
+	int r = receive_message(client, flags, &message);
 
 	if (r < 0)
 		return r;
@@ -202,7 +203,7 @@ int varlink_client_call(struct varlink_client *client, const char *method, json_
 
 	if (r < 0)
 		return r;
-	r = receive_reply(client, &reply, ret_error);
+	r = receive_reply(client, 0, &reply, ret_error);
 	if (r < 0)
 		return r;
 	if (r > 0) {      /* a stream that nobody asked for */
@@ -225,7 +226,7 @@ int varlink_client_stream(struct varlink_client *client, const char *method, jso
 		json_t *reply;
 		int stop;
 
-		r = receive_reply(client, &reply, ret_error);
+		r = receive_reply(client, 0, &reply, ret_error);
 		if (r < 0)
 			return r;
 		stop = each(context, reply);
@@ -234,4 +235,19 @@ int varlink_client_stream(struct varlink_client *client, const char *method, jso
 			return stop;
 	} while (r > 0);
 	return 0;
+}
+
+int varlink_client_begin(struct varlink_client *client, const char *method, json_t *parameters, bool more)
+{
+	return send_call(client, method, parameters, more);
+}
+
+int varlink_client_take(struct varlink_client *client, json_t **ret_reply, json_t **ret_error)
+{
+	return receive_reply(client, MSG_DONTWAIT, ret_reply, ret_error);
+}
+
+int varlink_client_descriptor(const struct varlink_client *client)
+{
+	return client->sock;
 }

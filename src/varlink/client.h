@@ -4,6 +4,7 @@
 #define ALLOCWATCH_VARLINK_CLIENT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 struct varlink_client;
 
@@ -24,5 +25,12 @@ int varlink_client_call(struct varlink_client *client, const char *method, json_
 int varlink_client_stream(struct varlink_client *client, const char *method, json_t *parameters,
 			  int (*each)(void *context, json_t *reply), void *context,
 			  json_t **ret_error);
+
+/* The same in steps, for who has other things to wait for, one call at a time.  begin sends the call;
+ * take never waits: -EAGAIN until a reply has arrived wholly (poll the descriptor for input then), 1: one
+ * of a stream, another follows, 0: the last; else as varlink_client_call(). */
+int varlink_client_begin(struct varlink_client *client, const char *method, json_t *parameters, bool more);
+int varlink_client_take(struct varlink_client *client, json_t **ret_reply, json_t **ret_error);
+int varlink_client_descriptor(const struct varlink_client *client);
 
 #endif

@@ -8,6 +8,7 @@ tests_live_liblive_a_SOURCES = \
 	tests/live/live.h tests/live/runner.c \
 	tests/live/state.c tests/live/state.h \
 	tests/live/subject.c tests/live/subject.h \
+	tests/live/terminal.c tests/live/terminal.h \
 	tests/live/tool.c tests/live/tool.h
 tests_live_liblive_a_CFLAGS = $(live_cflags) -DSOURCE_FOLDER='"$(srcdir)"'
 
@@ -46,7 +47,8 @@ live_tests = \
 	tests/live/check_run \
 	tests/live/check_snapshots \
 	tests/live/check_python \
-	tests/live/check_terminal
+	tests/live/check_terminal \
+	tests/live/check_top
 check_PROGRAMS += $(live_tests)
 TESTS += $(live_tests)
 
@@ -149,6 +151,10 @@ tests_live_check_run_LDADD = $(live_libs)
 tests_live_check_terminal_SOURCES = tests/live/check_terminal.c
 tests_live_check_terminal_CFLAGS = $(live_cflags)
 tests_live_check_terminal_LDADD = $(live_libs)
+
+tests_live_check_top_SOURCES = tests/live/check_top.c
+tests_live_check_top_CFLAGS = $(live_cflags)
+tests_live_check_top_LDADD = $(live_libs)
 
 tests_live_check_survival_SOURCES = tests/live/check_survival.c
 tests_live_check_survival_CFLAGS = $(live_cflags)

@@ -1,0 +1,183 @@
+#include "cli/command.h"
+#include "cli/failure.h"
+#include "cli/show.h"
+#include "cli/terminal.h"
+#include "cli/top_loop.h"
+#include "cli/tracing.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct view {
+	const struct options *options;
+	struct session session;
+	pid_t pid;
+	char name[TRACING_NAME_MAX];
+	bool attached;                  /* by us: then we detach, too */
+	int signals;
+};
+
+/* A process that nobody traces yet is attached to, as long as the view is shown. */
+static int attach_if_need_be(struct view *view)
+{
+	char what[96];
+	json_t *error, *reply = NULL;
+	int r;
+
+	snprintf(what, sizeof(what), "cannot show process %d", (int)view->pid);
+	r = session_try(&view->session, what, "GetStatus", json_pack("{s:i}", "pid", (int)view->pid), &reply, &error);
+	json_decref(reply);
+	if (r == EXIT_DONE || !error)
+		return r;
+	if (session_error_is(error, "NotTraced") || view->session.shared) {
+		reply = NULL;
+		r = tracing_attach(&view->session, view->options, view->pid, view->name, false, &reply);
+		view->attached = r == EXIT_DONE;
+		json_decref(reply);
+	} else {
+		r = fail_remote(what, error);
+	}
+	json_decref(error);
+	return r;
+}
+
+/* On a connection of its own: the other one may be in the middle of an answer. */
+static int detach(struct view *view)
+{
+	char *path = strdup(view->session.path);
+	struct options options = { .socket = path };
+	int r;
+
+	if (!path)
+		return fail_memory();
+	session_close(&view->session);
+	r = session_open(&options, &view->session);
+	if (r == EXIT_DONE)
+		r = tracing_detach(&view->session, view->pid, view->name, false, NULL);
+	free(path);
+	return r;
+}
+
+static struct top_settings settings_of(const struct options *options, const struct statistics_query *query,
+				       struct source *source)
+{
+	struct top_settings settings = {
+		.key = query->key,
+		.sort = options->top_sort,
+		.cumulative = query->cumulative,
+		.most_recent_first = options_have(options, OPTION(MOST_RECENT_FIRST)),
+		.traceback = query->traceback,
+		.filters = query->filters,
+		.filter_count = query->filter_count,
+		.source = { source_line, source },
+	};
+
+	return settings;
+}
+
+static int end_of_loop(const struct top_loop *loop, int result)
+{
+	if (result == -ENOMEM)
+		return fail_memory();
+	if (result < 0)
+		return fail("the view ended: %s; start it again", strerror(-result));
+	if (loop->top->link == TOP_CUT)
+		return fail("the daemon was gone at the end: %s; what it traced is let go", loop->top->over);
+	return EXIT_DONE;
+}
+
+static int show(struct view *view, struct top_loop *loop, int *ret_signal)
+{
+	const char *reason;
+	int r;
+
+	loop->screen = screen_open(terminal_colours(stdout), &reason);
+	if (!loop->screen)
+		return fail("top cannot draw here: %s; 'allocwatch stats PID' prints once", reason);
+	r = top_loop_run(loop);
+	screen_close(loop->screen);
+	*ret_signal = r > 0 && r != SIGINT ? r : 0;
+	if (loop->top->link != TOP_LIVE)
+		view->attached = false;         /* nothing is left to detach from */
+	return end_of_loop(loop, r);
+}
+
+static int run_view(struct view *view, const struct statistics_query *query, int *ret_signal)
+{
+	const struct options *options = view->options;
+	uint64_t interval = options_have(options, OPTION(INTERVAL)) ? options->interval_ns : TOP_INTERVAL_DEFAULT_NS;
+	struct source *source = source_new();
+	struct top_settings settings = settings_of(options, query, source);
+	struct top_loop loop = {
+		.top = top_new(&settings),
+		.fetch = top_fetch_new(&view->session, view->pid, interval),
+		.target = view->name,
+		.signals = view->signals,
+		.refreshes_max = options->iterations,
+	};
+	int r = source && loop.top && loop.fetch ? show(view, &loop, ret_signal) : fail_memory();
+
+	top_fetch_free(loop.fetch);
+	top_free(loop.top);
+	source_free(source);
+	return r;
+}
+
+static int check_terminal(const struct options *options)
+{
+	const char *reason;
+
+	if (options_have(options, OPTION(JSON)))
+		return fail_usage("top", "top is for looking at and has no JSON: 'allocwatch diff OLD NEW --json' has");
+	if (screen_check(&reason))
+		return EXIT_DONE;
+	return fail("top cannot draw here: %s; use a terminal and set TERM to its type (such as xterm-256color), or "
+		    "'allocwatch stats PID' and 'allocwatch diff OLD NEW', which print once", reason);
+}
+
+static int open_view(struct view *view)
+{
+	int r = session_open_or_start(view->options, &view->session);
+
+	if (r != EXIT_DONE)
+		return r;
+	r = top_loop_catch_signals(&view->signals);
+	if (r < 0)
+		return fail("cannot catch signals: %s", strerror(-r));
+	tracing_name(view->name, view->pid);
+	return attach_if_need_be(view);
+}
+
+int cmd_top(const struct options *options, int argc, char **argv)
+{
+	struct view view = { .options = options, .signals = -1 };
+	struct statistics_query query;
+	int signal = 0;
+	int r = tracing_pid("top", argv[0], &view.pid);
+
+	(void)argc;
+	if (r == EXIT_DONE)
+		r = show_query(options, "top", &query);
+	if (r == EXIT_DONE)
+		r = check_terminal(options);
+	if (r != EXIT_DONE)
+		return r;
+	setlocale(LC_CTYPE, "");        /* for the characters of names */
+	r = open_view(&view);
+	if (r == EXIT_DONE)
+		r = run_view(&view, &query, &signal);
+	if (view.attached) {
+		int detached = detach(&view);
+
+		r = r == EXIT_DONE ? detached : r;
+	}
+	session_close(&view.session);
+	fd_close(&view.signals);
+	return signal ? 128 + signal : r;
+}
