@@ -21,6 +21,8 @@ struct park_data {
 	uint64_t mask;
 };
 
+_Static_assert(sizeof(struct park_data) == PARK_DATA, "room for a parking stub");
+
 static int build(raddr stub, const struct user_regs_struct *regs, uint8_t code[STUB_MAX], struct arch_stub *ret)
 {
 	const struct park_data data = { .timeout = { .tv_sec = PARK_SECONDS }, .mask = ~0ULL };

@@ -20,6 +20,7 @@ struct parking {
 
 /* Sends the task, stopped at an event, into a stub at `stub` in its memory, and detaches from it.  note: of its main
  * area's header, so that nobody takes it for one whose tracer has died; 0: it has none.  On failure it is as it was. */
+#define PARK_DATA 24               /* bytes behind a stub's code */
 int park_leave(pid_t tid, raddr stub, raddr note, struct parking *ret_parking);
 /* Seizes the parked task: on success it is held, a task of the target, with its registers back and the stub's bytes
  * zero again. */

@@ -20,9 +20,9 @@ int resident_install_handler(struct target *target);
 int resident_add_slot(struct target *target, struct breakpoint *bp, const char **ret_reason);
 void resident_drop_slot(struct target *target, struct breakpoint *bp);
 
-/* Room for a stub at the end of the executable mapping that holds `near`, in a process of which nothing is known
- * yet; 0, or -ENOSPC. */
-int resident_find_room(pid_t pid, raddr near, raddr *ret_at);
+/* Room for a stub with that much data at the end of the executable mapping that holds `near`, in a process of which
+ * nothing is known yet; 0, or -ENOSPC. */
+int resident_find_room(pid_t pid, raddr near, size_t data_len, raddr *ret_at);
 
 /* The place in the text that a pc in the resident code stands for; other pcs come back as they are. */
 raddr resident_resume(const struct target *target, raddr pc);

@@ -104,29 +104,30 @@ bool resident_is_left(pid_t pid)
 	return found;
 }
 
-int resident_find_room(pid_t pid, raddr near, raddr *ret_at)
+int resident_find_room(pid_t pid, raddr near, size_t data_len, raddr *ret_at)
 {
-	uint8_t bytes[STUB_SPACE];
-	struct iovec local = { bytes, sizeof(bytes) }, remote = { NULL, sizeof(bytes) };
+	size_t len = (ARCH_STUB_MAX + data_len + 15) & ~(size_t)15;
+	uint8_t bytes[PAGE];
+	struct iovec local = { bytes, len }, remote = { NULL, len };
 	struct map_line map = { 0 };
 	char path[64], *text, *cursor;
 	bool found = false;
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	if (file_read_text(path, MAPS_TEXT_MAX, &text, NULL) < 0)
+	if (len > sizeof(bytes) || file_read_text(path, MAPS_TEXT_MAX, &text, NULL) < 0)
 		return -ENOSPC;
 	cursor = text;
 	while (!found && maps_next(&cursor, &map))
 		found = map.executable && near >= map.start && near < map.end;
 	free(text);
-	remote.iov_base = (void *)(uintptr_t)(map.end - sizeof(bytes));
-	if (!found || process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(bytes))
+	remote.iov_base = (void *)(uintptr_t)(map.end - len);
+	if (!found || process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)len)
 		return -ENOSPC;
-	for (size_t i = 0; i < sizeof(bytes); i++) {
+	for (size_t i = 0; i < len; i++) {
 		if (bytes[i] != 0)
 			return -ENOSPC;
 	}
-	*ret_at = map.end - sizeof(bytes);
+	*ret_at = map.end - len;
 	return 0;
 }
 

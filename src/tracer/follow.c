@@ -248,7 +248,7 @@ static raddr find_room(pid_t tid)
 
 	/* Where a stub of 64-bit code would not be understood there is none. */
 	if (!session_is_foreign(tid) && ptrace_getregs(tid, &regs) == 0)
-		resident_find_room(tid, arch_pc(&regs), &at);
+		resident_find_room(tid, arch_pc(&regs), PARK_DATA, &at);
 	return at;
 }
 

@@ -1,6 +1,8 @@
 #include "tracer/guard.h"
 
+#include "target/again.h"
 #include "target/elf_file.h"
+#include "target/process.h"
 #include "arch/arch.h"
 #include "arch/syscall.h"
 
@@ -10,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -131,7 +134,17 @@ static void make_path(pid_t tid, int folder, const char *name, char path[PATH_SP
 		snprintf(path, PATH_SPACE, "/proc/%d/fd/%d%s%s", tid, folder, name[0] ? "/" : "", name);
 }
 
-static bool gives_rights(const char *path)
+/* Where the kernel gives nobody any. */
+static bool gives_none(pid_t tid, const char *path)
+{
+	struct statvfs fs;
+	unsigned long no_new;
+
+	return (process_status_numbers(tid, "\nNoNewPrivs:", 10, &no_new, 1) == 0 && no_new != 0) ||
+	       (statvfs(path, &fs) == 0 && (fs.f_flag & ST_NOSUID));
+}
+
+static bool gives_rights(pid_t tid, const char *path)
 {
 	struct stat st;
 
@@ -140,8 +153,50 @@ static bool gives_rights(const char *path)
 		return false;
 	if (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
 	    ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) && st.st_gid != getegid()))
-		return true;
-	return getxattr(path, "security.capability", NULL, 0) > 0;
+		return !gives_none(tid, path);
+	return getxattr(path, "security.capability", NULL, 0) > 0 && !gives_none(tid, path);
+}
+
+/* --- what was not seen in time --- */
+
+/* A descriptor's name may mean nothing by now, and one of those in /proc another thing to us. */
+static bool names_same(pid_t tid, const char *name, const struct stat *file)
+{
+	char path[PATH_SPACE];
+	struct stat st;
+
+	if (name[0] == '\0' || strncmp(name, "/dev/", 5) == 0 || strncmp(name, "/proc/", 6) == 0)
+		return false;
+	make_path(tid, AT_FDCWD, name, path);
+	return stat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+/* By the name that it was called by, unless that was a script's or a descriptor's: then by its own. */
+static int prepare_again(pid_t tid, const char *exe, const struct stat *file)
+{
+	char name[PATH_SPACE - 64];
+	struct again again;
+	ssize_t n;
+	int r = again_look(tid, &again);
+
+	if (r < 0)
+		return r;
+	if (again_name(tid, &again, name, sizeof(name)) == 0 && names_same(tid, name, file))
+		return again_prepare(tid, &again, NULL);
+	n = readlink(exe, name, sizeof(name) - 1);
+	name[n > 0 ? n : 0] = '\0';
+	return names_same(tid, name, file) ? again_prepare(tid, &again, name) : -ENOENT;
+}
+
+int guard_give_back_rights(pid_t tid)
+{
+	char exe[64];
+	struct stat st;
+
+	snprintf(exe, sizeof(exe), "/proc/%d/exe", tid);
+	if (geteuid() == 0 || stat(exe, &st) < 0 || !gives_rights(tid, exe))
+		return 0;
+	return prepare_again(tid, exe, &st) == 0 ? 1 : -EPERM;
 }
 
 bool guard_forbids_exec(const struct session *session, pid_t tid, enum guard_kind kind,
@@ -156,7 +211,7 @@ bool guard_forbids_exec(const struct session *session, pid_t tid, enum guard_kin
 	    !read_name(session, arch_argument(regs, kind == GUARD_EXECVE ? 0 : 1), name, sizeof(name)))
 		return false;
 	make_path(tid, folder, name, path);
-	return gives_rights(path);
+	return gives_rights(tid, path);
 }
 
 bool guard_forbids_exec_call(const struct session *session, pid_t tid, const struct user_regs_struct *regs)

@@ -3,7 +3,9 @@
  * Programs that run with more rights than who starts them: the kernel takes the rights of a set-id file, or of one
  * with capabilities, away when the process that executes it is traced by somebody who has less.  So such a process is
  * let go before it does: at a breakpoint in libc's functions for it, a guest at the system call's entry.  A program
- * that makes the call by itself is not seen in time.  And checks that do not work under a tracer: foreign.h. */
+ * that makes the call by itself is not seen in time: at the exec's event, before the first instruction of what it
+ * executes, it is let go to execute that once more (target/again.h).  And checks that do not work under a tracer:
+ * foreign.h. */
 #ifndef ALLOCWATCH_TRACER_GUARD_H
 #define ALLOCWATCH_TRACER_GUARD_H
 
@@ -30,5 +32,9 @@ bool guard_forbids_exec(const struct session *session, pid_t tid, enum guard_kin
 			const struct user_regs_struct *regs);
 /* The same at the entry of a system call that executes. */
 bool guard_forbids_exec_call(const struct session *session, pid_t tid, const struct user_regs_struct *regs);
+
+/* At the event of an exec: 1 when the program should have rights and has not got them for being traced, and will
+ * execute itself once more when it is let go; 0: nothing of that; negative errno: it should, and cannot. */
+int guard_give_back_rights(pid_t tid);
 
 #endif

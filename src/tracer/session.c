@@ -329,6 +329,18 @@ static void forget_program(struct session *session, struct task *task)
 	task->rewind_count = 0;
 }
 
+/* -ECANCELED: it is to be let go and will be what it should be. */
+static int give_back_rights(struct session *session)
+{
+	int r = guard_give_back_rights(session->target->pid);
+
+	if (r < 0)
+		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
+			     "it executes a set-id program, or one with capabilities, without these rights, since it is "
+			     "traced, and could not be made to execute it once more");
+	return r > 0 ? -ECANCELED : 0;
+}
+
 static int begin_program(struct session *session)
 {
 	struct target *target = session->target;
@@ -337,6 +349,8 @@ static int begin_program(struct session *session)
 
 	if (r == 0)
 		r = target_reopen_memory(target);
+	if (r == 0)
+		r = give_back_rights(session);
 	if (r == 0 && session_is_foreign(target->memory_tid))
 		r = -ENOTSUP;
 	if (r == 0)
@@ -354,6 +368,9 @@ static int begin_program(struct session *session)
 static const char *why_not(int error)
 {
 	switch (error) {
+	case -ECANCELED:
+		return "it has a set-id file or capabilities, which it would not have while it is traced; it executes it once "
+		       "more by itself";
 	case -ENOTSUP:
 		return "it is a 32-bit program, or one for another CPU";
 	case -EACCES:

@@ -369,6 +369,7 @@ static void at_an_exec_it_is_asked_again(void)
 	require_root();
 	system = tool_start_system(NULL, NULL);
 	exec_matrix(tool_of_user(system, ORDINARY_UID), false);
+	exec_matrix(tool_of_user(system, ORDINARY_UID), true);
 }
 
 /* --- numbers that come again --- */

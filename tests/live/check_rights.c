@@ -6,8 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -15,7 +18,8 @@
 
 #define PRIVILEGED "tests/victims/privileged"
 #define RIGHTS 41
-#define WAYS 5             /* in which the victim executes it each time */
+#define LAST_MS 20000
+#define WAYS 8             /* in which the victim executes it each time */
 
 enum rights { SET_UID, CAPABILITY };
 
@@ -86,22 +90,190 @@ static void followed_programs_with_capabilities_keep_them(void)
 	run_children(CAPABILITY, true);
 }
 
-static void the_process_itself_keeps_them(void)
+/* A script with a set-uid interpreter: the kernel gives the script none, and the interpreter its own. */
+static const char *script_for(const char *program)
 {
-	const char *program = copy_with(SET_UID);
+	const char *path = live_text("%s/script", live_folder());
+	FILE *f = fopen(path, "w");
+
+	require(f != NULL);
+	fprintf(f, "#!%s\n", program);
+	fclose(f);
+	require_equal(chmod(path, 0755), 0);
+	return path;
+}
+
+static int end_untraced(const char *program, const char *way)
+{
+	struct subject *self = victim_start_ordinary(PRIVILEGED, program, way, NULL);
+
+	subject_send(self, 'q');
+	return subject_wait(self);
+}
+
+struct last {
+	struct tool *tool;
+	const char *name;
+};
+
+/* The daemon reads it when the process is let go already. */
+static bool last_is_kept(void *context)
+{
+	const struct last *last = context;
+
+	return strstr(tool_out(last->tool, "snapshots", NULL), last->name) != NULL;
+}
+
+static void by_itself(const char *program, const char *way)
+{
 	struct tool *tool = tool_start_ordinary();
-	struct subject *self = victim_start_ordinary(PRIVILEGED, program, "exec", NULL);
-	int status;
+	struct subject *self = victim_start_ordinary(PRIVILEGED, program, way, NULL);
+	struct last last = { tool, NULL };
 
 	subject_command(self, 'g');
 	if (subject_tally(self, "good") == 0)
 		live_skip("programs get no rights in %s (nosuid?)", live_folder());
 	tool_attach(tool, self->pid);
 	subject_send(self, 'q');
-	status = subject_wait(self);
-	require(WIFEXITED(status));
-	require_equal(WEXITSTATUS(status), RIGHTS);
-	require(strstr(tool_out(tool, "snapshots", NULL), "detach") != NULL);
+	require_equal(subject_wait(self), end_untraced(program, way));
+	last.name = strcmp(way, "exec") ? "exec" : "detach";
+	require(live_wait(last_is_kept, &last, LAST_MS));
+	tool_end_daemon(tool, SIGTERM);
+}
+
+static void the_process_itself_keeps_them(void)
+{
+	by_itself(copy_with(SET_UID), "exec");
+}
+
+/* Not seen before the exec. */
+static void who_needs_no_libc_for_it_keeps_them(void)
+{
+	const char *program = copy_with(SET_UID);
+	unsigned rounds = live_rounds(1, 100);
+
+	require_equal(end_untraced(program, "raw"), RIGHTS << 8);
+	for (unsigned i = 0; i < rounds; i++) {
+		by_itself(program, "raw");
+		by_itself(program, "descriptor");
+	}
+	live_survey("exec of a set-uid program by no function of libc's", rounds, 0, 2 * rounds, 2 * rounds);
+}
+
+/* Its interpreter gets an argument, so it is the victim itself: what counts is that it has rights. */
+static void a_scripts_interpreter_keeps_them(void)
+{
+	const char *program = copy_with(SET_UID), *script = script_for(program);
+	struct tool *tool = tool_start_ordinary();
+	struct subject *self = victim_start_ordinary(PRIVILEGED, script, "raw", NULL);
+
+	tool_attach(tool, self->pid);
+	subject_send(self, 'q');
+	require_text(subject_line(self), "R");
+	require_equal(status_number(self->pid, "TracerPid", 10), 0);
+	require_at_least(status_number(self->pid, "CapEff", 16), 1);
+	subject_quit(self);
+}
+
+/* --- nobody sees that there were two of them --- */
+
+#define FILE_SPACE 65536
+
+/* A file of /proc/PID, NULs as newlines; of `status` what does not count time and memory. */
+static const char *proc_text(pid_t pid, const char *name)
+{
+	static char buffer[FILE_SPACE], kept[FILE_SPACE];
+	int fd = open(live_text("/proc/%d/%s", pid, name), O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, buffer, sizeof(buffer) - 1);
+	size_t len = 0;
+
+	require(n > 0);
+	close(fd);
+	for (ssize_t i = 0; i < n; i++)
+		buffer[i] = buffer[i] ? buffer[i] : '\n';
+	buffer[n] = '\0';
+	if (strcmp(name, "status"))
+		return live_text("%s", buffer);
+	for (char *line = strtok(buffer, "\n"); line; line = strtok(NULL, "\n")) {
+		if (!strncmp(line, "Sig", 3) || !strncmp(line, "Shd", 3) || !strncmp(line, "Cap", 3) ||
+		    !strncmp(line, "Uid", 3) || !strncmp(line, "Gid", 3) || !strncmp(line, "Groups", 6) ||
+		    !strncmp(line, "Name", 4) || !strncmp(line, "NoNew", 5) || !strncmp(line, "Seccomp", 7) ||
+		    !strncmp(line, "FDSize", 6) || !strncmp(line, "Threads", 7) || !strncmp(line, "Umask", 5))
+			len += (size_t)snprintf(kept + len, sizeof(kept) - len, "%s\n", line);
+	}
+	return live_text("%s", kept);
+}
+
+/* AT_SECURE, and the name that the program was executed by. */
+static const char *secure_and_name(pid_t pid)
+{
+	unsigned long vector[64] = { 0 }, secure = 2, name = 0;
+	char text[256] = "";
+	int fd = open(live_text("/proc/%d/auxv", pid), O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, vector, sizeof(vector));
+
+	require(n > 0);
+	close(fd);
+	for (size_t i = 0; i + 1 < (size_t)n / sizeof(vector[0]); i += 2) {
+		secure = vector[i] == AT_SECURE ? vector[i + 1] : secure;
+		name = vector[i] == AT_EXECFN ? vector[i + 1] : name;
+	}
+	fd = open(live_text("/proc/%d/mem", pid), O_RDONLY | O_CLOEXEC);
+	require(pread(fd, text, sizeof(text) - 1, (off_t)name) > 0);
+	close(fd);
+	return live_text("secure %lu name %s", secure, text);
+}
+
+static struct subject *executed_raw(struct tool *tool, const char *program)
+{
+	struct subject *execer = victim_start_ordinary("tests/victims/execer", "--to", program, "--raw", NULL);
+
+	if (tool)
+		tool_attach(tool, execer->pid);
+	subject_send(execer, 'g');
+	require_text(subject_line(execer), "R");
+	require_equal(status_number(execer->pid, "TracerPid", 10), 0);
+	return execer;
+}
+
+static void it_is_as_if_it_had_been_executed_once(void)
+{
+	static const char *const files[] = { "cmdline", "environ", "comm", "status", "limits", "personality", "cgroup",
+					     "oom_score_adj", "coredump_filter" };
+	const char *program = copy_with(SET_UID), *execer = public_copy("tests/victims/execer");
+	struct subject *untraced, *traced;
+	size_t compared = 0;
+
+	/* One that stays. */
+	require_equal(unlink(program), 0);
+	require_equal(rename(execer, program), 0);
+	require_equal(chmod(program, 04755), 0);
+	untraced = executed_raw(NULL, program);
+	traced = executed_raw(tool_start_ordinary(), program);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		const char *expected = proc_text(untraced->pid, files[i]), *found = proc_text(traced->pid, files[i]);
+
+		if (strcmp(found, expected))
+			live_fail("%s is '%s' and should be '%s'", files[i], found, expected);
+		compared += strlen(found);
+	}
+	require_text(secure_and_name(untraced->pid), "secure 1");
+	require_text(secure_and_name(traced->pid), secure_and_name(untraced->pid));
+	text_require_intact(traced->pid);
+	require_at_least((long long)compared, 1000);
+	live_note("%zu bytes of nine files compared", compared);
+	subject_quit(untraced);
+	subject_quit(traced);
+}
+
+/* The command of a run is executed by its client, before there is anything to see it by. */
+static void a_command_of_run_has_them(void)
+{
+	const char *program = copy_with(SET_UID);
+	struct tool *tool = tool_start_ordinary();
+
+	require_equal(end_untraced(program, "raw"), RIGHTS << 8);
+	require_equal(tool_try(tool, "run", "--", program, NULL).status, RIGHTS);
 }
 
 static const struct live_case cases[] = {
@@ -110,6 +282,10 @@ static const struct live_case cases[] = {
 	LIVE_CASE(programs_with_capabilities_keep_them),
 	LIVE_CASE(followed_programs_with_capabilities_keep_them),
 	LIVE_CASE(the_process_itself_keeps_them),
+	LIVE_CASE(who_needs_no_libc_for_it_keeps_them),
+	LIVE_CASE(a_scripts_interpreter_keeps_them),
+	LIVE_CASE(it_is_as_if_it_had_been_executed_once),
+	LIVE_CASE(a_command_of_run_has_them),
 };
 
 int main(int argc, char **argv)

@@ -1,7 +1,8 @@
 /* Executes a program that has more rights than it has.
  *
- *   privileged PROGRAM [exec]   'g': by fork, vfork and posix_spawn, by path, folder and descriptor; with exec at the
- *                               end by itself
+ *   privileged PROGRAM [exec | raw | script | descriptor]
+ *                'g': by fork, vfork and posix_spawn, by path, folder and descriptor, by libc and without it; with a
+ *                second word at the end by itself: by libc, without it, as the interpreter of PROGRAM, by descriptor
  *
  * A copy of the same file, set-uid or with capabilities, is that program: without an argument it says by its exit
  * code whether it has any rights.
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +67,17 @@ static void by_folder(char **argv)
 	execveat(folder, strrchr(program, '/') + 1, argv, environ, 0);
 }
 
+/* By no function of libc's for it. */
+static void by_call(char **argv)
+{
+	syscall(SYS_execve, program, argv, environ);
+}
+
+static void by_call_with_descriptor(char **argv)
+{
+	syscall(SYS_execveat, open(program, O_RDONLY | O_CLOEXEC), "", argv, environ, AT_EMPTY_PATH);
+}
+
 static void execute_as_child(pid_t pid, void (*execute)(char **argv))
 {
 	char *argv[] = { program, NULL };
@@ -84,9 +97,17 @@ static void turn(void)
 	execute_as_child(fork(), by_path);
 	execute_as_child(fork(), by_descriptor);
 	execute_as_child(fork(), by_folder);
+	execute_as_child(fork(), by_call);
+	execute_as_child(fork(), by_call_with_descriptor);
 	pid = vfork();
 	if (pid == 0) {
 		execveat(AT_FDCWD, program, argv, environ, 0);
+		_exit(127);
+	}
+	expect(pid);
+	pid = vfork();
+	if (pid == 0) {
+		by_call(argv);
 		_exit(127);
 	}
 	expect(pid);
@@ -102,7 +123,11 @@ int main(int argc, char **argv)
 		return has_rights() ? RIGHTS : NO_RIGHTS;
 	program = argv[1];
 	obey(turn);
-	if (argc > 2)
+	if (argc > 2 && strcmp(argv[2], "exec") == 0)
 		execl(program, program, (char *)NULL);
+	else if (argc > 2 && strcmp(argv[2], "descriptor") == 0)
+		by_call_with_descriptor((char *[]){ program, NULL });
+	else if (argc > 2)
+		by_call((char *[]){ program, NULL });
 	return 0;
 }
