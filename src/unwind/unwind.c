@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define FRAMES_FIRST 256u
+#define FRAMES_FIRST UNWIND_CHAIN_MAX
 
 static int reserve_frames(struct unwinder *unwinder, uint32_t want)
 {
@@ -243,4 +243,23 @@ uint32_t unwinder_unwind(struct unwinder *unwinder, const struct arch_regs *regs
 	if (reason != TRUNCATED_NONE)
 		unwinder->counters.truncated[reason]++;
 	return node;
+}
+
+uint32_t unwinder_chain(struct unwinder *unwinder, const struct arch_regs *regs, const struct reader *reader,
+			raddr until, struct unwind_frame *frames, bool *ret_whole)
+{
+	raddr sp = regs->reg[ARCH_DWARF_SP];
+	struct walk_segments segments;
+	struct walk walk = {
+		.unwinder = unwinder,
+		.regs = *regs,
+		.exact = true,
+		.max = UNWIND_CHAIN_MAX,       /* no more than FRAMES_FIRST */
+		.segments = &segments,
+	};
+
+	segments.items[0].start = sp;
+	segments.count = 1;
+	stack_copy_begin(&unwinder->memory, reader, sp);
+	return walk_chain(&walk, until, frames, ret_whole);
 }

@@ -11,6 +11,7 @@
 #include "model/module.h"
 #include "model/stack.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -43,6 +44,20 @@ void unwinder_remove_module(struct unwinder *unwinder, uint32_t module);
  * *ret_read_bytes, when not NULL: how far from regs->sp the stack was read, to learn the next read. */
 uint32_t unwinder_unwind(struct unwinder *unwinder, const struct arch_regs *regs,
 			 const struct reader *reader, uint32_t max_frames, uint32_t *ret_read_bytes);
+
+/* Where the frames of a stack stand, innermost first: what is called by whom, on which stack.  Nothing is
+ * interned. */
+struct unwind_frame {
+	raddr pc;                      /* a return address, but for the innermost and `interrupted` ones */
+	raddr sp;                      /* behind the return address that led to it */
+	bool interrupted;              /* by a signal, whose handler is what it seems to have called */
+};
+#define UNWIND_CHAIN_MAX 256u
+
+/* Takes at most UNWIND_CHAIN_MAX frames, up to the first with an sp above `until`.  Returns how many, at least one;
+ * *ret_whole: the last one is the outermost of its stack. */
+uint32_t unwinder_chain(struct unwinder *unwinder, const struct arch_regs *regs, const struct reader *reader,
+			raddr until, struct unwind_frame *frames, bool *ret_whole);
 
 /* Where displaced instructions live: a pc in [start, end) is looked up at what translate returns. */
 void unwinder_set_translation(struct unwinder *unwinder, raddr (*translate)(void *, raddr pc),

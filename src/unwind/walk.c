@@ -92,6 +92,14 @@ static enum step step_frame_pointer(struct walk *walk, const struct cfi_row *row
 	}
 }
 
+/* That a stack ends there is said by its tables, too, of the pc alone. */
+static enum cfi_row_kind kind_after(enum step libunwind)
+{
+	if (libunwind == STEP_END)
+		return CFI_ROW_END;
+	return libunwind == STEP_NO_CFI ? CFI_ROW_FRAME_POINTER : CFI_ROW_LIBUNWIND;
+}
+
 /* libunwind first, and whether it helped is remembered. */
 static enum step step_without_cfi(struct walk *walk, const struct cfi_row *row)
 {
@@ -104,8 +112,7 @@ static enum step step_without_cfi(struct walk *walk, const struct cfi_row *row)
 	if (unwinder->libunwind)
 		step = step_libunwind(walk);
 	if (copy.kind == CFI_ROW_NONE)
-		lookup_set_kind(unwinder, pc, exact, &copy,
-				step == STEP_NO_CFI ? CFI_ROW_FRAME_POINTER : CFI_ROW_LIBUNWIND);
+		lookup_set_kind(unwinder, pc, exact, &copy, kind_after(step));
 	return step == STEP_NO_CFI ? step_frame_pointer(walk, &copy) : step;
 }
 
@@ -298,6 +305,28 @@ enum truncation walk_stack(struct walk *walk)
 			return TRUNCATED_LIMIT;
 	} while (step_once(walk, &reason));
 	return reason;
+}
+
+uint32_t walk_chain(struct walk *walk, raddr until, struct unwind_frame *frames, bool *ret_whole)
+{
+	enum truncation reason = TRUNCATED_LIMIT;
+	uint32_t count = 0;
+
+	while (count < walk->max) {
+		const uint64_t *reg = walk->regs.reg;
+
+		frames[count] = (struct unwind_frame){ .pc = reg[ARCH_DWARF_PC], .sp = reg[ARCH_DWARF_SP],
+						       .interrupted = walk->exact && count > 0 };
+		count++;
+		if (reg[ARCH_DWARF_SP] > until)
+			break;
+		if (reg[ARCH_DWARF_PC] == 0)
+			reason = TRUNCATED_NONE;
+		if (reg[ARCH_DWARF_PC] == 0 || !step_once(walk, &reason))
+			break;
+	}
+	*ret_whole = reason == TRUNCATED_NONE;
+	return count;
 }
 
 uint32_t walk_used_bytes(const struct walk *walk)

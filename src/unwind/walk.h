@@ -27,6 +27,9 @@ struct walk {
 
 /* Takes the frames, up to the end or `max`.  Returns why it stopped. */
 enum truncation walk_stack(struct walk *walk);
+/* The same frame by frame: where each stands, up to the first whose sp is above `until`.  Returns how many;
+ * *ret_whole: the last one is the outermost. */
+uint32_t walk_chain(struct walk *walk, raddr until, struct unwind_frame *frames, bool *ret_whole);
 /* Bytes from the first sp to where the stack on which the walk began was left. */
 uint32_t walk_used_bytes(const struct walk *walk);
 
