@@ -42,6 +42,7 @@ void arch_set_pc(struct user_regs_struct *regs, uint64_t pc);
 /* Where PTRACE_POKEUSER finds the pc. */
 size_t arch_user_pc_offset(void);
 uint64_t arch_sp(const struct user_regs_struct *regs);
+uint64_t arch_frame_pointer(const struct user_regs_struct *regs);
 uint64_t arch_argument(const struct user_regs_struct *regs, int number);
 uint64_t arch_result(const struct user_regs_struct *regs);
 

@@ -68,6 +68,11 @@ uint64_t arch_sp(const struct user_regs_struct *regs)
 	return regs->rsp;
 }
 
+uint64_t arch_frame_pointer(const struct user_regs_struct *regs)
+{
+	return regs->rbp;
+}
+
 uint64_t arch_argument(const struct user_regs_struct *regs, int number)
 {
 	switch (number) {

@@ -103,6 +103,7 @@ static int print_status(pid_t pid, const json_t *status)
 	print_number("Allocations", answer_number(status, "allocations"));
 	print_number("Frees", answer_number(status, "frees"));
 	print_domains(json_object_get(status, "domains"));
+	print_number("Pending calls", answer_number(status, "pending_calls"));
 	print_size("Tracer memory", answer_number(status, "tracer_memory"));
 	print_label("Longest stop");
 	printf("%" PRIu64 " us\n", answer_number(status, "longest_stop_us"));

@@ -126,7 +126,7 @@ static json_t *encode_status(const struct session *session)
 {
 	const struct wire_status *s = session_status(session);
 
-	return json_pack("{s:i, s:s, s:s, s:b, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:b, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:o}",
 			 "pid", session_pid(session), "state", session_state_name(session), "engine", "int3",
 			 "exact", s->exact, "crash_safe", s->crash_safe, "crash_safe_reason",
 			 s->crash_unsafe_reason[0] ? codec_bytes(s->crash_unsafe_reason) : json_null(),
@@ -136,6 +136,7 @@ static json_t *encode_status(const struct session *session)
 			 "blocks", (json_int_t)s->counters.live_blocks,
 			 "allocations", (json_int_t)s->counters.allocations,
 			 "frees", (json_int_t)s->counters.frees, "domains", encode_domains(s),
+			 "pending_calls", (json_int_t)s->pending_calls,
 			 "tracer_memory", (json_int_t)s->tracer_memory,
 			 "longest_stop_us", (json_int_t)s->longest_stop_us,
 			 "children_not_followed", (json_int_t)session_not_followed(session), "unknown",

@@ -5,106 +5,320 @@
 #include <string.h>
 
 #define WRAPPER_FRAME_MAX 512          /* bytes of stack between operator delete and the free it calls */
+#define FREE_REACH_MAX 65536           /* and between a free and any that it calls */
 
-static void drop_top(struct calls *calls, void (*dropped)(void *context, const struct call *call), void *context)
+/* --- the list --- */
+
+static void remove_at(struct calls *calls, uint32_t at)
 {
-	struct call *top = &calls->items[--calls->count];
-
-	if (top->parked)
-		dropped(context, top);
+	calls->count--;
+	memmove(&calls->items[at], &calls->items[at + 1], (calls->count - at) * sizeof(calls->items[0]));
 }
 
-static struct call *push(struct calls *calls)
+static void release_held(struct calls *calls, uint32_t at)
 {
-	if (calls->count == CALLS_MAX) {
-		memmove(&calls->items[0], &calls->items[1], (CALLS_MAX - 1) * sizeof(calls->items[0]));
-		calls->count--;
+	calls->held[at] = calls->held[--calls->held_count];
+}
+
+static bool holds(const struct held_block *held, raddr address)
+{
+	return address >= held->address && address - held->address <= held->size;
+}
+
+void calls_settle(struct calls *calls, const struct call *call, raddr result, const struct calls_eyes *eyes)
+{
+	for (uint32_t i = calls->held_count; i-- > 0;) {
+		struct held_block held = calls->held[i];
+		bool moved;
+
+		if (held.owner_sp != call->sp && held.owner_sp != call->outer_sp)
+			continue;
+		/* A resize, within another call, of what was made there. */
+		moved = !call->parked && call->old_address != 0 && held.address == call->old_address && result != 0;
+		if (held.owner_sp != call->sp && !moved)
+			continue;
+		release_held(calls, i);
+		if (!moved && !(result != 0 && holds(&held, result)))
+			eyes->kept(eyes->context, &held);
 	}
-	memset(&calls->items[calls->count], 0, sizeof(calls->items[0]));
-	return &calls->items[calls->count++];
 }
 
-/* Is the innermost pending call one that encloses a call at sp? */
-static bool encloses(const struct calls *calls, raddr sp)
+/* It will not return. */
+static void drop_at(struct calls *calls, uint32_t at, const struct calls_eyes *eyes)
 {
-	const struct call *top = calls->count > 0 ? &calls->items[calls->count - 1] : NULL;
+	struct call call = calls->items[at];
 
-	return top && top->probe && top->sp > sp;
+	remove_at(calls, at);
+	if (call.kind != CALL_ALLOCATES)
+		return;
+	calls_settle(calls, &call, 0, eyes);
+	if (call.parked)
+		eyes->abandoned(eyes->context, &call);
 }
 
-bool calls_absorb_free(struct calls *calls, const struct probe *probe, raddr sp, raddr address)
-{
-	bool passed_on = calls->freeing && calls->freeing != probe && calls->freed == address &&
-			 sp <= calls->freed_sp && calls->freed_sp - sp < WRAPPER_FRAME_MAX;
-
-	if (encloses(calls, sp) || passed_on)
-		return true;
-	calls->freeing = probe;
-	calls->freed = address;
-	calls->freed_sp = sp;
-	return false;
-}
-
-struct call *calls_enter(struct calls *calls, const struct probe *probe, raddr sp, uint64_t size,
-			 bool (*continues)(const struct probe *outer, const struct probe *probe),
-			 void (*dropped)(void *context, const struct call *call), void *context)
+static struct call *push(struct calls *calls, enum call_kind kind, const struct probe *probe, raddr sp,
+			 const struct calls_eyes *eyes)
 {
 	struct call *call;
 
-	calls->freeing = NULL;
-	/* On one stack a pending call at or below the new call's place was left without a return, but for
-	 * one whose last act was a jump to this function.  Below a barrier nothing can be said: the
-	 * handler may run on a stack of its own. */
+	if (calls->count == CALLS_MAX)
+		drop_at(calls, 0, eyes);
+	call = &calls->items[calls->count++];
+	*call = (struct call){ .kind = kind, .standing = CALL_STANDS, .probe = probe, .sp = sp };
+	return call;
+}
+
+/* --- what of it still stands --- */
+
+/* The frees that have ended by now, as far as the stack pointer shows it. */
+static void pop_frees(struct calls *calls, raddr sp)
+{
 	while (calls->count > 0) {
 		const struct call *top = &calls->items[calls->count - 1];
 
-		if (!top->probe || top->sp > sp)
-			break;
-		if (top->sp == sp && continues(top->probe, probe))
-			return NULL;
-		drop_top(calls, dropped, context);
+		if (top->kind != CALL_FREES || top->sp > sp)
+			return;
+		calls->count--;
 	}
-	/* operator new may have been left by an exception, whose object malloc is asked for next: only a
-	 * request of the same size is its own. */
-	if (encloses(calls, sp)) {
-		const struct call *top = &calls->items[calls->count - 1];
+}
 
-		if (!probe_may_throw(top->probe) || top->size == size)
-			return NULL;
+/* Where a call begins now nothing else goes on. */
+static void drop_at_sp(struct calls *calls, raddr sp, const struct calls_eyes *eyes)
+{
+	for (uint32_t i = calls->count; i-- > 0;) {
+		if (calls->items[i].sp == sp && calls->items[i].kind != CALL_SIGNAL)
+			drop_at(calls, i, eyes);
 	}
-	call = push(calls);
-	call->probe = probe;
-	call->sp = sp;
+}
+
+static enum call_standing judge(const struct call *call, raddr sp, bool behind_barrier, const struct calls_eyes *eyes)
+{
+	enum call_standing standing = eyes->standing(eyes->context, call);
+
+	if (standing != CALL_UNKNOWN || call->kind == CALL_SIGNAL)
+		return standing;
+	if (call->sp > sp)
+		return CALL_STANDS;
+	/* A handler may run on a stack of its own. */
+	return behind_barrier ? CALL_UNKNOWN : CALL_LEFT;
+}
+
+static void look(struct calls *calls, raddr sp, const struct calls_eyes *eyes)
+{
+	bool barrier = false;
+
+	for (uint32_t i = calls->count; i-- > 0;) {
+		struct call *call = &calls->items[i];
+
+		call->standing = judge(call, sp, barrier, eyes);
+		barrier |= call->kind == CALL_SIGNAL && call->standing != CALL_LEFT;
+		if (call->standing == CALL_LEFT)
+			drop_at(calls, i, eyes);
+	}
+}
+
+static bool only_frees(const struct calls *calls)
+{
+	for (uint32_t i = 0; i < calls->count; i++) {
+		if (calls->items[i].kind != CALL_FREES)
+			return false;
+	}
+	return true;
+}
+
+/* The innermost pending call that the present one is made within, and in no handler of a signal. */
+static struct call *enclosing(struct calls *calls, raddr sp, const struct calls_eyes *eyes)
+{
+	drop_at_sp(calls, sp, eyes);
+	if (only_frees(calls))
+		return NULL;
+	look(calls, sp, eyes);
+	for (uint32_t i = calls->count; i-- > 0;) {
+		struct call *call = &calls->items[i];
+
+		if (call->kind == CALL_SIGNAL)
+			return NULL;
+		if (call->kind == CALL_ALLOCATES && call->standing == CALL_STANDS)
+			return call;
+	}
+	return NULL;
+}
+
+/* --- calls that allocate --- */
+
+struct call *calls_enter(struct calls *calls, const struct probe *probe, raddr sp, uint64_t size,
+			 const struct calls_eyes *eyes)
+{
+	const struct call *outer, *top;
+	raddr outer_sp = 0;
+	struct call *call;
+
+	pop_frees(calls, sp);
+	if (calls->count > 0) {
+		top = &calls->items[calls->count - 1];
+		if (top->kind == CALL_ALLOCATES && top->sp == sp && eyes->continues(top->probe, probe))
+			return NULL;
+		outer = enclosing(calls, sp, eyes);
+		/* operator new may have been left by an exception, whose object malloc is asked for next: only a
+		 * request of the same size is its own. */
+		if (outer && (!probe_may_throw(outer->probe) || outer->size == size))
+			outer_sp = outer->sp;
+	}
+	call = push(calls, CALL_ALLOCATES, probe, sp, eyes);
+	call->outer_sp = outer_sp;
 	call->size = size;
 	return call;
 }
 
-bool calls_leave(struct calls *calls, raddr sp, struct call *ret_call,
-		 void (*dropped)(void *context, const struct call *call), void *context)
+/* What was called within a call that has returned is over, but not what runs on another stack. */
+static void drop_above(struct calls *calls, uint32_t at, const struct calls_eyes *eyes)
+{
+	uint32_t end = at + 1;
+
+	while (end < calls->count &&
+	       (calls->items[end].kind != CALL_ALLOCATES || calls->items[end].outer_sp != 0))
+		end++;
+	while (end-- > at + 1)
+		drop_at(calls, end, eyes);
+}
+
+bool calls_leave(struct calls *calls, raddr sp, struct call *ret_call, const struct calls_eyes *eyes)
 {
 	uint32_t at = calls->count;
 
-	while (at > 0 && !(calls->items[at - 1].probe && calls->items[at - 1].sp == sp))
+	while (at > 0 && !(calls->items[at - 1].kind == CALL_ALLOCATES && calls->items[at - 1].sp == sp))
 		at--;
-	if (at == 0)
+	if (at-- == 0)
 		return false;
-	while (calls->count > at)
-		drop_top(calls, dropped, context);
-	*ret_call = calls->items[--calls->count];
 	/* The barriers of signals that came in before it have been passed. */
+	drop_above(calls, at, eyes);
+	*ret_call = calls->items[at];
+	remove_at(calls, at);
 	return true;
 }
 
-void calls_signal(struct calls *calls, raddr sp)
+bool calls_hold(struct calls *calls, const struct held_block *block)
+{
+	if (calls->held_count == CALLS_HELD_MAX)
+		return false;
+	calls->held[calls->held_count++] = *block;
+	return true;
+}
+
+static const struct call *pending_at(const struct calls *calls, raddr sp)
+{
+	for (uint32_t i = calls->count; sp != 0 && i-- > 0;) {
+		if (calls->items[i].kind == CALL_ALLOCATES && calls->items[i].sp == sp)
+			return &calls->items[i];
+	}
+	return NULL;
+}
+
+bool calls_resizes(const struct calls *calls, const struct call *within, raddr address)
+{
+	const struct call *call = within;
+
+	for (uint32_t depth = 0; call && depth < CALLS_MAX; depth++) {
+		if (call->old_address == address)
+			return true;
+		call = pending_at(calls, call->outer_sp);
+	}
+	return false;
+}
+
+uint32_t calls_pending(const struct calls *calls)
+{
+	uint32_t pending = 0;
+
+	for (uint32_t i = 0; i < calls->count; i++)
+		pending += calls->items[i].kind == CALL_ALLOCATES;
+	return pending;
+}
+
+/* --- frees, signals, the end --- */
+
+static bool release_freed(struct calls *calls, raddr address)
+{
+	for (uint32_t i = 0; i < calls->held_count; i++) {
+		if (calls->held[i].address != address)
+			continue;
+		release_held(calls, i);
+		return true;
+	}
+	return false;
+}
+
+/* Is it a free that calls this one? */
+static bool passes_on(const struct call *call, raddr sp, raddr address, const struct calls_eyes *eyes)
+{
+	enum call_standing standing;
+
+	if (call->kind != CALL_FREES || call->sp <= sp || call->sp - sp > FREE_REACH_MAX)
+		return false;
+	standing = eyes->standing(eyes->context, call);
+	return standing == CALL_STANDS || (standing == CALL_UNKNOWN && call->old_address == address &&
+					   call->sp - sp < WRAPPER_FRAME_MAX);
+}
+
+static bool is_passed_on(struct calls *calls, raddr sp, raddr address, const struct calls_eyes *eyes)
+{
+	for (uint32_t i = calls->count; i-- > 0 && calls->items[i].kind != CALL_SIGNAL;) {
+		if (passes_on(&calls->items[i], sp, address, eyes))
+			return true;
+	}
+	return false;
+}
+
+/* By a free, as its last act. */
+static bool is_jumped_to(const struct calls *calls, const struct probe *probe, raddr sp, raddr address)
+{
+	const struct call *top = calls->count > 0 ? &calls->items[calls->count - 1] : NULL;
+
+	return top && top->kind == CALL_FREES && top->sp == sp && top->probe != probe &&
+	       (top->old_address == address || top->probe->ends_by_jump);
+}
+
+bool calls_free(struct calls *calls, const struct probe *probe, raddr sp, raddr bp, raddr address, bool live,
+		const struct calls_eyes *eyes)
+{
+	const struct call *outer;
+	struct call *call;
+
+	pop_frees(calls, sp - 1);
+	if (!live && is_jumped_to(calls, probe, sp, address))
+		return false;
+	pop_frees(calls, sp);
+	if (calls->count > 0) {
+		outer = enclosing(calls, sp, eyes);
+		if (release_freed(calls, address))
+			return false;
+		if (outer && (!live || calls_resizes(calls, outer, address)))
+			return false;
+		if (!live && is_passed_on(calls, sp, address, eyes))
+			return false;
+	}
+	call = push(calls, CALL_FREES, probe, sp, eyes);
+	call->bp = bp;
+	call->old_address = address;
+	return true;
+}
+
+void calls_signal(struct calls *calls, raddr sp, const struct calls_eyes *eyes)
 {
 	/* With nothing pending there is nothing to keep apart. */
 	if (calls->count == 0)
 		return;
 	/* A handler that ended long ago leaves its barrier behind: one per place is enough. */
-	if (!calls->items[calls->count - 1].probe) {
+	if (calls->items[calls->count - 1].kind == CALL_SIGNAL) {
 		calls->items[calls->count - 1].sp = sp;
 		return;
 	}
 	calls->items[calls->count - 1].interrupted = true;
-	push(calls)->sp = sp;
+	push(calls, CALL_SIGNAL, NULL, sp, eyes);
+}
+
+void calls_end(struct calls *calls, const struct calls_eyes *eyes)
+{
+	while (calls->count > 0)
+		drop_at(calls, calls->count - 1, eyes);
 }

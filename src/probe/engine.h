@@ -57,6 +57,9 @@ void engine_hit(struct engine *engine, struct task *task, const struct breakpoin
 		const struct user_regs_struct *regs);
 /* Whether the task has an allocator call pending. */
 bool engine_is_inside(const struct task *task);
+/* How many calls of all tasks have not returned: one that was left by a jump is among them until its thread's next
+ * call. */
+uint32_t engine_pending(const struct engine *engine);
 /* A signal is about to be delivered to the task. */
 void engine_signal(struct engine *engine, struct task *task, raddr sp);
 void engine_task_gone(struct engine *engine, struct task *task);

@@ -1,8 +1,7 @@
 /* The int3 engine: a stop at each entry, and at each return of a function that allocates. */
 #include "probe/calls.h"
-#include "probe/engine.h"
-#include "probe/plan.h"
-#include "probe/probe.h"
+#include "probe/engine_private.h"
+#include "probe/view.h"
 
 #include "arch/arch.h"
 
@@ -12,31 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* What stands behind one breakpoint. */
-struct site {
-	unsigned kinds;                    /* enum site_kind */
-	struct probe *probe;               /* of an entry */
-	uint32_t sp_below;                 /* there: how much lower the stack pointer is than at the function's start */
-};
-
-struct planned_module {
-	uint32_t module;
-	bool installed;
-	struct plan plan;
-};
-
-struct engine {
-	struct target *target;
-	struct unwinder *unwinder;
-	struct engine_sink sink;
-	struct reader reader;
-	uint32_t max_frames;
-	VEC_OF(struct planned_module *) plans;
-	VEC_OF(struct probe *) probes;
-	struct engine_counters counters;
-	char refusal[256];
-};
 
 int engine_new(struct target *target, struct unwinder *unwinder, const struct engine_sink *sink,
 	       uint32_t max_frames, struct engine **ret_engine)
@@ -56,7 +30,7 @@ int engine_new(struct target *target, struct unwinder *unwinder, const struct en
 
 static void probe_free(struct probe *probe)
 {
-	vec_fini(&probe->tails);
+	vec_fini(&probe->parts);
 	free(probe);
 }
 
@@ -83,208 +57,6 @@ void engine_free(struct engine *engine)
 	free(engine);
 }
 
-static void refuse(struct engine *engine, uint32_t module, const char *function, const char *reason)
-{
-	snprintf(engine->refusal, sizeof(engine->refusal), "%s in %s cannot be probed: %s", function,
-		 engine->target->modules.modules.items[module].path, reason);
-}
-
-int engine_plan_module(struct engine *engine, uint32_t module, int elf_fd)
-{
-	struct planned_module *planned = calloc(1, sizeof(*planned)), **slot;
-	int r;
-
-	if (!planned)
-		return -ENOMEM;
-	r = plan_make(elf_fd, &planned->plan);
-	if (r < 0 || planned->plan.functions.count == 0) {
-		if (r == 0)
-			plan_fini(&planned->plan);
-		free(planned);
-		return r == -ENOMEM ? r : 0;
-	}
-	slot = vec_push(&engine->plans);
-	if (!slot) {
-		plan_fini(&planned->plan);
-		free(planned);
-		return -ENOMEM;
-	}
-	planned->module = module;
-	*slot = planned;
-	return 0;
-}
-
-void engine_drop_module(struct engine *engine, uint32_t module)
-{
-	struct target *target = engine->target;
-
-	for (size_t i = engine->plans.count; i-- > 0;) {
-		if (engine->plans.items[i]->module != module)
-			continue;
-		plan_fini(&engine->plans.items[i]->plan);
-		free(engine->plans.items[i]);
-		vec_remove_unordered(&engine->plans, i);
-	}
-	for (size_t i = 0; i < target->breakpoints.count; i++) {
-		if (target->breakpoints.items[i]->module != module)
-			continue;
-		free(target->breakpoints.items[i]->site);
-		target->breakpoints.items[i]->site = NULL;
-	}
-	bp_drop_module(target, module);
-	/* Pending calls may still point at the probes: they stay, marked. */
-	for (size_t i = 0; i < engine->probes.count; i++)
-		engine->probes.items[i]->gone |= engine->probes.items[i]->module == module;
-}
-
-unsigned engine_planned(const struct engine *engine)
-{
-	unsigned count = 0;
-
-	for (size_t i = 0; i < engine->plans.count; i++) {
-		const struct plan *plan = &engine->plans.items[i]->plan;
-
-		for (size_t k = 0; k < plan->functions.count; k++)
-			count += !plan->functions.items[k].refused;
-	}
-	return count;
-}
-
-bool engine_unwatchable(const struct engine *engine, uint32_t *ret_module, const char **ret_reason)
-{
-	for (size_t i = 0; i < engine->plans.count; i++) {
-		if (!engine->plans.items[i]->plan.malloc_refused)
-			continue;
-		*ret_module = engine->plans.items[i]->module;
-		*ret_reason = engine->plans.items[i]->plan.malloc_refused;
-		return true;
-	}
-	return false;
-}
-
-static struct probe *add_probe(struct engine *engine, const struct plan_function *function, uint32_t module,
-			       raddr bias)
-{
-	struct probe *probe = calloc(1, sizeof(*probe)), **slot;
-
-	if (!probe)
-		return NULL;
-	slot = vec_push(&engine->probes);
-	if (!slot || vec_reserve(&probe->tails, function->tails.count) < 0) {
-		free(probe);
-		engine->probes.count -= slot != NULL;
-		return NULL;
-	}
-	probe->entry = function->entry;
-	probe->address = function->vaddr + bias;
-	probe->module = module;
-	probe->tails_to_import = function->tails_to_import;
-	for (size_t i = 0; i < function->tails.count; i++)
-		probe->tails.items[probe->tails.count++] = function->tails.items[i] + bias;
-	*slot = probe;
-	return probe;
-}
-
-static int plant_site(struct engine *engine, const struct plan_site *planned, uint32_t module, raddr bias,
-		      struct probe *probe, const char **ret_reason)
-{
-	struct breakpoint *bp;
-	struct site *site;
-	int r;
-
-	*ret_reason = "another tool's breakpoint stands there (a uprobe of perf or bpftrace, or a debugger's); take it "
-		      "away and attach again";
-	r = bp_prepare(engine->target, planned->vaddr + bias, module, planned->text, planned->text_len, &bp, ret_reason);
-	if (r < 0 && r != -EEXIST)
-		return r;
-	site = bp->site;
-	if (!site)
-		site = bp->site = calloc(1, sizeof(*site));
-	if (!site)
-		return -ENOMEM;
-	bp->ambiguous |= planned->ambiguous;
-	site->kinds |= planned->kinds;
-	if (probe) {
-		site->probe = probe;
-		site->kinds |= SITE_ENTRY;
-		site->sp_below = planned->sp_below;
-	}
-	return bp_plant(engine->target, bp);
-}
-
-/* Where the place that was chosen for an entry is taken by another tool, or cannot be used, the first instruction may
- * be free. */
-static int plant(struct engine *engine, const struct plan *plan, const struct plan_site *site, uint32_t module,
-		 raddr bias, struct probe *probe)
-{
-	const char *reason;
-	int r = plant_site(engine, site, module, bias, probe, &reason);
-
-	if ((r == -EBUSY || r == -ENOTSUP) && probe &&
-	    plan->functions.items[site->entry_index].first.vaddr != site->vaddr)
-		r = plant_site(engine, &plan->functions.items[site->entry_index].first, module, bias, probe, &reason);
-	if (r < 0)
-		refuse(engine, module, probe ? probe->entry->name : "the return of an allocator function", reason);
-	return r;
-}
-
-/* Returns are planted before entries: an entry without its return would leave a call pending for ever. */
-static int install_module(struct engine *engine, struct planned_module *planned)
-{
-	raddr bias = engine->target->modules.modules.items[planned->module].bias;
-	const struct plan *plan = &planned->plan;
-	bool exits_failed = false;
-	int probes = 0;
-
-	for (size_t i = 0; i < plan->functions.count; i++) {
-		if (plan->functions.items[i].refused)
-			refuse(engine, planned->module, plan->functions.items[i].entry->name,
-			       plan->functions.items[i].refused);
-	}
-	for (unsigned pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < plan->sites.count; i++) {
-			const struct plan_site *site = &plan->sites.items[i];
-			bool entry = site->kinds & SITE_ENTRY;
-			struct probe *probe = NULL;
-			int r;
-
-			if (entry != (pass == 1) ||
-			    (entry && exits_failed && catalog_allocates(site->entry)))
-				continue;
-			if (entry) {
-				probe = add_probe(engine, &plan->functions.items[site->entry_index],
-						  planned->module, bias);
-				if (!probe)
-					return -ENOMEM;
-			}
-			r = plant(engine, plan, site, planned->module, bias, probe);
-			if (r == -ESRCH || r == -ENOMEM)
-				return r;
-			exits_failed |= r < 0 && !entry;
-			probes += r == 0 && entry;
-		}
-	}
-	planned->installed = true;
-	return probes;
-}
-
-int engine_install(struct engine *engine)
-{
-	int probes = 0;
-
-	for (size_t i = 0; i < engine->plans.count; i++) {
-		int r;
-
-		if (engine->plans.items[i]->installed)
-			continue;
-		r = install_module(engine, engine->plans.items[i]);
-		if (r < 0)
-			return r;
-		probes += r;
-	}
-	return probes;
-}
-
 /* An overflowing product is a request that fails, and never one of 0 bytes. */
 static uint64_t requested_size(const struct catalog_entry *entry, const struct user_regs_struct *regs)
 {
@@ -306,24 +78,21 @@ static bool continues(const struct probe *outer, const struct probe *probe)
 {
 	if (outer->tails_to_import && outer != probe)
 		return true;
-	for (size_t i = 0; i < outer->tails.count; i++) {
-		if (outer->tails.items[i] == probe->address)
+	for (size_t i = 0; i < outer->parts.count; i++) {
+		if (outer->parts.items[i].address == probe->address && outer != probe)
 			return true;
 	}
 	return false;
 }
 
+/* One breakpoint of one thread, while it is served. */
 struct hit {
 	struct engine *engine;
 	struct task *task;
+	const struct user_regs_struct *regs;
+	struct calls_eyes eyes;
+	struct view view;
 };
-
-static void dropped(void *context, const struct call *call)
-{
-	const struct hit *hit = context;
-
-	hit->engine->sink.abandoned(hit->engine->sink.context, hit->task->tid, call->old_address);
-}
 
 static void emit(struct engine *engine, const struct task *task, struct alloc_event event)
 {
@@ -334,6 +103,47 @@ static void emit(struct engine *engine, const struct task *task, struct alloc_ev
 	else if (event.kind == ALLOC_BORN || event.kind == ALLOC_RESIZE_END)
 		engine->counters.allocations++;
 	engine->sink.event(engine->sink.context, &event);
+}
+
+static void abandoned(void *context, const struct call *call)
+{
+	const struct hit *hit = context;
+
+	hit->engine->sink.abandoned(hit->engine->sink.context, hit->task->tid, call->old_address);
+}
+
+static void kept(void *context, const struct held_block *block)
+{
+	const struct hit *hit = context;
+
+	emit(hit->engine, hit->task, (struct alloc_event){ .kind = ALLOC_BORN, .address = block->address,
+							   .size = block->size, .stack = block->stack,
+							   .domain = block->domain });
+}
+
+static enum call_standing standing(void *context, const struct call *call)
+{
+	struct hit *hit = context;
+	struct arch_regs regs;
+
+	if (!hit->view.looked) {
+		arch_regs_from_user(hit->regs, &regs);
+		regs.reg[ARCH_DWARF_PC] -= 1;          /* behind the int3 */
+		view_look(&hit->view, hit->engine->unwinder, &hit->engine->reader, &regs);
+	}
+	return view_standing(&hit->view, call);
+}
+
+/* regs: of the task where it stands, NULL: it does not stand. */
+static void hit_init(struct hit *hit, struct engine *engine, struct task *task, const struct user_regs_struct *regs)
+{
+	hit->engine = engine;
+	hit->task = task;
+	hit->regs = regs;
+	hit->eyes = (struct calls_eyes){ continues, standing, abandoned, kept, hit };
+	hit->view.looked = false;
+	hit->view.probes = engine->probes.items;
+	hit->view.probe_count = engine->probes.count;
 }
 
 /* Only asked about blocks that are not known: it costs a read. */
@@ -358,16 +168,35 @@ static void free_block(struct hit *hit, struct calls *calls, const struct probe 
 {
 	struct engine *engine = hit->engine;
 	raddr address = arch_argument(regs, probe->entry->old_arg);
+	bool live;
 
-	if (address == 0 || calls_absorb_free(calls, probe, sp, address))
+	if (address == 0)
 		return;
-	if (!engine->sink.is_live(engine->sink.context, address, probe->entry->domain) &&
-	    is_internal_free(engine, probe, sp)) {
+	live = engine->sink.is_live(engine->sink.context, address, probe->entry->domain);
+	if (!calls_free(calls, probe, sp, arch_frame_pointer(regs), address, live, &hit->eyes))
+		return;
+	if (!live && is_internal_free(engine, probe, sp)) {
 		engine->counters.internal_frees++;
 		return;
 	}
 	emit(engine, hit->task, (struct alloc_event){ .kind = ALLOC_FREED, .old_address = address,
 						      .domain = probe->entry->domain });
+}
+
+/* A call within another resizes what the outer one resizes, or its own part of it, or what was made there: then it is
+ * no resize of its own. */
+static void park(struct hit *hit, const struct calls *calls, struct call *call, raddr old_address)
+{
+	struct engine *engine = hit->engine;
+	uint32_t domain = call->probe->entry->domain;
+
+	call->parked = old_address != 0 &&
+		       (call->outer_sp == 0 || (!calls_resizes(calls, call, old_address) &&
+						engine->sink.is_live(engine->sink.context, old_address, domain)));
+	call->old_address = old_address;
+	if (call->parked)
+		emit(engine, hit->task, (struct alloc_event){ .kind = ALLOC_RESIZE_BEGIN, .old_address = old_address,
+							      .domain = domain });
 }
 
 static void enter_call(struct hit *hit, const struct site *site, const struct user_regs_struct *regs)
@@ -386,20 +215,15 @@ static void enter_call(struct hit *hit, const struct site *site, const struct us
 		free_block(hit, calls, probe, regs, sp);
 		return;
 	}
-	call = calls_enter(calls, probe, sp, requested_size(entry, regs), continues, dropped, hit);
+	call = calls_enter(calls, probe, sp, requested_size(entry, regs), &hit->eyes);
 	if (!call)
 		return;
+	call->bp = arch_frame_pointer(regs);
 	if (entry->out_arg != ARG_NONE)
 		call->out_pointer = arch_argument(regs, entry->out_arg);
 	if (entry->old_arg == ARG_NONE)
 		return;
-	call->old_address = arch_argument(regs, entry->old_arg);
-	if (call->old_address != 0) {
-		call->parked = true;
-		emit(hit->engine, hit->task,
-		     (struct alloc_event){ .kind = ALLOC_RESIZE_BEGIN, .old_address = call->old_address,
-					   .domain = entry->domain });
-	}
+	park(hit, calls, call, arch_argument(regs, entry->old_arg));
 }
 
 static int call_result(struct engine *engine, const struct call *call, const struct site *site,
@@ -432,50 +256,63 @@ static uint32_t caller_stack(struct engine *engine, const struct call *call, con
 	return unwinder_unwind(engine->unwinder, &at_entry, &engine->reader, engine->max_frames, NULL);
 }
 
-static void leave_call(struct hit *hit, const struct site *site, const struct user_regs_struct *regs)
+/* Whether it is left to the call that this one was made within. */
+static bool hold(struct calls *calls, const struct call *call, const struct alloc_event *event)
+{
+	const struct held_block block = { call->outer_sp, event->address, event->size, event->stack, event->domain };
+
+	return call->outer_sp != 0 && !call->parked && calls_hold(calls, &block);
+}
+
+static void leave_call(struct hit *hit, const struct site *site)
 {
 	struct engine *engine = hit->engine;
 	struct calls *calls = hit->task->calls;
 	struct alloc_event event = { 0 };
 	struct call call;
 
-	if (!calls || !calls_leave(calls, arch_sp(regs), &call, dropped, hit)) {
+	if (!calls || !calls_leave(calls, arch_sp(hit->regs), &call, &hit->eyes)) {
 		engine->counters.strays++;
-		engine->counters.orphans += !calls || calls->count == 0;
+		engine->counters.orphans += !calls || calls_pending(calls) == 0;
 		return;
 	}
-	if (call_result(engine, &call, site, regs, &event.address) < 0) {
+	if (call_result(engine, &call, site, hit->regs, &event.address) < 0) {
 		engine->counters.failed_reads++;
+		calls_settle(calls, &call, 0, &hit->eyes);
 		if (call.parked)
-			dropped(hit, &call);
+			abandoned(hit, &call);
 		return;
 	}
+	calls_settle(calls, &call, event.address, &hit->eyes);
 	if (event.address == 0 && !call.parked)
 		return;
-	/* After the handler's end an inner call of this one stood on its own, and has recorded the block. */
+	/* Where the stack could not be read, an inner call of this one stood on its own after the handler's end, and
+	 * has recorded the block. */
 	if (call.interrupted && !call.parked &&
 	    engine->sink.is_live(engine->sink.context, event.address, call.probe->entry->domain))
 		return;
 	event.kind = call.parked ? ALLOC_RESIZE_END : ALLOC_BORN;
 	event.domain = call.probe->entry->domain;
-	event.old_address = call.old_address;
+	event.old_address = call.parked ? call.old_address : 0;
 	event.size = call.size;
 	if (event.address != 0)
-		event.stack = caller_stack(engine, &call, regs);
-	emit(engine, hit->task, event);
+		event.stack = caller_stack(engine, &call, hit->regs);
+	if (!hold(calls, &call, &event))
+		emit(engine, hit->task, event);
 }
 
 void engine_hit(struct engine *engine, struct task *task, const struct breakpoint *bp,
 		const struct user_regs_struct *regs)
 {
-	struct hit hit = { engine, task };
 	const struct site *site = bp->site;
+	struct hit hit;
 
 	engine->counters.stops++;
 	if (!site)
 		return;
+	hit_init(&hit, engine, task, regs);
 	if (site->kinds & (SITE_EXIT | SITE_TAIL))
-		leave_call(&hit, site, regs);
+		leave_call(&hit, site);
 	if (site->kinds & SITE_ENTRY)
 		enter_call(&hit, site, regs);
 }
@@ -489,16 +326,34 @@ bool engine_is_inside(const struct task *task)
 
 void engine_signal(struct engine *engine, struct task *task, raddr sp)
 {
-	(void)engine;
+	struct hit hit;
+
+	hit_init(&hit, engine, task, NULL);
 	if (task->calls)
-		calls_signal(task->calls, sp);
+		calls_signal(task->calls, sp, &hit.eyes);
 }
 
 void engine_task_gone(struct engine *engine, struct task *task)
 {
-	(void)engine;
+	struct hit hit;
+
+	hit_init(&hit, engine, task, NULL);
+	if (task->calls)
+		calls_end(task->calls, &hit.eyes);
 	free(task->calls);
 	task->calls = NULL;
+}
+
+uint32_t engine_pending(const struct engine *engine)
+{
+	uint32_t pending = 0;
+
+	for (size_t i = 0; i < engine->target->tasks.count; i++) {
+		const struct task *task = engine->target->tasks.items[i];
+
+		pending += task->calls ? calls_pending(task->calls) : 0;
+	}
+	return pending;
 }
 
 struct engine_counters engine_counters(const struct engine *engine)

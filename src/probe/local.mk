@@ -6,5 +6,8 @@ src_libprobe_a_SOURCES = \
 	src/probe/elf_code.c src/probe/elf_code.h \
 	src/probe/engine.h \
 	src/probe/engine_int3.c \
+	src/probe/engine_private.h \
+	src/probe/engine_sites.c \
 	src/probe/plan.c src/probe/plan.h \
-	src/probe/probe.h
+	src/probe/probe.h \
+	src/probe/view.c src/probe/view.h

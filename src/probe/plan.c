@@ -137,6 +137,17 @@ static int add_part(struct ways_out *out, uint64_t vaddr)
 	return r;
 }
 
+static int note_part(struct plan_function *function, struct elf_code *code, uint64_t vaddr)
+{
+	struct code_part *part = vec_push(&function->parts);
+
+	if (!part)
+		return -ENOMEM;
+	part->address = vaddr;
+	part->size = elf_code_function_size(code, vaddr);
+	return 0;
+}
+
 /* Follows direct tail jumps: the rets they lead to are exits of the function that jumped, matched by the
  * stack pointer. */
 static int add_exits(struct plan *plan, struct plan_function *function, struct elf_code *code)
@@ -148,14 +159,8 @@ static int add_exits(struct plan *plan, struct plan_function *function, struct e
 		r = add_part(&out, out.parts.items[i]);
 	if (r == 0 && out.exits == 0)
 		r = refuse(&out, "it has no return instruction");
-	for (size_t i = 1; r == 0 && i < out.parts.count; i++) {
-		uint64_t *tail = vec_push(&function->tails);
-
-		if (tail)
-			*tail = out.parts.items[i];
-		else
-			r = -ENOMEM;
-	}
+	for (size_t i = 1; r == 0 && i < out.parts.count; i++)
+		r = note_part(function, code, out.parts.items[i]);
 	vec_fini(&out.parts);
 	return r;
 }
@@ -208,14 +213,15 @@ static int add_function(struct plan *plan, struct elf_code *code, uint32_t index
 	/* Of a function that only frees, no more than its first instruction matters. */
 	if (r == -ENOTSUP && !catalog_allocates(function->entry)) {
 		function->refused = NULL;
+		function->ends_by_jump = true;
 		decoded = (struct arch_function){ .first_is_ambiguous = true, .entry.ambiguous = true };
 	} else if (r < 0) {
 		return r == -ENOTSUP ? 0 : r;
 	}
-	if (catalog_allocates(function->entry))
+	function->ends_by_jump |= !catalog_allocates(function->entry) && decoded.tail_calls.count > 0;
+	r = note_part(function, code, function->vaddr);
+	if (r == 0 && catalog_allocates(function->entry))
 		r = add_exits(plan, function, code);
-	else
-		r = 0;
 	if (r == 0)
 		r = add_entry(plan, code, index, &decoded);
 	arch_function_fini(&decoded);
@@ -254,8 +260,10 @@ static int note_function(void *context, const char *symbol, uint64_t vaddr)
 static void drop_functions_beside(struct plan *plan)
 {
 	for (size_t i = plan->functions.count; i-- > 0;) {
-		if (plan->functions.items[i].entry->beside_malloc)
-			vec_remove_unordered(&plan->functions, i);
+		if (!plan->functions.items[i].entry->beside_malloc)
+			continue;
+		vec_fini(&plan->functions.items[i].parts);
+		vec_remove_unordered(&plan->functions, i);
 	}
 }
 
@@ -326,7 +334,7 @@ int plan_make(int elf_fd, struct plan *ret_plan)
 void plan_fini(struct plan *plan)
 {
 	for (size_t i = 0; i < plan->functions.count; i++)
-		vec_fini(&plan->functions.items[i].tails);
+		vec_fini(&plan->functions.items[i].parts);
 	vec_fini(&plan->functions);
 	vec_fini(&plan->sites);
 }

@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "probe/catalog.h"
+#include "probe/probe.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,9 +35,10 @@ struct plan_function {
 	uint64_t vaddr;
 	struct plan_site first;            /* its first instruction, for the case that another tool has the place of
 					    * its entry's site */
-	/* The addresses of other functions that it may jump to at its end. */
-	VEC_OF(uint64_t) tails;
+	/* Its code: itself first, then other functions that it may jump to at its end. */
+	VEC_OF(struct code_part) parts;
 	bool tails_to_import;              /* it may jump to an allocator function of whichever object */
+	bool ends_by_jump;                 /* of one that frees: it may end in another function */
 	const char *refused;               /* why it cannot be probed (static text), NULL: it can */
 };
 

@@ -8,12 +8,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct code_part {
+	uint64_t address;
+	uint64_t size;                 /* 0: unknown */
+};
+
 struct probe {
 	const struct catalog_entry *entry;
 	uint64_t address;              /* run-time */
 	uint32_t module;
 	bool gone;                     /* its module was unloaded */
-	VEC_OF(uint64_t) tails;        /* run-time addresses of functions it may jump to at its end */
+	VEC_OF(struct code_part) parts;/* run-time; itself, then functions it may jump to at its end */
+	bool ends_by_jump;             /* of one that frees: it may end in another one */
 	bool tails_to_import;          /* or to an allocator function of another object */
 };
 

@@ -483,6 +483,7 @@ void session_send_status(struct session *session, uint32_t serial)
 		.tasks = (uint32_t)target->tasks.count,
 		.probes = engine_probe_count(session->engine),
 		.frames_limit = session->frames_limit,
+		.pending_calls = engine_pending(session->engine),
 		.exact = session_is_exact(session),
 		.crash_safe = resident_is_safe(target, &reason),
 		.stopped = is_stopped(target),

@@ -154,6 +154,7 @@ struct wire_status {
 	uint32_t tasks, probes;
 	uint32_t frames_limit;
 	uint8_t exact, crash_safe, stopped, pad;/* stopped: by job control */
+	uint32_t pending_calls, pad2;
 	char crash_unsafe_reason[256];
 };
 

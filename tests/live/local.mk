@@ -37,6 +37,7 @@ live_tests = \
 	tests/live/check_rights \
 	tests/live/check_owners \
 	tests/live/check_allocators \
+	tests/live/check_calls \
 	tests/live/check_errors \
 	tests/live/check_foreign \
 	tests/live/check_tracers \
@@ -95,6 +96,10 @@ tests_live_check_allocators_LDADD = $(live_libs)
 tests_live_check_owners_SOURCES = tests/live/check_owners.c
 tests_live_check_owners_CFLAGS = $(live_cflags)
 tests_live_check_owners_LDADD = $(live_libs)
+
+tests_live_check_calls_SOURCES = tests/live/check_calls.c
+tests_live_check_calls_CFLAGS = $(live_cflags)
+tests_live_check_calls_LDADD = $(live_libs)
 
 tests_live_check_errors_SOURCES = tests/live/check_errors.c
 tests_live_check_errors_CFLAGS = $(live_cflags)

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 static struct probe malloc_probe, calloc_probe, realloc_probe, array_probe, new_probe, free_probe, delete_probe;
-static unsigned drops;
-static raddr dropped_address;
+static unsigned drops, keeps, looks, said_count;
+static raddr dropped_address, kept_address;
 
 static void setup(void)
 {
@@ -24,7 +24,7 @@ static void setup(void)
 	new_probe.entry = catalog_find("_Znwm");
 	free_probe.entry = catalog_find("free");
 	delete_probe.entry = catalog_find("_ZdlPv");
-	drops = 0;
+	drops = keeps = looks = said_count = 0;
 }
 
 static bool continues(const struct probe *outer, const struct probe *probe)
@@ -32,21 +32,72 @@ static bool continues(const struct probe *outer, const struct probe *probe)
 	return outer == &array_probe && probe == &realloc_probe;
 }
 
-static void dropped(void *context, const struct call *call)
+/* What the stack says: of the call at this sp. */
+static struct {
+	raddr sp;
+	enum call_standing standing;
+} said[8];
+
+static void say(raddr sp, enum call_standing standing)
+{
+	for (unsigned i = 0; i < said_count; i++) {
+		if (said[i].sp == sp) {
+			said[i].standing = standing;
+			return;
+		}
+	}
+	said[said_count].sp = sp;
+	said[said_count++].standing = standing;
+}
+
+static enum call_standing standing(void *context, const struct call *call)
+{
+	(void)context;
+	looks++;
+	for (unsigned i = 0; i < said_count; i++) {
+		if (said[i].sp == call->sp)
+			return said[i].standing;
+	}
+	return CALL_UNKNOWN;
+}
+
+static void abandoned(void *context, const struct call *call)
 {
 	(void)context;
 	drops++;
 	dropped_address = call->old_address;
 }
 
+static void kept(void *context, const struct held_block *block)
+{
+	(void)context;
+	keeps++;
+	kept_address = block->address;
+}
+
+static const struct calls_eyes eyes = { continues, standing, abandoned, kept, NULL };
+
 static struct call *enter(struct calls *calls, const struct probe *probe, raddr sp, uint64_t size)
 {
-	return calls_enter(calls, probe, sp, size, continues, dropped, NULL);
+	return calls_enter(calls, probe, sp, size, &eyes);
 }
 
 static bool leave(struct calls *calls, raddr sp, struct call *call)
 {
-	return calls_leave(calls, sp, call, dropped, NULL);
+	return calls_leave(calls, sp, call, &eyes);
+}
+
+/* Returns a block from a call within another, and so holds it. */
+static void return_inner(struct calls *calls, raddr sp, raddr address, uint64_t size)
+{
+	struct held_block block = { 0, address, size, 0, 0 };
+	struct call call;
+
+	ck_assert(leave(calls, sp, &call));
+	ck_assert_uint_ne(call.outer_sp, 0);
+	calls_settle(calls, &call, address, &eyes);
+	block.owner_sp = call.outer_sp;
+	ck_assert(calls_hold(calls, &block));
 }
 
 START_TEST(a_return_is_matched_by_its_stack_pointer)
@@ -62,16 +113,75 @@ START_TEST(a_return_is_matched_by_its_stack_pointer)
 }
 END_TEST
 
+START_TEST(calls_that_return_are_not_looked_at)
+{
+	struct calls calls = { 0 };
+	struct call call;
+
+	for (unsigned i = 0; i < 10; i++) {
+		ck_assert_ptr_nonnull(enter(&calls, &malloc_probe, 1000 - i * 8, 24));
+		ck_assert(leave(&calls, 1000 - i * 8, &call));
+		ck_assert(calls_free(&calls, &free_probe, 1000 - i * 8, 0, 0x5000, true, &eyes));
+	}
+	ck_assert_uint_eq(looks, 0);
+	ck_assert_uint_eq(calls_pending(&calls), 0);
+}
+END_TEST
+
 START_TEST(the_outermost_call_of_a_family_owns_the_block)
 {
 	struct calls calls = { 0 };
 	struct call call;
 
+	say(1000, CALL_STANDS);
 	enter(&calls, &calloc_probe, 1000, 24);
-	ck_assert_ptr_null(enter(&calls, &malloc_probe, 900, 24));
-	ck_assert(calls_absorb_free(&calls, &free_probe, 800, 0x5000));
+	ck_assert_uint_eq(enter(&calls, &malloc_probe, 900, 40)->outer_sp, 1000);
+	return_inner(&calls, 900, 0x4ff0, 40);
+	ck_assert(!calls_free(&calls, &free_probe, 800, 0, 0x6000, false, &eyes));
 	ck_assert(leave(&calls, 1000, &call));
 	ck_assert_ptr_eq(call.probe, &calloc_probe);
+	calls_settle(&calls, &call, 0x5000, &eyes);
+	ck_assert_uint_eq(keeps, 0);
+	ck_assert_uint_eq(calls.held_count, 0);
+}
+END_TEST
+
+START_TEST(what_a_hook_keeps_is_a_block_of_its_own)
+{
+	struct calls calls = { 0 };
+	struct call call;
+
+	say(1000, CALL_STANDS);
+	enter(&calls, &malloc_probe, 1000, 24);
+	enter(&calls, &malloc_probe, 900, 24);
+	return_inner(&calls, 900, 0x7000, 24);
+	enter(&calls, &malloc_probe, 900, 24);
+	return_inner(&calls, 900, 0x8000, 24);
+	ck_assert(!calls_free(&calls, &free_probe, 900, 0, 0x8000, false, &eyes));
+	enter(&calls, &malloc_probe, 900, 24);
+	return_inner(&calls, 900, 0x5000, 24);
+	ck_assert(leave(&calls, 1000, &call));
+	calls_settle(&calls, &call, 0x5000, &eyes);
+	ck_assert_uint_eq(keeps, 1);
+	ck_assert_uint_eq(kept_address, 0x7000);
+}
+END_TEST
+
+/* It has been given out, and nobody has freed it. */
+START_TEST(what_was_made_within_a_call_that_is_left_is_kept)
+{
+	struct calls calls = { 0 };
+
+	say(1000, CALL_STANDS);
+	enter(&calls, &malloc_probe, 1000, 24);
+	enter(&calls, &malloc_probe, 900, 24);
+	return_inner(&calls, 900, 0x7000, 24);
+	say(1000, CALL_LEFT);
+	ck_assert_uint_eq(enter(&calls, &malloc_probe, 900, 8)->outer_sp, 0);
+	ck_assert_uint_eq(keeps, 1);
+	ck_assert_uint_eq(calls_pending(&calls), 1);
+	calls_end(&calls, &eyes);
+	ck_assert_uint_eq(calls_pending(&calls), 0);
 }
 END_TEST
 
@@ -103,14 +213,50 @@ START_TEST(a_call_that_was_jumped_out_of_leaves_nothing_pending)
 }
 END_TEST
 
+/* Which the stack pointer alone would take for a call within it. */
+START_TEST(nor_does_it_when_what_comes_next_is_deeper)
+{
+	struct calls calls = { 0 };
+	struct call call;
+
+	enter(&calls, &malloc_probe, 1000, 24);
+	say(1000, CALL_LEFT);
+	ck_assert_uint_eq(enter(&calls, &malloc_probe, 900, 8)->outer_sp, 0);
+	ck_assert(leave(&calls, 900, &call));
+	enter(&calls, &malloc_probe, 1000, 24);
+	ck_assert(calls_free(&calls, &free_probe, 900, 0, 0x5000, true, &eyes));
+	ck_assert_uint_eq(calls_pending(&calls), 0);
+}
+END_TEST
+
+START_TEST(a_coroutines_call_returns_after_others_on_other_stacks)
+{
+	struct calls calls = { 0 };
+	struct call call;
+
+	say(1000, CALL_SUSPENDED);
+	say(90000, CALL_SUSPENDED);
+	enter(&calls, &malloc_probe, 1000, 24);
+	ck_assert_uint_eq(enter(&calls, &malloc_probe, 90000, 8)->outer_sp, 0);
+	ck_assert_uint_eq(enter(&calls, &malloc_probe, 500, 16)->outer_sp, 0);
+	ck_assert(leave(&calls, 500, &call));
+	ck_assert(calls_free(&calls, &free_probe, 500, 0, 0x5000, true, &eyes));
+	ck_assert(leave(&calls, 1000, &call));
+	ck_assert_uint_eq(call.size, 24);
+	ck_assert(leave(&calls, 90000, &call));
+	ck_assert_uint_eq(call.size, 8);
+	ck_assert_uint_eq(calls_pending(&calls), 0);
+}
+END_TEST
+
 START_TEST(a_signal_handlers_calls_are_its_own)
 {
 	struct calls calls = { 0 };
 	struct call call;
 
 	enter(&calls, &malloc_probe, 1000, 24);
-	calls_signal(&calls, 950);
-	ck_assert_ptr_nonnull(enter(&calls, &malloc_probe, 700, 8));
+	calls_signal(&calls, 950, &eyes);
+	ck_assert_uint_eq(enter(&calls, &malloc_probe, 700, 8)->outer_sp, 0);
 	ck_assert(leave(&calls, 700, &call));
 	ck_assert_uint_eq(call.size, 8);
 	ck_assert(!call.interrupted);
@@ -121,13 +267,27 @@ START_TEST(a_signal_handlers_calls_are_its_own)
 }
 END_TEST
 
+START_TEST(after_the_handler_a_call_has_its_inner_calls_again)
+{
+	struct calls calls = { 0 };
+
+	enter(&calls, &malloc_probe, 1000, 24);
+	calls_signal(&calls, 950, &eyes);
+	say(950, CALL_LEFT);
+	say(1000, CALL_STANDS);
+	ck_assert_uint_eq(enter(&calls, &malloc_probe, 900, 24)->outer_sp, 1000);
+	say(1000, CALL_INTERRUPTED);
+	ck_assert_uint_eq(enter(&calls, &malloc_probe, 700, 24)->outer_sp, 900);
+}
+END_TEST
+
 START_TEST(a_handler_on_a_stack_above_does_not_drop_what_it_interrupted)
 {
 	struct calls calls = { 0 };
 	struct call call;
 
 	enter(&calls, &malloc_probe, 1000, 24);
-	calls_signal(&calls, 950);
+	calls_signal(&calls, 950, &eyes);
 	ck_assert_ptr_nonnull(enter(&calls, &malloc_probe, 90000, 8));
 	ck_assert(leave(&calls, 90000, &call));
 	ck_assert(leave(&calls, 1000, &call));
@@ -139,9 +299,11 @@ START_TEST(what_an_exception_asks_for_is_not_news_own)
 {
 	struct calls calls = { 0 };
 
+	say(1000, CALL_STANDS);
 	enter(&calls, &new_probe, 1000, 1ULL << 60);
-	ck_assert_ptr_null(enter(&calls, &malloc_probe, 900, 1ULL << 60));
-	ck_assert_ptr_nonnull(enter(&calls, &malloc_probe, 800, 144));
+	ck_assert_uint_eq(enter(&calls, &malloc_probe, 900, 1ULL << 60)->outer_sp, 1000);
+	say(900, CALL_LEFT);
+	ck_assert_uint_eq(enter(&calls, &malloc_probe, 800, 144)->outer_sp, 0);
 }
 END_TEST
 
@@ -149,25 +311,55 @@ START_TEST(a_free_that_is_passed_on_counts_once)
 {
 	struct calls calls = { 0 };
 
-	ck_assert(!calls_absorb_free(&calls, &delete_probe, 1000, 0x5000));
-	ck_assert(calls_absorb_free(&calls, &free_probe, 1000, 0x5000));
+	/* By a jump. */
+	ck_assert(calls_free(&calls, &delete_probe, 1000, 0, 0x5000, true, &eyes));
+	ck_assert(!calls_free(&calls, &free_probe, 1000, 0, 0x5000, false, &eyes));
 	/* The same function again is the program's own double free. */
-	ck_assert(!calls_absorb_free(&calls, &delete_probe, 1000, 0x5000));
-	ck_assert(!calls_absorb_free(&calls, &free_probe, 1000, 0x6000));
+	ck_assert(calls_free(&calls, &delete_probe, 1000, 0, 0x5000, false, &eyes));
+	ck_assert(calls_free(&calls, &free_probe, 1000, 0, 0x6000, false, &eyes));
+	/* By a call, of another address. */
+	say(1000, CALL_STANDS);
+	ck_assert(!calls_free(&calls, &free_probe, 900, 0, 0x4ff0, false, &eyes));
+	/* What the wrapper frees of its own is freed. */
+	ck_assert(calls_free(&calls, &free_probe, 900, 0, 0x7000, true, &eyes));
+	say(1000, CALL_LEFT);
+	ck_assert(calls_free(&calls, &free_probe, 800, 0, 0x8000, false, &eyes));
+}
+END_TEST
+
+START_TEST(a_free_is_passed_on_after_a_handler_that_frees)
+{
+	struct calls calls = { 0 };
+	struct call call;
+
+	ck_assert(calls_free(&calls, &delete_probe, 1000, 0, 0x5000, true, &eyes));
+	calls_signal(&calls, 980, &eyes);
+	enter(&calls, &malloc_probe, 700, 24);
+	ck_assert(leave(&calls, 700, &call));
+	ck_assert(calls_free(&calls, &free_probe, 700, 0, 0x6000, true, &eyes));
+	ck_assert(calls_free(&calls, &free_probe, 710, 0, 0x7000, true, &eyes));
+	say(980, CALL_LEFT);
+	say(1000, CALL_STANDS);
+	ck_assert(!calls_free(&calls, &free_probe, 900, 0, 0x5000, false, &eyes));
 }
 END_TEST
 
 START_TEST(nesting_beyond_the_limit_drops_the_outermost)
 {
 	struct calls calls = { 0 };
-	struct call call;
+	struct call *outermost, call;
 	raddr sp = 100000;
 
+	outermost = enter(&calls, &realloc_probe, sp, 5);
+	outermost->parked = true;
+	outermost->old_address = 0x7000;
 	for (unsigned i = 0; i < CALLS_MAX; i++) {
+		calls_signal(&calls, sp - 10, &eyes);
 		ck_assert_ptr_nonnull(enter(&calls, &malloc_probe, sp -= 100, i));
-		calls_signal(&calls, sp - 10);
 	}
 	ck_assert_uint_le(calls.count, CALLS_MAX);
+	ck_assert_uint_eq(drops, 1);
+	ck_assert_uint_eq(dropped_address, 0x7000);
 	ck_assert(leave(&calls, sp, &call));
 	ck_assert_uint_eq(call.size, CALLS_MAX - 1);
 }
@@ -284,6 +476,13 @@ int main(void)
 	tcase_add_checked_fixture(calls, setup, NULL);
 	tcase_add_test(calls, a_return_is_matched_by_its_stack_pointer);
 	tcase_add_test(calls, the_outermost_call_of_a_family_owns_the_block);
+	tcase_add_test(calls, calls_that_return_are_not_looked_at);
+	tcase_add_test(calls, what_a_hook_keeps_is_a_block_of_its_own);
+	tcase_add_test(calls, what_was_made_within_a_call_that_is_left_is_kept);
+	tcase_add_test(calls, nor_does_it_when_what_comes_next_is_deeper);
+	tcase_add_test(calls, a_coroutines_call_returns_after_others_on_other_stacks);
+	tcase_add_test(calls, after_the_handler_a_call_has_its_inner_calls_again);
+	tcase_add_test(calls, a_free_is_passed_on_after_a_handler_that_frees);
 	tcase_add_test(calls, a_tail_jump_goes_on_with_the_same_call);
 	tcase_add_test(calls, a_call_that_was_jumped_out_of_leaves_nothing_pending);
 	tcase_add_test(calls, a_signal_handlers_calls_are_its_own);

@@ -12,6 +12,7 @@ tests_victims_libvictim_a_CFLAGS = $(victim_cflags)
 check_PROGRAMS += \
 	tests/victims/births \
 	tests/victims/brief \
+	tests/victims/callers \
 	tests/victims/brief_padded \
 	tests/victims/brief_static \
 	tests/victims/confined \
@@ -59,6 +60,11 @@ tests_victims_brief_static_SOURCES = tests/victims/brief.c
 tests_victims_brief_static_CFLAGS = $(victim_cflags)
 tests_victims_brief_static_LDFLAGS = $(victim_ldflags) -static
 tests_victims_brief_static_LDADD = $(victim_libs)
+
+tests_victims_callers_SOURCES = tests/victims/callers.c
+tests_victims_callers_CFLAGS = $(victim_cflags)
+tests_victims_callers_LDFLAGS = $(victim_ldflags)
+tests_victims_callers_LDADD = $(victim_libs)
 
 tests_victims_confined_SOURCES = tests/victims/confined.c
 tests_victims_confined_CFLAGS = $(victim_cflags)
@@ -209,9 +215,11 @@ tests_victims_newonly_LDADD = $(victim_libs)
 endif
 
 # Shared objects that victims load themselves.
-check_DATA += tests/victims/plugin.so tests/victims/ownmalloc.so tests/victims/registers_lib.so
-EXTRA_DIST += tests/victims/plugin.c tests/victims/ownmalloc.c tests/victims/registers_lib.S
-CLEANFILES += tests/victims/plugin.so tests/victims/ownmalloc.so tests/victims/registers_lib.so
+check_DATA += tests/victims/plugin.so tests/victims/ownmalloc.so tests/victims/registers_lib.so \
+	tests/victims/wrapper.so
+EXTRA_DIST += tests/victims/plugin.c tests/victims/ownmalloc.c tests/victims/registers_lib.S tests/victims/wrapper.c
+CLEANFILES += tests/victims/plugin.so tests/victims/ownmalloc.so tests/victims/registers_lib.so \
+	tests/victims/wrapper.so
 victim_link_shared = $(CC) $(victim_cflags) $(CFLAGS) -fPIC -shared -o $@
 
 tests/victims/plugin.so: tests/victims/plugin.c
@@ -220,3 +228,5 @@ tests/victims/ownmalloc.so: tests/victims/ownmalloc.c
 	$(AM_V_CCLD)$(MKDIR_P) tests/victims && $(victim_link_shared) $(srcdir)/tests/victims/ownmalloc.c
 tests/victims/registers_lib.so: tests/victims/registers_lib.S
 	$(AM_V_CCLD)$(MKDIR_P) tests/victims && $(victim_link_shared) $(srcdir)/tests/victims/registers_lib.S
+tests/victims/wrapper.so: tests/victims/wrapper.c
+	$(AM_V_CCLD)$(MKDIR_P) tests/victims && $(victim_link_shared) $(srcdir)/tests/victims/wrapper.c
