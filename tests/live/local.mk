@@ -26,6 +26,7 @@ live_tests = \
 	tests/live/check_children \
 	tests/live/check_execs \
 	tests/live/check_forks \
+	tests/live/check_clones \
 	tests/live/check_guests \
 	tests/live/check_oracle \
 	tests/live/check_signals \
@@ -80,6 +81,10 @@ tests_live_check_execs_LDADD = $(live_libs)
 tests_live_check_forks_SOURCES = tests/live/check_forks.c
 tests_live_check_forks_CFLAGS = $(live_cflags)
 tests_live_check_forks_LDADD = $(live_libs)
+
+tests_live_check_clones_SOURCES = tests/live/check_clones.c
+tests_live_check_clones_CFLAGS = $(live_cflags)
+tests_live_check_clones_LDADD = $(live_libs)
 
 tests_live_check_guests_SOURCES = tests/live/check_guests.c
 tests_live_check_guests_CFLAGS = $(live_cflags)

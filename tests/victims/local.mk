@@ -15,6 +15,7 @@ check_PROGRAMS += \
 	tests/victims/callers \
 	tests/victims/brief_padded \
 	tests/victims/brief_static \
+	tests/victims/clones \
 	tests/victims/confined \
 	tests/victims/execer \
 	tests/victims/filtered \
@@ -105,6 +106,11 @@ tests_victims_sharer_SOURCES = tests/victims/sharer.c
 tests_victims_sharer_CFLAGS = $(victim_cflags)
 tests_victims_sharer_LDFLAGS = $(victim_ldflags)
 tests_victims_sharer_LDADD = $(victim_libs)
+
+tests_victims_clones_SOURCES = tests/victims/clones.c
+tests_victims_clones_CFLAGS = $(victim_cflags)
+tests_victims_clones_LDFLAGS = $(victim_ldflags)
+tests_victims_clones_LDADD = $(victim_libs)
 
 tests_victims_forks_SOURCES = tests/victims/forks.c
 tests_victims_forks_CFLAGS = $(victim_cflags)
