@@ -2,6 +2,7 @@
 #include "cli/failure.h"
 #include "cli/show.h"
 #include "cli/terminal.h"
+#include "cli/top_json.h"
 #include "cli/top_loop.h"
 #include "cli/tracing.h"
 
@@ -47,6 +48,17 @@ static int attach_if_need_be(struct view *view)
 	return r;
 }
 
+/* It may have ended since the last refresh, or another one has detached from it. */
+static bool is_traced(struct view *view)
+{
+	json_t *error;
+	int r = session_try(&view->session, "cannot detach", "GetStatus", json_pack("{s:i}", "pid", (int)view->pid), NULL,
+			    &error);
+
+	json_decref(error);
+	return r == EXIT_DONE;
+}
+
 /* On a connection of its own: the other one may be in the middle of an answer. */
 static int detach(struct view *view)
 {
@@ -58,7 +70,7 @@ static int detach(struct view *view)
 		return fail_memory();
 	session_close(&view->session);
 	r = session_open(&options, &view->session);
-	if (r == EXIT_DONE)
+	if (r == EXIT_DONE && is_traced(view))
 		r = tracing_detach(&view->session, view->pid, view->name, false, NULL);
 	free(path);
 	return r;
@@ -92,39 +104,77 @@ static int end_of_loop(const struct top_loop *loop, int result)
 	return EXIT_DONE;
 }
 
-static int show(struct view *view, struct top_loop *loop, int *ret_signal)
+/* What is shown has ended by itself: nothing is left to detach from. */
+static void forget_attach(struct view *view, const struct top *top)
 {
+	if (top->link == TOP_ENDED || top->link == TOP_CUT)
+		view->attached = false;
+}
+
+static uint64_t interval_of(const struct options *options)
+{
+	return options_have(options, OPTION(INTERVAL)) ? options->interval_ns : TOP_INTERVAL_DEFAULT_NS;
+}
+
+static int show(struct view *view, struct top *top, int *ret_signal)
+{
+	struct top_loop loop = {
+		.top = top,
+		.fetch = top_fetch_new(&view->session, view->pid, interval_of(view->options)),
+		.target = view->name,
+		.signals = view->signals,
+		.refreshes_max = view->options->iterations,
+	};
 	const char *reason;
 	int r;
 
-	loop->screen = screen_open(terminal_colours(stdout), &reason);
-	if (!loop->screen)
-		return fail("top cannot draw here: %s; 'allocwatch stats PID' prints once", reason);
-	r = top_loop_run(loop);
-	screen_close(loop->screen);
-	*ret_signal = r > 0 && r != SIGINT ? r : 0;
-	if (loop->top->link != TOP_LIVE)
-		view->attached = false;         /* nothing is left to detach from */
-	return end_of_loop(loop, r);
+	if (!loop.fetch)
+		return fail_memory();
+	loop.screen = screen_open(terminal_colours(stdout), &reason);
+	if (loop.screen) {
+		r = top_loop_run(&loop);
+		screen_close(loop.screen);
+		*ret_signal = r > 0 ? r : 0;
+		r = end_of_loop(&loop, r);
+	} else {
+		r = fail("top cannot draw here: %s; 'allocwatch stats PID' prints once", reason);
+	}
+	top_fetch_free(loop.fetch);
+	return r;
+}
+
+static int print(struct view *view, struct top *top, int *ret_signal)
+{
+	struct top_json json = {
+		.session = &view->session,
+		.top = top,
+		.pid = view->pid,
+		.signals = view->signals,
+		.interval_ns = interval_of(view->options),
+		.refreshes_max = view->options->iterations,
+	};
+
+	return top_json_run(&json, ret_signal);
 }
 
 static int run_view(struct view *view, const struct statistics_query *query, int *ret_signal)
 {
-	const struct options *options = view->options;
-	uint64_t interval = options_have(options, OPTION(INTERVAL)) ? options->interval_ns : TOP_INTERVAL_DEFAULT_NS;
 	struct source *source = source_new();
-	struct top_settings settings = settings_of(options, query, source);
-	struct top_loop loop = {
-		.top = top_new(&settings),
-		.fetch = top_fetch_new(&view->session, view->pid, interval),
-		.target = view->name,
-		.signals = view->signals,
-		.refreshes_max = options->iterations,
-	};
-	int r = source && loop.top && loop.fetch ? show(view, &loop, ret_signal) : fail_memory();
+	struct top_settings settings = settings_of(view->options, query, source);
+	struct top *top = top_new(&settings);
+	int r;
 
-	top_fetch_free(loop.fetch);
-	top_free(loop.top);
+	if (!source || !top)
+		r = fail_memory();
+	else if (options_have(view->options, OPTION(JSON)))
+		r = print(view, top, ret_signal);
+	else
+		r = show(view, top, ret_signal);
+	if (top)
+		forget_attach(view, top);
+	if (*ret_signal == SIGINT)      /* as good a way to leave as any */
+		*ret_signal = 0;
+	top_free(top);
 	source_free(source);
 	return r;
 }
@@ -133,12 +183,10 @@ static int check_terminal(const struct options *options)
 {
 	const char *reason;
 
-	if (options_have(options, OPTION(JSON)))
-		return fail_usage("top", "top is for looking at and has no JSON: 'allocwatch diff OLD NEW --json' has");
-	if (screen_check(&reason))
+	if (options_have(options, OPTION(JSON)) || screen_check(&reason))
 		return EXIT_DONE;
 	return fail("top cannot draw here: %s; use a terminal and set TERM to its type (such as xterm-256color), or "
-		    "'allocwatch stats PID' and 'allocwatch diff OLD NEW', which print once", reason);
+		    "'allocwatch stats PID', 'diff OLD NEW' or 'top --json', which need none", reason);
 }
 
 static int open_view(struct view *view)

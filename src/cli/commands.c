@@ -38,7 +38,8 @@ const struct command commands[] = {
 	  GROUPING | TRACEBACKS | OPTION(SORT) | OPTION(BORN), 2, 2, false, cmd_diff },
 	{ "top", "PID", "watch the groups of live memory change, on a terminal",
 	  "A process that is not traced yet is attached to, and let go at the end.  Keys: ? for help,\n"
-	  "q to leave, g the next KEY, s the next order, / filter, b baseline, Enter tracebacks.\n",
+	  "q to leave, g the next KEY, s the next order, / filter, b baseline, Enter tracebacks.\n"
+	  "With --json it prints one document a refresh and needs no terminal.\n",
 	  OPTION(BY) | OPTION(KEY) | OPTION(CUMULATIVE) | OPTION(FILTER) | OPTION(FRAMES) | OPTION(SHOW_RUNTIME) |
 	  OPTION(MOST_RECENT_FIRST) | OPTION(INTERVAL) | OPTION(ITERATIONS) | OPTION(TOP_SORT) | OPTION(DOMAINS) |
 	  OPTION(ENGINE), 1, 1, false, cmd_top },

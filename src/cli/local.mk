@@ -26,6 +26,7 @@ src_libcli_a_SOURCES = \
 	src/cli/terminal.c src/cli/terminal.h \
 	src/cli/top_fetch.c src/cli/top_fetch.h \
 	src/cli/top_filter.c src/cli/top_filter.h \
+	src/cli/top_json.c src/cli/top_json.h \
 	src/cli/top_keys.c \
 	src/cli/top_layout.c src/cli/top_layout.h \
 	src/cli/top_loop.c src/cli/top_loop.h \

@@ -306,10 +306,12 @@ static int key_in_table(struct top *top, uint32_t key)
 		return toggle_cumulative(top);
 	case 's':
 		top->settings.sort = (top->settings.sort + 1) % TOP_SORT_COUNT;
-		return top_reorder(top);
+		top_reorder(top);
+		return 0;
 	case 'r':
 		top->reverse = !top->reverse;
-		return top_reorder(top);
+		top_reorder(top);
+		return 0;
 	case '/':
 		start_prompt(top, TOP_FILTER_PROMPT, top->filter_text);
 		return 0;

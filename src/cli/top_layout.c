@@ -228,7 +228,7 @@ static enum canvas_style growth_style(const struct statistic *row)
 
 static int draw_row(const struct top *top, struct canvas *canvas, int y, size_t place, int least, int name_at)
 {
-	const struct statistic *row = &top->statistics->rows[top->order[place]];
+	const struct statistic *row = &top->statistics->rows[place];
 	char *name = top_row_name(top->statistics, row, top->settings.key);
 	int x = 0;
 

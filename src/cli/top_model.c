@@ -90,11 +90,16 @@ void top_free(struct top *top)
 	snapshot_put(top->baseline);
 	snapshot_put(top->newest);
 	statistics_free(top->statistics);
-	free(top->order);
 	top_filter_clear(top);
 	top_group_fini(&top->group);
 	top_stacks_clear(top);
 	free(top);
+}
+
+bool top_wants_blocks(const struct top *top)
+{
+	(void)top;
+	return false;
 }
 
 void top_say(struct top *top, const char *format, ...)
@@ -158,7 +163,7 @@ void top_resize(struct top *top, int width, int height)
 
 static uint64_t row_id(const struct top *top, size_t place)
 {
-	return top_row_id(top->statistics, &top->statistics->rows[top->order[place]]);
+	return top_row_id(top->statistics, &top->statistics->rows[place]);
 }
 
 static void select_row(struct top *top)
@@ -184,13 +189,13 @@ static void follow_group(struct top *top)
 	top_settle(top);
 }
 
-int top_reorder(struct top *top)
+void top_reorder(struct top *top)
 {
-	int r = top->statistics ? top_rows_sort(top) : 0;
-
-	if (r == 0)
-		follow_group(top);
-	return r;
+	if (!top->statistics)
+		return;
+	top_rows_sort(top);
+	top->row_count = top->statistics->row_count;
+	follow_group(top);
 }
 
 int top_regroup(struct top *top, const char **ret_reason)
@@ -212,8 +217,8 @@ int top_regroup(struct top *top, const char **ret_reason)
 		return r;
 	statistics_free(top->statistics);
 	top->statistics = statistics;
-	r = top_reorder(top);
-	if (r == 0 && top->page == TOP_STACKS)
+	top_reorder(top);
+	if (top->page == TOP_STACKS)
 		r = top_stacks_make(top);
 	keep_in_sight(top);
 	return r;

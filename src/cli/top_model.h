@@ -89,8 +89,7 @@ struct top {
 	/* figures */
 	enum top_link link;
 	struct snapshot *baseline, *newest;     /* NULL: none yet */
-	struct statistics *statistics;          /* newest - baseline */
-	uint32_t *order;                        /* rows of the table, as numbers of the statistics' rows */
+	struct statistics *statistics;          /* newest - baseline; its rows are those of the table */
 	size_t row_count;
 	double events_per_second;               /* negative: unknown */
 	char over[TOP_TEXT_MAX];                /* why, when the link is no longer live */
@@ -116,6 +115,9 @@ struct top {
 struct top *top_new(const struct top_settings *settings);
 void top_free(struct top *top);                 /* accepts NULL */
 
+/* Do the figures need snapshots with blocks?  Settled by the settings it was made with. */
+bool top_wants_blocks(const struct top *top);
+
 void top_resize(struct top *top, int width, int height);
 /* New figures; takes a reference of its own.  The first ones are the baseline, and so are those of another
  * program under the same PID.  Frozen, it keeps what it has.  0 or -ENOMEM. */
@@ -137,8 +139,8 @@ size_t top_help_lines(void);
 /* Groups the newest snapshot again and brings cursor and tracebacks to it.  0, -ENOMEM, or -EINVAL with a
  * reason: these settings do not go together. */
 int top_regroup(struct top *top, const char **ret_reason);
-/* Sorts the rows again; the cursor goes with its group.  0 or -ENOMEM. */
-int top_reorder(struct top *top);
+/* Sorts the rows again; the cursor goes with its group. */
+void top_reorder(struct top *top);
 /* After the cursor or a scroll has moved. */
 void top_settle(struct top *top);
 /* Growth is counted from the newest snapshot on. */

@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "model/utf8.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,9 +115,8 @@ static int compare_by(const struct top *top, const struct statistic *a, const st
 
 static int compare_rows(const void *left, const void *right, void *context)
 {
+	const struct statistic *a = left, *b = right;
 	const struct top *top = context;
-	const struct statistic *a = &top->statistics->rows[*(const uint32_t *)left];
-	const struct statistic *b = &top->statistics->rows[*(const uint32_t *)right];
 	int r = compare_by(top, a, b);
 
 	if (r == 0)
@@ -129,20 +127,12 @@ static int compare_rows(const void *left, const void *right, void *context)
 	return top->reverse ? -r : r;
 }
 
-int top_rows_sort(struct top *top)
+void top_rows_sort(struct top *top)
 {
-	size_t count = top->statistics->row_count;
-	uint32_t *order = malloc((count + 1) * sizeof(*order));
+	struct statistics *statistics = top->statistics;
 
-	if (!order)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++)
-		order[i] = (uint32_t)i;
-	free(top->order);
-	top->order = order;
-	top->row_count = count;
-	qsort_r(order, count, sizeof(*order), compare_rows, top);
-	return 0;
+	if (statistics->row_count > 0)
+		qsort_r(statistics->rows, statistics->row_count, sizeof(*statistics->rows), compare_rows, top);
 }
 
 /* --- columns --- */

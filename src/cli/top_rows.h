@@ -7,8 +7,8 @@
 #define TOP_CELL_MAX 64
 #define COLUMN_IMPORTANCE_MAX 9
 
-/* Puts the numbers of the statistics' rows in top->order.  0 or -ENOMEM. */
-int top_rows_sort(struct top *top);
+/* Brings the rows of top->statistics into the order of the settings. */
+void top_rows_sort(struct top *top);
 
 /* The same number for the same group in all statistics of one key. */
 uint64_t top_row_id(const struct statistics *statistics, const struct statistic *row);

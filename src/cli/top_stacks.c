@@ -46,7 +46,7 @@ int top_stacks_choose(struct top *top)
 
 	if (top->cursor >= top->row_count)
 		return 0;
-	r = group_init(&group, top->statistics, &top->statistics->rows[top->order[top->cursor]], top->settings.key);
+	r = group_init(&group, top->statistics, &top->statistics->rows[top->cursor], top->settings.key);
 	if (r < 0)
 		return r;
 	top_group_fini(&top->group);
@@ -216,10 +216,11 @@ static int print_stacks(struct top *top, struct statistics *statistics, FILE *ou
 	};
 	struct top sorted = { .settings = top->settings, .reverse = top->reverse, .statistics = statistics };
 	uint64_t shown = 0, others = 0;
-	int r = top_rows_sort(&sorted);
+	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < sorted.row_count; i++) {
-		const struct statistic *row = &statistics->rows[sorted.order[i]];
+	top_rows_sort(&sorted);
+	for (size_t i = 0; r == 0 && i < statistics->row_count; i++) {
+		const struct statistic *row = &statistics->rows[i];
 
 		if (!row_belongs(top, statistics, row))
 			continue;
@@ -231,7 +232,6 @@ static int print_stacks(struct top *top, struct statistics *statistics, FILE *ou
 			fputc('\n', out);
 		r = text_statistic_traceback(out, statistics, row, true, &style);
 	}
-	free(sorted.order);
 	if (r == 0 && others > 0)
 		fprintf(out, "\n%" PRIu64 " more tracebacks are not shown\n", others);
 	if (r == 0 && shown == 0)

@@ -452,6 +452,51 @@ static void an_untraced_process_is_attached_to_and_let_go(void)
 	subject_quit(stage.subject);
 }
 
+static void another_ones_detach_is_said(void)
+{
+	struct stage stage = set_stage("--interval 100ms");
+
+	subject_command(stage.subject, 'g');
+	row_with(stage.leak, 100);
+	tool_detach(stage.tool, stage.subject->pid);
+	terminal_expect("ENDED");
+	terminal_expect("no longer traced");
+	row_with(stage.leak, 100);
+	terminal_keys("q");
+	terminal_expect(TERMINAL_READY);
+	terminal_expect_status(0);
+	terminal_end();
+	require_unharmed(stage.subject->pid, stage.before);
+	subject_quit(stage.subject);
+}
+
+/* One document a refresh: with the first one's figures as the baseline of the second. */
+static void programs_get_documents_and_need_no_terminal(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start(SAMPLE, "--commands", NULL);
+	struct tool_run run;
+	char *second;
+	json_t *row;
+
+	subject_command(subject, 'g');
+	run = tool_try(tool, "top", pid_text(subject->pid), "--json", "-n", "2", "--interval", "50ms", NULL);
+	require_equal(run.status, 0);
+	second = strchr(run.out, '\n');
+	require(second && json_loads(second, 0, NULL));
+	require_equal(json_number(json_loads(second, 0, NULL), "traced_current"), 0);
+	require_unharmed(subject->pid, NULL);
+	tool_attach(tool, subject->pid);
+	subject_command(subject, 'g');
+	row = row_at(tool_json(tool, "top", pid_text(subject->pid), "-n", "1", "--sort", "growth", NULL), SAMPLE_SOURCE,
+		     line_of(SAMPLE_SOURCE, "/* leak */"));
+	require(row != NULL);
+	require_equal(json_number(row, "size"), 100000);
+	require_equal(json_number(row, "count"), 100);
+	require_equal(json_number(row, "size_diff"), 0);
+	tool_end(tool, subject, NULL);
+}
+
 /* --- terminals --- */
 
 /* "\033[39m" is the terminal's own. */
@@ -488,8 +533,6 @@ static void what_is_no_terminal_to_draw_on_is_refused_with_a_remedy(void)
 	require_equal(run.status, 1);
 	require_text(run.err, "not both a terminal");
 	require_text(run.err, "'allocwatch stats PID'");
-	run = tool_try(stage.tool, "top", pid, "--json", NULL);
-	require_equal(run.status, 2);
 	terminal_keys("q");
 	terminal_expect(TERMINAL_READY);
 	terminal_keys(live_text("'clear; TERM=dumb allocwatch top %s' Enter", pid));
@@ -536,6 +579,8 @@ static const struct live_case cases[] = {
 	LIVE_CASE(keys_are_obeyed_while_the_daemon_is_silent),
 	LIVE_CASE(refreshes_leave_nothing_in_the_daemon),
 	LIVE_CASE(an_untraced_process_is_attached_to_and_let_go),
+	LIVE_CASE(another_ones_detach_is_said),
+	LIVE_CASE(programs_get_documents_and_need_no_terminal),
 	LIVE_CASE(colours_are_left_out_when_they_are_not_wanted),
 	LIVE_CASE(what_is_no_terminal_to_draw_on_is_refused_with_a_remedy),
 	LIVE_CASE(a_hostile_name_does_not_reach_the_terminal),

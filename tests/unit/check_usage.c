@@ -153,7 +153,6 @@ static const struct {
 	{ "top 1 --interval 2x", "not a duration" },
 	{ "top 1 -n 0", "at least 1" },
 	{ "top 1 --by domain --cumulative", "cannot be combined" },
-	{ "top 1 --json", "has no JSON" },
 	{ "top 1 --limit 3", "takes no option '--limit'" },
 	{ "block 1 zzz", "no address" },
 	{ "block 1 0x11111111111111111", "no address" },
