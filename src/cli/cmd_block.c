@@ -83,11 +83,16 @@ static int print_block(const json_t *block, const struct text_style *style)
 	char size[TEXT_SIZE_MAX], old[UNITS_TEXT_MAX];
 	const char *address = answer_text(block, "address");
 	const char *domain = answer_text(block, "domain");
+	uint64_t thread = answer_number(block, "thread");
 
 	printable_write(stdout, address, strlen(address), false);
 	printf(": size=%s, domain=", text_size(size, (double)answer_number(block, "size"), false));
 	printable_write(stdout, domain, strlen(domain), false);
-	printf(", age=%s\n", units_duration_text(old, age > 0 ? (uint64_t)(age * NSEC_PER_SEC) : 0));
+	printf(", age=%s, ", units_duration_text(old, age > 0 ? (uint64_t)(age * NSEC_PER_SEC) : 0));
+	if (thread)
+		printf("thread=%" PRIu64 "\n", thread);
+	else
+		printf("thread unknown\n");
 	return print_traceback(json_object_get(block, "traceback"), style);
 }
 

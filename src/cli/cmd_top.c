@@ -212,6 +212,8 @@ int cmd_top(const struct options *options, int argc, char **argv)
 	(void)argc;
 	if (r == EXIT_DONE)
 		r = show_query(options, "top", &query);
+	if (r == EXIT_DONE && query.key == KEY_THREAD)
+		r = fail_usage("top", "cannot group by thread, which takes every block at each refresh: use 'stats --by thread'");
 	if (r == EXIT_DONE)
 		r = check_terminal(options);
 	if (r != EXIT_DONE)

@@ -133,6 +133,12 @@ int fetch_check(const char *command, const char *name, struct snap *ret_snap)
 	return fail_usage(command, "'%s' is no snapshot: %s", name, reason);
 }
 
+/* Which thread allocated is known of single blocks. */
+static bool wants_blocks(const struct options *options)
+{
+	return options_have(options, OPTION(BLOCKS)) || options->key == KEY_THREAD;
+}
+
 int fetch_snapshot(struct fetch *fetch, const char *command, const char *name, struct snapshot **ret_snapshot)
 {
 	struct snap snap;
@@ -147,5 +153,5 @@ int fetch_snapshot(struct fetch *fetch, const char *command, const char *name, s
 		if (r != EXIT_DONE)
 			return r;
 	}
-	return fetch_from_daemon(&fetch->session, name, options_have(fetch->options, OPTION(BLOCKS)), ret_snapshot);
+	return fetch_from_daemon(&fetch->session, name, wants_blocks(fetch->options), ret_snapshot);
 }

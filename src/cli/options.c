@@ -28,12 +28,9 @@ static int refuse(const char **ret_reason, const char *reason)
 
 static int set_by(struct options *options, const char *value, const char **ret_reason)
 {
-	if (strcmp(value, "thread") == 0)
-		return refuse(ret_reason, "grouping by thread is not available yet: use lineno, filename, "
-					  "traceback, function, object or domain");
 	if (statistics_key_parse(value, &options->key) < 0)
-		return refuse(ret_reason, "not a key: use lineno, filename, traceback, function, object or "
-					  "domain");
+		return refuse(ret_reason, "not a key: use lineno, filename, traceback, function, object, "
+					  "thread or domain");
 	return 0;
 }
 
@@ -210,9 +207,9 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_ALL] = { "all", NULL, "every traced process", NULL },
 	[OPTION_APPEND] = { "append", NULL, "add to a file of the same process, whose snapshots then share "
 			    "their stacks", NULL },
-	[OPTION_BLOCKS] = { "blocks", NULL, "keep every block with its address, size and age, too", NULL },
-	[OPTION_BY] = { "by", "KEY", "group by lineno (default), filename, traceback, function, object or "
-			"domain", set_by },
+	[OPTION_BLOCKS] = { "blocks", NULL, "keep every block with its address, size, age and thread, too", NULL },
+	[OPTION_BY] = { "by", "KEY", "group by lineno (default), filename, traceback, function, object, thread "
+			"or domain", set_by },
 	[OPTION_CUMULATIVE] = { "cumulative", NULL, "count a block for every frame of its traceback, not "
 				"for the most recent one only", NULL },
 	[OPTION_DOMAINS] = { "domains", "LIST", "which allocators to trace: malloc", set_domains },

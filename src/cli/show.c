@@ -25,6 +25,8 @@ int show_query(const struct options *options, const char *command, struct statis
 	if (query.cumulative && query.key == KEY_TRACEBACK)
 		return fail_usage(command, "--cumulative cannot be combined with --by traceback: a traceback is "
 				  "counted once as it is");
+	if (query.cumulative && query.key == KEY_THREAD)
+		return fail_usage(command, "--cumulative cannot be combined with --by thread: a block has one thread");
 	if (query.cumulative && query.key == KEY_DOMAIN)
 		return fail_usage(command, "--cumulative cannot be combined with --by domain: a block has one domain");
 	*ret_query = query;

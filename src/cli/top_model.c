@@ -34,9 +34,9 @@ int top_sort_parse(const char *name, enum top_sort *ret_sort)
 	return -EINVAL;
 }
 
-/* In the order in which the key for it goes through them. */
+/* In the order in which the key for it goes through them.  Not by thread: that takes all blocks at every refresh. */
 static const char *const key_names[] = {
-	"lineno", "filename", "function", "traceback", "object", "thread", "domain",
+	"lineno", "filename", "function", "traceback", "object", "domain",
 };
 #define KEY_NAMES (sizeof(key_names) / sizeof(key_names[0]))
 

@@ -47,9 +47,10 @@ static json_t *encode_with(const struct wire_blocks *found, uint32_t i, const st
 	char address[24];
 
 	snprintf(address, sizeof(address), "0x%" PRIx64, found->block[i].address);
-	return json_pack("{s:s, s:I, s:s, s:f, s:o, s:I, s:s*}", "address", address, "size",
+	return json_pack("{s:s, s:I, s:s, s:f, s:I, s:o, s:I, s:s*}", "address", address, "size",
 			 (json_int_t)found->block[i].size, "domain", domain_name(found->block[i].domain),
-			 "age_seconds", (double)found->block[i].age_ns / 1e9, "traceback", codec_traceback(traceback),
+			 "age_seconds", (double)found->block[i].age_ns / 1e9,
+			 "thread", (json_int_t)found->block[i].thread, "traceback", codec_traceback(traceback),
 			 "total_frames", (json_int_t)traceback->total_frames, "truncated", truncated);
 }
 

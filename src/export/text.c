@@ -36,9 +36,22 @@ static double average(uint64_t size, uint64_t count)
 	return (double)((long double)size / (long double)count);
 }
 
-/* What a row is about: str(traceback[0]) in tracemalloc, the domain's name where there is no frame. */
+static void print_thread(FILE *out, const struct statistic *row)
+{
+	if (row->thread)
+		fprintf(out, "thread %" PRIu32, row->thread);
+	else
+		fputs("unknown thread", out);
+}
+
+/* What a row is about: str(traceback[0]) in tracemalloc, the domain's name or the thread where there
+ * is no frame. */
 static void print_subject(FILE *out, const struct statistics *statistics, const struct statistic *row)
 {
+	if (row->is_thread) {
+		print_thread(out, row);
+		return;
+	}
 	if (row->frame_count == 0) {
 		print_name(out, domain_name(row->domain));
 		return;
@@ -187,7 +200,10 @@ static void print_pretty_row(FILE *out, const struct statistics *statistics, siz
 	const char *name = frame ? strtab_get(statistics->strings, frame->name) : domain_name(row->domain);
 
 	fprintf(out, "#%zu: ", index + 1);
-	print_name(out, last_two_parts(name, frame ? path_length(statistics, frame) : strlen(name)));
+	if (row->is_thread)
+		print_thread(out, row);
+	else
+		print_name(out, last_two_parts(name, frame ? path_length(statistics, frame) : strlen(name)));
 	if (frame && frame->has_line)
 		fprintf(out, ":%" PRIu32, frame->line);
 	fprintf(out, ": %.1f KiB\n", (double)row->size / 1024);

@@ -14,7 +14,8 @@
 
 /* 24 bytes; address 0 is an empty slot. */
 struct block_entry {
-	raddr address;
+	uint64_t address : 48;         /* x86-64 gives a process 47 bits unless it asks for more */
+	uint64_t thread : 16;          /* its number in the thread_table */
 	uint64_t size : 48;
 	uint64_t parked : 1;           /* a resize of it has begun */
 	uint64_t far : 5;              /* the shard's: slots behind its home, BLOCK_FAR and more */
@@ -23,6 +24,7 @@ struct block_entry {
 	uint32_t born;
 };
 
+#define BLOCK_ADDRESS_MAX ((1ULL << 48) - 1)
 #define BLOCK_SIZE_MAX ((1ULL << 48) - 1)
 #define BLOCK_FAR 31
 

@@ -54,9 +54,9 @@ int statistics_compare(const struct snapshot *older, const struct snapshot *newe
 	r = grouping_init(&grouping, query, statistics->strings, ret_reason);
 	if (r < 0)
 		goto free_statistics;
-	r = grouping_add(&grouping, newer, limit, false);
+	r = grouping_add(&grouping, newer, limit, false, ret_reason);
 	if (r == 0)
-		r = grouping_add(&grouping, older, limit, true);
+		r = grouping_add(&grouping, older, limit, true, ret_reason);
 	if (r == 0)
 		r = grouping_take(&grouping, true, statistics);
 	grouping_fini(&grouping);

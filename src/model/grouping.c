@@ -17,6 +17,7 @@ struct key {
 	const struct statistic_frame *frames;      /* most recent first */
 	uint32_t count;
 	uint32_t domain;
+	uint32_t thread;
 };
 
 static uint64_t item_hash(const void *item)
@@ -29,6 +30,10 @@ int grouping_init(struct grouping *grouping, const struct statistics_query *quer
 {
 	if (query->cumulative && query->key == KEY_TRACEBACK) {
 		*ret_reason = "a cumulative statistic counts single frames; it cannot be by traceback";
+		return -EINVAL;
+	}
+	if (query->cumulative && query->key == KEY_THREAD) {
+		*ret_reason = "a cumulative statistic counts single frames; it cannot be by thread";
 		return -EINVAL;
 	}
 	if (query->cumulative && query->key == KEY_DOMAIN) {
@@ -53,7 +58,7 @@ void grouping_fini(struct grouping *grouping)
 
 static uint64_t key_hash(const struct key *key)
 {
-	uint64_t hash = key->domain;
+	uint64_t hash = hash_pair(key->domain, key->thread);
 
 	for (uint32_t i = 0; i < key->count; i++)
 		hash = hash_pair(hash, (uint64_t)key->frames[i].name << 32 | key->frames[i].line);
@@ -62,7 +67,8 @@ static uint64_t key_hash(const struct key *key)
 
 static bool has_key(const struct statistic *row, const struct key *key)
 {
-	if (row->frame_count != key->count || row->domain != key->domain)
+	if (row->frame_count != key->count || row->domain != key->domain ||
+	    row->thread != key->thread)
 		return false;
 	for (uint32_t i = 0; i < key->count; i++) {
 		const struct statistic_frame *have = &row->frames[key->count - 1 - i];
@@ -108,6 +114,8 @@ static struct group *add_group(struct grouping *grouping, const struct key *key,
 	group->row.frames = frames;
 	group->row.frame_count = key->count;
 	group->row.domain = key->domain;
+	group->row.thread = key->thread;
+	group->row.is_thread = grouping->query->key == KEY_THREAD;
 	return group;
 }
 
@@ -118,8 +126,8 @@ static void add_up(uint64_t *sum, uint64_t value)
 		*sum = INT64_MAX;
 }
 
-static struct group *count_in(struct grouping *grouping, const struct key *key,
-			      const struct snapshot_trace *trace, bool older)
+static struct group *count_bytes(struct grouping *grouping, const struct key *key, uint64_t blocks,
+				 uint64_t bytes, bool older)
 {
 	uint64_t hash = key_hash(key);
 	struct group *group = find_group(grouping, key, hash);
@@ -128,9 +136,15 @@ static struct group *count_in(struct grouping *grouping, const struct key *key,
 		group = add_group(grouping, key, hash);
 	if (!group)
 		return NULL;
-	add_up(older ? &group->old_size : &group->row.size, trace->live_bytes);
-	add_up(older ? &group->old_count : &group->row.count, trace->live_blocks);
+	add_up(older ? &group->old_size : &group->row.size, bytes);
+	add_up(older ? &group->old_count : &group->row.count, blocks);
 	return group;
+}
+
+static struct group *count_in(struct grouping *grouping, const struct key *key,
+			      const struct snapshot_trace *trace, bool older)
+{
+	return count_bytes(grouping, key, trace->live_blocks, trace->live_bytes, older);
 }
 
 /* --- keys of a trace --- */
@@ -170,7 +184,7 @@ static int count_frame(struct grouping *grouping, const struct statistic_frame *
 		       const struct snapshot_trace *trace, bool older)
 {
 	struct statistic_frame of;
-	struct key key = { &of, 1, 0 };
+	struct key key = { &of, 1, 0, 0 };
 	int r = key_frame(grouping, frame, &of);
 
 	if (r < 0)
@@ -181,7 +195,7 @@ static int count_frame(struct grouping *grouping, const struct statistic_frame *
 static int count_traceback(struct grouping *grouping, const struct traceback *traceback,
 			   const struct snapshot_trace *trace, bool older)
 {
-	struct key key = { grouping->frames.items, (uint32_t)grouping->frames.count, 0 };
+	struct key key = { grouping->frames.items, (uint32_t)grouping->frames.count, 0, 0 };
 	struct group *group = count_in(grouping, &key, trace, older);
 
 	if (!group)
@@ -195,7 +209,7 @@ static int count_traceback(struct grouping *grouping, const struct traceback *tr
 
 static int count_domain(struct grouping *grouping, const struct snapshot_trace *trace, bool older)
 {
-	struct key key = { NULL, 0, trace->domain };
+	struct key key = { NULL, 0, trace->domain, 0 };
 
 	return count_in(grouping, &key, trace, older) ? 0 : -ENOMEM;
 }
@@ -210,6 +224,8 @@ static int count_trace(struct grouping *grouping, const struct traceback *traceb
 		return count_traceback(grouping, traceback, trace, older);
 	if (grouping->query->key == KEY_DOMAIN)
 		return count_domain(grouping, trace, older);
+	if (grouping->query->key == KEY_THREAD)
+		return 0;               /* by its blocks, see count_threads() */
 	for (size_t i = 0; r == 0 && i < count; i++)
 		r = count_frame(grouping, &grouping->frames.items[i], trace, older);
 	return r;
@@ -238,6 +254,7 @@ static int take_frames(struct grouping *grouping, struct names *names, const str
 	return 0;
 }
 
+/* Whether the trace was taken, or negative errno. */
 static int add_trace(struct grouping *grouping, struct names *names, const struct traceback *traceback,
 		     const struct snapshot_trace *trace, bool older)
 {
@@ -251,31 +268,69 @@ static int add_trace(struct grouping *grouping, struct names *names, const struc
 		return 0;
 	*(older ? &grouping->old_size : &grouping->size) += trace->live_bytes;
 	*(older ? &grouping->old_count : &grouping->count) += trace->live_blocks;
-	return count_trace(grouping, traceback, trace, older);
+	r = count_trace(grouping, traceback, trace, older);
+	return r < 0 ? r : 1;
 }
 
-int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uint32_t limit,
-		 bool older)
+/* Which thread allocated them is known of single blocks only. */
+static int count_threads(struct grouping *grouping, const struct snapshot *snapshot, const uint8_t *taken,
+			 bool older)
 {
-	struct traceback_options options = grouping->query->traceback;
+	for (size_t i = 0; i < snapshot->blocks.count; i++) {
+		const struct snapshot_block *block = &snapshot->blocks.items[i];
+		struct key key = { NULL, 0, 0, block->thread };
+
+		if (taken[block->trace] && !count_bytes(grouping, &key, 1, block->size, older))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* `taken` says of each trace whether it passed. */
+static int add_traces(struct grouping *grouping, const struct snapshot *snapshot,
+		      const struct traceback_options *options, uint8_t *taken, bool older)
+{
 	struct names names;
 	int r = names_init(&names, snapshot, grouping->strings);
 
-	options.limit = limit;
-	for (size_t i = 0; r == 0 && i < snapshot->traces.count; i++) {
+	for (size_t i = 0; r >= 0 && i < snapshot->traces.count; i++) {
 		const struct snapshot_trace *trace = &snapshot->traces.items[i];
 		struct traceback traceback;
 
 		/* tracemalloc knows live traces only. */
 		if (trace->live_blocks == 0)
 			continue;
-		r = traceback_make(snapshot, trace->stack, &options, &traceback);
+		r = traceback_make(snapshot, trace->stack, options, &traceback);
 		if (r < 0)
 			break;
 		r = add_trace(grouping, &names, &traceback, trace, older);
+		taken[i] = r > 0;
 		traceback_fini(&traceback);
 	}
 	names_fini(&names);
+	return r < 0 ? r : 0;
+}
+
+int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uint32_t limit, bool older,
+		 const char **ret_reason)
+{
+	struct traceback_options options = grouping->query->traceback;
+	bool by_thread = grouping->query->key == KEY_THREAD;
+	uint8_t *taken;
+	int r;
+
+	if (by_thread && !snapshot->has_blocks) {
+		*ret_reason = "which thread allocated is known of snapshots with blocks only: take them with --blocks";
+		return -EINVAL;
+	}
+	taken = calloc(snapshot->traces.count + 1, sizeof(*taken));
+	if (!taken)
+		return -ENOMEM;
+	options.limit = limit;
+	r = add_traces(grouping, snapshot, &options, taken, older);
+	if (r == 0 && by_thread)
+		r = count_threads(grouping, snapshot, taken, older);
+	free(taken);
 	return r;
 }
 

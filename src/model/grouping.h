@@ -25,9 +25,10 @@ struct grouping {
 int grouping_init(struct grouping *grouping, const struct statistics_query *query,
 		  struct strtab *strings, const char **ret_reason);
 void grouping_fini(struct grouping *grouping);
-/* Adds the live traces of a snapshot that pass the filters; 0 or -ENOMEM. */
-int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uint32_t limit,
-		 bool older);
+/* Adds the live traces of a snapshot that pass the filters; 0, -ENOMEM, or -EINVAL with a reason when it does
+ * not know what is asked for. */
+int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uint32_t limit, bool older,
+		 const char **ret_reason);
 /* Hands the rows over, in no order, with their differences when there was an older snapshot. */
 int grouping_take(struct grouping *grouping, bool with_diff, struct statistics *into);
 

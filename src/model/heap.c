@@ -27,6 +27,8 @@ struct heap *heap_new(const struct heap_limits *limits, bool from_start, uint64_
 		heap->limits = *limits;
 	if (!heap->limits.max_blocks)
 		heap->limits.max_blocks = DEFAULT_MAX_BLOCKS;
+	if (heap->limits.max_blocks > UINT32_MAX)
+		heap->limits.max_blocks = UINT32_MAX;
 	if (!heap->limits.max_parked)
 		heap->limits.max_parked = DEFAULT_MAX_PARKED;
 	if (!heap->limits.max_seen_bytes)
@@ -34,6 +36,7 @@ struct heap *heap_new(const struct heap_limits *limits, bool from_start, uint64_
 	heap->from_start = from_start;
 	heap->start_ns = now_ns;
 	id_table_init(&heap->traces, sizeof(struct trace_item), trace_hash);
+	thread_table_init(&heap->threads);
 	seen_init(&heap->seen, heap->limits.max_seen_bytes);
 	if (block_table_init(&heap->blocks, hash_pair(now_ns, (uintptr_t)heap)) < 0) {
 		free(heap);
@@ -49,8 +52,9 @@ void heap_free(struct heap *heap)
 	block_table_fini(&heap->blocks);
 	seen_fini(&heap->seen);
 	id_table_fini(&heap->traces);
+	thread_table_fini(&heap->threads);
 	for (size_t i = 0; i < heap->dying.count; i++)
-		free(heap->dying.items[i].segment);
+		steps_free_segment(heap->dying.items[i].segment);
 	vec_fini(&heap->dying);
 	vec_fini(&heap->parkings);
 	free(heap);
@@ -90,20 +94,60 @@ static int64_t intern_trace(struct heap *heap, uint32_t stack, uint32_t domain)
 	return id_table_add(&heap->traces, &new);
 }
 
-static uint32_t born_time(const struct heap *heap, uint64_t time_ns)
+static uint64_t time_units(const struct heap *heap, uint64_t time_ns)
 {
-	uint64_t units = time_ns > heap->start_ns ? (time_ns - heap->start_ns) / BORN_UNIT_NS : 0;
+	return time_ns > heap->start_ns ? (time_ns - heap->start_ns) / BORN_UNIT_NS : 0;
+}
 
-	return units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
+static void set_born(const struct heap *heap, struct block_entry *block, uint64_t time_ns)
+{
+	uint64_t units = time_units(heap, time_ns);
+
+	if (units < heap->born_least)
+		units = heap->born_least;
+	block->born = units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
+}
+
+uint64_t heap_cut(struct heap *heap, uint64_t now_ns)
+{
+	uint64_t units = time_units(heap, now_ns), cut_ns;
+
+	if (units < heap->born_least)
+		units = heap->born_least;
+	heap->born_least = units + 1;
+	cut_ns = heap->start_ns + units * BORN_UNIT_NS;
+	return cut_ns > now_ns ? cut_ns : now_ns;
+}
+
+/* What lived at the last peak is kept by a trace when it first changes after that; so a new peak
+ * costs nothing but the next number, however many traces there are. */
+static void keep_peak(const struct heap *heap, struct trace_item *trace)
+{
+	if (trace->peak_epoch == heap->peak_epoch)
+		return;
+	trace->peak_epoch = heap->peak_epoch;
+	trace->peak_blocks = trace->live_blocks;
+	trace->peak_bytes = trace->live_bytes;
+}
+
+static void set_peak(struct heap *heap, uint64_t time_ns)
+{
+	heap->peak_epoch++;
+	heap->counters.peak_bytes = heap->counters.live_bytes;
+	heap->counters.peak_blocks = heap->counters.live_blocks;
+	heap->counters.peak_ns = time_ns;
 }
 
 void heap_drop_live(struct heap *heap, const struct block_entry *block)
 {
+	bool at_once = thread_table_leave(&heap->threads, block);
 	struct trace_item *trace;
 
 	if (heap_forgotten(heap, block))
 		return;
 	trace = heap_trace_of(heap, block);
+	keep_peak(heap, trace);
+	trace->temporary_blocks += at_once;
 	trace->live_blocks--;
 	trace->live_bytes -= block->size;
 	heap->counters.live_blocks--;
@@ -133,11 +177,12 @@ void heap_account_unmatched(struct heap *heap, raddr address, uint32_t domain)
 	seen_mark(&heap->seen, address, family);
 }
 
-static void account_birth(struct heap *heap, const struct block_entry *block)
+static void account_birth(struct heap *heap, const struct block_entry *block, uint64_t time_ns)
 {
 	struct trace_item *trace = heap_trace_of(heap, block);
 	struct heap_counters *counters = &heap->counters;
 
+	keep_peak(heap, trace);
 	trace->live_blocks++;
 	trace->live_bytes += block->size;
 	trace->total_blocks++;
@@ -145,9 +190,9 @@ static void account_birth(struct heap *heap, const struct block_entry *block)
 	counters->live_blocks++;
 	counters->live_bytes += block->size;
 	counters->allocations++;
-	/* A block freed inside an unfinished realloc still counts, but nobody has it any more. */
-	if (counters->live_bytes - heap->vacated_bytes > counters->peak_bytes)
-		counters->peak_bytes = counters->live_bytes - heap->vacated_bytes;
+	if (counters->live_bytes > counters->peak_bytes)
+		set_peak(heap, time_ns);
+	thread_table_born(&heap->threads, block);
 }
 
 /* Makes an entry free for a birth at an address that is taken. */
@@ -165,7 +210,6 @@ int heap_born(struct heap *heap, const struct alloc_event *event)
 		.address = event->address,
 		.size = event->size < BLOCK_SIZE_MAX ? event->size : BLOCK_SIZE_MAX,
 		.domain = event->domain & DOMAIN_MAX,
-		.born = born_time(heap, event->time_ns),
 	};
 	struct block_place place;
 	int64_t trace;
@@ -173,6 +217,9 @@ int heap_born(struct heap *heap, const struct alloc_event *event)
 
 	if (event->address == 0)
 		return 0;
+	if (event->address > BLOCK_ADDRESS_MAX)
+		return -ERANGE;
+	set_born(heap, &block, event->time_ns);
 	/* In a large heap each of the tables is out of the cache: let them be fetched together. */
 	block_table_prefetch(&heap->blocks, event->address, event->domain);
 	trace = event->domain <= DOMAIN_MAX ?
@@ -180,6 +227,7 @@ int heap_born(struct heap *heap, const struct alloc_event *event)
 	if (trace < 0)
 		return (int)trace;
 	block.trace = heap->trace_base + (uint32_t)trace;
+	block.thread = thread_table_number(&heap->threads, event->tid);
 	if (block_table_find(&heap->blocks, block.address, block.domain, &place)) {
 		displace(heap, place.entry);
 		block_table_replace(&place, &block);
@@ -190,7 +238,7 @@ int heap_born(struct heap *heap, const struct alloc_event *event)
 		if (r < 0)
 			return r;
 	}
-	account_birth(heap, &block);
+	account_birth(heap, &block, event->time_ns);
 	return 0;
 }
 
@@ -240,7 +288,7 @@ static void free_dying(struct heap *heap)
 	const struct dying *last = &heap->dying.items[--heap->dying.count];
 
 	heap->dying_bytes -= last->bytes;
-	free(last->segment);
+	steps_free_segment(last->segment);
 }
 
 int heap_apply(struct heap *heap, const struct alloc_event *event)
@@ -256,7 +304,7 @@ int heap_apply(struct heap *heap, const struct alloc_event *event)
 
 static void bury(struct heap *heap, struct steps *steps)
 {
-	size_t bytes = (size_t)STEP_ITEMS * steps->item_size;
+	size_t bytes = steps_segment_bytes(steps);
 
 	if (vec_reserve(&heap->dying, steps->segments.count) == 0) {
 		for (size_t i = 0; i < steps->segments.count; i++) {
@@ -278,15 +326,14 @@ void heap_clear(struct heap *heap)
 	bury(heap, &heap->traces.items);
 	bury(heap, &heap->traces.heads);
 	id_table_init(&heap->traces, sizeof(struct trace_item), trace_hash);
-	heap_parking_clear(heap);
 	heap->counters.live_blocks = 0;
 	heap->counters.live_bytes = 0;
-	heap->counters.peak_bytes = 0;
+	set_peak(heap, 0);
 }
 
-void heap_reset_peak(struct heap *heap)
+void heap_reset_peak(struct heap *heap, uint64_t now_ns)
 {
-	heap->counters.peak_bytes = heap->counters.live_bytes - heap->vacated_bytes;
+	set_peak(heap, now_ns);
 }
 
 void heap_count_lost(struct heap *heap, uint64_t events)
@@ -307,7 +354,7 @@ size_t heap_block_memory(const struct heap *heap)
 size_t heap_memory(const struct heap *heap)
 {
 	return sizeof(*heap) + heap_block_memory(heap) + seen_memory(&heap->seen) +
-	       id_table_memory(&heap->traces) +
+	       id_table_memory(&heap->traces) + thread_table_memory(&heap->threads) +
 	       heap->parkings.space * sizeof(*heap->parkings.items) +
 	       heap->dying.space * sizeof(*heap->dying.items) +
 	       heap->dying_bytes;

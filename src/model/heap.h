@@ -14,7 +14,7 @@
 
 /* Named limits; zero takes the default. */
 struct heap_limits {
-	uint64_t max_blocks;       /* default 2^31: further allocations count as lost_events */
+	uint64_t max_blocks;       /* default 2^31, at most 2^32 - 1: further allocations count as lost_events */
 	uint32_t max_parked;       /* resizes begun and not ended; default 65536, then lost_events */
 	uint64_t max_seen_bytes;   /* memory of the record of addresses seen; default 1 GiB */
 };
@@ -22,6 +22,8 @@ struct heap_limits {
 struct heap_counters {
 	uint64_t live_bytes, live_blocks;
 	uint64_t peak_bytes;               /* since the start, or the last heap_reset_peak() */
+	uint64_t peak_blocks;              /* that lived when peak_bytes was reached first ... */
+	uint64_t peak_ns;                  /* ... at this time, CLOCK_MONOTONIC; 0: never yet */
 	uint64_t allocations, frees;       /* calls that succeeded; a resize counts as one of each;
 					    * a free counts here or in one of the next three */
 	uint64_t before_attach_frees;      /* of blocks born before the attach */
@@ -35,13 +37,17 @@ struct heap_block {
 	raddr address;
 	uint64_t size;
 	uint32_t domain, stack;
-	uint64_t born_ns;                  /* CLOCK_MONOTONIC, to 10 ms */
+	uint32_t thread;                   /* the id of the one that allocated it; 0 unknown */
+	uint64_t born_ns;                  /* CLOCK_MONOTONIC, to 10 ms; see heap_cut() */
 };
 
 struct heap_trace {                        /* one (stack, domain) */
 	uint32_t stack, domain;
 	uint64_t live_blocks, live_bytes;
 	uint64_t total_blocks, total_bytes;/* ever born here */
+	uint64_t temporary_blocks;         /* of these, freed before the thread that made them made
+					    * another one, or ended: gone at once */
+	uint64_t peak_blocks, peak_bytes;  /* what lived when heap_counters.peak_bytes was reached */
 };
 
 struct heap;
@@ -50,15 +56,20 @@ struct heap;
 struct heap *heap_new(const struct heap_limits *limits, bool from_start, uint64_t now_ns);
 void heap_free(struct heap *heap);         /* accepts NULL and half-built objects */
 
-/* 0, or -ENOMEM / -ENOSPC (counted as lost, the heap as it was). */
+/* 0, or -ENOMEM, -ENOSPC, -ERANGE for an address that no process has (counted as lost, the heap as it was). */
 int heap_apply(struct heap *heap, const struct alloc_event *event);
 /* A thread ended: what it had parked goes back to being an ordinary live block. */
 void heap_thread_gone(struct heap *heap, int32_t tid);
 
 /* Forgets all blocks and traces (tracemalloc's clear_traces); peak starts from zero. */
 void heap_clear(struct heap *heap);
-void heap_reset_peak(struct heap *heap);
+void heap_reset_peak(struct heap *heap, uint64_t now_ns);
 void heap_count_lost(struct heap *heap, uint64_t events);
+
+/* A moment that parts all blocks into older and younger ones exactly, whatever the resolution of
+ * their dates: returns a time, `now_ns` or a little later, with born_ns <= it for every block born so
+ * far and born_ns > it for every block that will be.  What a snapshot is dated by. */
+uint64_t heap_cut(struct heap *heap, uint64_t now_ns);
 
 struct heap_counters heap_counters(const struct heap *heap);
 /* Bytes of all tables, and of the table of blocks alone (the figure per live block). */

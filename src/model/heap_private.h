@@ -6,21 +6,28 @@
 #include "model/heap.h"
 #include "model/id_table.h"
 #include "model/seen.h"
+#include "model/thread_table.h"
 
 #define BORN_UNIT_NS 10000000ULL      /* a birth time fits 32 bits for 497 days */
 
 struct trace_item {
 	uint32_t next;
-	uint32_t stack, domain, pad;
-	uint64_t live_blocks, live_bytes;
+	uint32_t stack;
+	uint64_t domain : 10, temporary_blocks : 54;
+	/* peak_*: what lived at the heap's peak, if peak_epoch is the heap's; else that is what lives now. */
+	uint32_t live_blocks, peak_blocks;
+	uint64_t live_bytes, peak_bytes;
 	uint64_t total_blocks, total_bytes;
+	uint64_t peak_epoch;
 };
+
+_Static_assert(sizeof(struct trace_item) == 64, "an event touches one line of the cache for its trace");
 
 /* A resize that has begun.  The block stays in the table of blocks unless another one was born at
  * its address meanwhile. */
 enum park_state {
 	PARK_BLOCK,          /* in the table of blocks, its `parked` set */
-	PARK_VACATED,        /* freed inside the call and its address taken: `block` is a copy */
+	PARK_VACATED,        /* freed inside the call and its address taken: nothing is left to do */
 	PARK_BEFORE_ATTACH,  /* of no live block: how a free of it would have counted */
 	PARK_UNKNOWN,
 };
@@ -30,7 +37,6 @@ struct parking {
 	int32_t tid;
 	uint32_t domain;
 	enum park_state state;
-	struct block_entry block;
 };
 
 /* A segment of forgotten traces; one is freed per event. */
@@ -47,8 +53,10 @@ struct heap {
 	struct block_table blocks;
 	struct seen seen;
 	VEC_OF(struct parking) parkings;
-	uint64_t vacated_bytes;          /* of live_bytes, known to be gone already */
 	struct id_table traces;
+	struct thread_table threads;
+	uint64_t peak_epoch;             /* how many peaks there have been */
+	uint64_t born_least;             /* in units: of every birth from now on */
 	uint32_t trace_base;             /* blocks with a lower trace were forgotten by a clear */
 	VEC_OF(struct dying) dying;
 	size_t dying_bytes;
@@ -73,6 +81,5 @@ int heap_resize_end(struct heap *heap, const struct alloc_event *event);
 bool heap_parking_vacate(struct heap *heap, const struct block_entry *block);
 /* A parked block was freed by somebody else: its resize finds nothing when it ends. */
 void heap_parking_forget(struct heap *heap, const struct block_entry *block);
-void heap_parking_clear(struct heap *heap);
 
 #endif

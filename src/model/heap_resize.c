@@ -1,7 +1,7 @@
 /* A resize has a beginning and an end, and inside it the old block is freed at a moment nobody
  * sees.  Thread A's realloc frees P and, before it returns, thread B's malloc returns P: B's birth
- * comes first.  So a block whose resize has begun is parked: it counts as live, and a birth at its
- * address takes the address over without being an error. */
+ * comes first.  So a block whose resize has begun is parked: it counts as live until it ends, or until a
+ * birth at its address shows that it is gone, which is no error then. */
 #include "model/heap_private.h"
 
 #include <errno.h>
@@ -43,11 +43,6 @@ static enum park_state state_without_block(const struct heap *heap, const struct
 	return PARK_BEFORE_ATTACH;
 }
 
-static uint64_t vacated_size(const struct heap *heap, const struct block_entry *block)
-{
-	return heap_forgotten(heap, block) ? 0 : block->size;
-}
-
 /* The block in the table was freed inside the call. */
 static void leave_in_table(struct heap *heap, const struct alloc_event *event)
 {
@@ -77,8 +72,6 @@ static void settle_freed(struct heap *heap, const struct parking *parking,
 		leave_in_table(heap, event);
 		break;
 	case PARK_VACATED:
-		heap->vacated_bytes -= vacated_size(heap, &parking->block);
-		heap_account_leave(heap, &parking->block);
 		break;
 	case PARK_BEFORE_ATTACH:
 		heap->counters.before_attach_frees++;
@@ -95,12 +88,9 @@ static void settle_kept(struct heap *heap, const struct parking *parking)
 {
 	if (parking->state == PARK_BLOCK)
 		unpark_in_table(heap, parking->address, parking->domain);
-	if (parking->state != PARK_VACATED)
-		return;
 	/* Its address has another owner, so freed it was: an event is missing. */
-	heap->vacated_bytes -= vacated_size(heap, &parking->block);
-	heap_drop_live(heap, &parking->block);
-	heap->counters.lost_events++;
+	if (parking->state == PARK_VACATED)
+		heap->counters.lost_events++;
 }
 
 /* A place for a new parking; NULL at the limit or without memory. */
@@ -165,8 +155,7 @@ bool heap_parking_vacate(struct heap *heap, const struct block_entry *block)
 	if (!parking)
 		return false;
 	parking->state = PARK_VACATED;
-	parking->block = *block;
-	heap->vacated_bytes += vacated_size(heap, block);
+	heap_account_leave(heap, block);
 	return true;
 }
 
@@ -178,15 +167,11 @@ void heap_parking_forget(struct heap *heap, const struct block_entry *block)
 		parking->state = PARK_UNKNOWN;
 }
 
-void heap_parking_clear(struct heap *heap)
-{
-	heap->vacated_bytes = 0;
-}
-
 void heap_thread_gone(struct heap *heap, int32_t tid)
 {
 	size_t i = 0;
 
+	thread_table_forget(&heap->threads, tid);
 	while (i < heap->parkings.count) {
 		struct parking *parking = &heap->parkings.items[i];
 

@@ -26,9 +26,17 @@ int heap_each_trace(const struct heap *heap, int (*visit)(void *context, const s
 			.live_bytes = item->live_bytes,
 			.total_blocks = item->total_blocks,
 			.total_bytes = item->total_bytes,
+			.temporary_blocks = item->temporary_blocks,
+			.peak_blocks = item->live_blocks,
+			.peak_bytes = item->live_bytes,
 		};
-		int r = visit(context, &trace);
+		int r;
 
+		if (item->peak_epoch == heap->peak_epoch) {
+			trace.peak_blocks = item->peak_blocks;
+			trace.peak_bytes = item->peak_bytes;
+		}
+		r = visit(context, &trace);
 		if (r != 0)
 			return r;
 	}
@@ -48,6 +56,7 @@ static int visit_block(void *context, const struct block_entry *entry)
 		.address = entry->address,
 		.size = entry->size,
 		.domain = entry->domain,
+		.thread = (uint32_t)thread_table_tid(&v->heap->threads, (uint16_t)entry->thread),
 		.born_ns = v->heap->start_ns + entry->born * BORN_UNIT_NS,
 	};
 
@@ -61,15 +70,8 @@ int heap_each_block(const struct heap *heap, int (*visit)(void *context, const s
 		    void *context)
 {
 	struct block_visit v = { heap, visit, context };
-	int r = block_table_each(&heap->blocks, visit_block, &v);
 
-	for (size_t i = 0; r == 0 && i < heap->parkings.count; i++) {
-		const struct parking *parking = &heap->parkings.items[i];
-
-		if (parking->state == PARK_VACATED)
-			r = visit_block(&v, &parking->block);
-	}
-	return r;
+	return block_table_each(&heap->blocks, visit_block, &v);
 }
 
 struct search {

@@ -26,5 +26,6 @@ src_libmodel_a_SOURCES = \
 	src/model/statistics.c src/model/statistics.h \
 	src/model/statistics_sort.c \
 	src/model/steps.c src/model/steps.h \
+	src/model/thread_table.c src/model/thread_table.h \
 	src/model/traceback.c src/model/traceback.h \
 	src/model/utf8.c src/model/utf8.h

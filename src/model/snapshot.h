@@ -47,13 +47,16 @@ struct snapshot_trace {
 	uint32_t stack;                      /* node */
 	uint32_t domain;
 	uint64_t live_blocks, live_bytes;
-	uint64_t total_blocks, total_bytes;
+	uint64_t total_blocks, total_bytes;  /* ever made */
+	uint64_t temporary_blocks;           /* of these, freed at once; see heap_trace */
+	uint64_t peak_blocks, peak_bytes;    /* what lived at the peak */
 };
 
 struct snapshot_block {
 	raddr address;
 	uint64_t size;
 	uint32_t trace;                      /* index in `traces` */
+	uint32_t thread;                     /* the one that allocated it; 0 unknown */
 	uint64_t age_ns;                     /* when the snapshot was taken */
 };
 
@@ -68,6 +71,8 @@ struct snapshot {
 	uint64_t start_time;                 /* the process's, field 22 of /proc/PID/stat */
 	uint64_t taken_ns;                   /* CLOCK_REALTIME */
 	uint64_t attached_ns;                /* CLOCK_REALTIME */
+	uint64_t clock_ns;                   /* taken at this moment of CLOCK_MONOTONIC, as heap_cut()
+					      * returned it; 0: unknown */
 	uint32_t frames_limit;
 	bool exact;
 	bool symbolized;                     /* locations are filled in */
@@ -104,7 +109,7 @@ struct snapshot_source {                     /* what the tracer knows at that mo
 	const struct module_map *modules;
 	const char *command, *exe;
 	int64_t pid;
-	uint64_t start_time, taken_ns, attached_ns, now_ns /* monotonic */;
+	uint64_t start_time, taken_ns, attached_ns, clock_ns /* from heap_cut() */;
 	uint32_t frames_limit;
 	bool exact, with_blocks;
 	uint64_t truncated_stacks, probe_gaps;

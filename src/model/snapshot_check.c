@@ -100,6 +100,7 @@ static bool adds_up(uint64_t *sum, uint64_t value)
 static const char *check_traces(const struct snapshot *s)
 {
 	uint64_t live_blocks = 0, live_bytes = 0, total_blocks = 0, total_bytes = 0;
+	uint64_t peak_blocks = 0, peak_bytes = 0;
 
 	for (size_t i = 0; i < s->traces.count; i++) {
 		const struct snapshot_trace *trace = &s->traces.items[i];
@@ -108,9 +109,14 @@ static const char *check_traces(const struct snapshot *s)
 			return "a trace's stack is not in the snapshot";
 		if (trace->live_blocks == 0 && trace->live_bytes > 0)
 			return "a trace without blocks has bytes";
+		if (trace->peak_blocks == 0 && trace->peak_bytes > 0)
+			return "a trace without blocks at the peak has bytes there";
+		if (trace->temporary_blocks > trace->total_blocks)
+			return "a trace has more blocks gone at once than it ever had";
 		if (!adds_up(&live_blocks, trace->live_blocks) || !adds_up(&live_bytes, trace->live_bytes) ||
 		    !adds_up(&total_blocks, trace->total_blocks) ||
-		    !adds_up(&total_bytes, trace->total_bytes))
+		    !adds_up(&total_bytes, trace->total_bytes) ||
+		    !adds_up(&peak_blocks, trace->peak_blocks) || !adds_up(&peak_bytes, trace->peak_bytes))
 			return "the traces' sums overflow";
 	}
 	return NULL;

@@ -79,6 +79,7 @@ static void keep_head(struct snapshot *s, const struct image_head *head)
 	s->start_time = head->start_time;
 	s->taken_ns = head->taken_ns;
 	s->attached_ns = head->attached_ns;
+	s->clock_ns = head->clock_ns;
 	s->counters = head->counters;
 	s->unknown = head->unknown;
 	s->exact = head->exact;

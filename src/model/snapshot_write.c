@@ -148,6 +148,7 @@ static void put_head(struct writer *w)
 		.start_time = source->start_time,
 		.taken_ns = source->taken_ns,
 		.attached_ns = source->attached_ns,
+		.clock_ns = source->clock_ns,
 		.counters = counters,
 		.unknown = {
 			.unknown_frees = counters.unknown_frees,
@@ -243,6 +244,9 @@ static int put_trace(void *context, const struct heap_trace *trace)
 		.live_bytes = trace->live_bytes,
 		.total_blocks = trace->total_blocks,
 		.total_bytes = trace->total_bytes,
+		.temporary_blocks = trace->temporary_blocks,
+		.peak_blocks = trace->peak_blocks,
+		.peak_bytes = trace->peak_bytes,
 	};
 
 	put(w, &image, sizeof(image));
@@ -252,11 +256,12 @@ static int put_trace(void *context, const struct heap_trace *trace)
 static int put_block(void *context, const struct heap_block *block)
 {
 	struct writer *w = context;
-	uint64_t now_ns = w->source->now_ns;
+	uint64_t now_ns = w->source->clock_ns;
 	struct snapshot_block image = {
 		.address = block->address,
 		.size = block->size,
 		.trace = (uint32_t)heap_trace_index(w->source->heap, block->stack, block->domain),
+		.thread = block->thread,
 		.age_ns = now_ns > block->born_ns ? now_ns - block->born_ns : 0,
 	};
 

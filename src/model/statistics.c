@@ -10,7 +10,8 @@ int statistics_key_parse(const char *name, enum statistics_key *ret_key)
 {
 	static const char *const names[] = {
 		[KEY_LINENO] = "lineno", [KEY_FILENAME] = "filename", [KEY_TRACEBACK] = "traceback",
-		[KEY_FUNCTION] = "function", [KEY_OBJECT] = "object", [KEY_DOMAIN] = "domain",
+		[KEY_FUNCTION] = "function", [KEY_OBJECT] = "object", [KEY_THREAD] = "thread",
+		[KEY_DOMAIN] = "domain",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
@@ -61,7 +62,7 @@ int statistics_make(const struct snapshot *snapshot, const struct statistics_que
 	r = grouping_init(&grouping, query, statistics->strings, ret_reason);
 	if (r < 0)
 		goto free_statistics;
-	r = grouping_add(&grouping, snapshot, query->traceback.limit, false);
+	r = grouping_add(&grouping, snapshot, query->traceback.limit, false, ret_reason);
 	if (r == 0)
 		r = grouping_take(&grouping, false, statistics);
 	grouping_fini(&grouping);

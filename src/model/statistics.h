@@ -13,6 +13,7 @@ enum statistics_key {
 	KEY_TRACEBACK,
 	KEY_FUNCTION,
 	KEY_OBJECT,
+	KEY_THREAD,               /* needs a snapshot with blocks */
 	KEY_DOMAIN,
 };
 /* -EINVAL for an unknown name. */
@@ -35,8 +36,10 @@ struct statistic {
 	uint64_t size, count;
 	int64_t size_diff, count_diff;
 	uint32_t domain;                    /* KEY_DOMAIN only */
+	uint32_t thread;                    /* KEY_THREAD only: its tid, 0 not known */
+	bool is_thread;                     /* of KEY_THREAD */
 	/* tracemalloc's traceback of the group, most recent frame LAST as in Traceback: one frame
-	 * for lineno, filename (line 0), function, object; all for traceback; none for domain. */
+	 * for lineno, filename (line 0), function, object; all for traceback; none for domain and thread. */
 	struct statistic_frame {
 		uint32_t name;              /* string id: tracemalloc's filename */
 		uint32_t line;

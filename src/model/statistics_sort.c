@@ -32,7 +32,9 @@ static int compare_tracebacks(const struct strtab *strings, const struct statist
 	}
 	if (a->frame_count != b->frame_count)
 		return COMPARE(a->frame_count, b->frame_count);
-	return COMPARE(a->domain, b->domain);
+	if (a->domain != b->domain)
+		return COMPARE(a->domain, b->domain);
+	return COMPARE(a->thread, b->thread);
 }
 
 static uint64_t magnitude(int64_t difference)

@@ -2,6 +2,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define LINE 64u
 
 void steps_init(struct steps *steps, uint32_t item_size)
 {
@@ -14,6 +17,31 @@ void steps_fini(struct steps *steps)
 	vec_fini(&steps->segments);
 }
 
+size_t steps_segment_bytes(const struct steps *steps)
+{
+	return (size_t)STEP_ITEMS * steps->item_size + LINE;
+}
+
+/* What calloc() gives is zero without being touched, but not aligned: its own place is noted in front. */
+static char *take_segment(const struct steps *steps)
+{
+	char *place = calloc(1, steps_segment_bytes(steps)), *segment;
+
+	if (!place)
+		return NULL;
+	segment = place + LINE - (uintptr_t)place % LINE;
+	memcpy(segment - sizeof(place), &place, sizeof(place));
+	return segment;
+}
+
+void steps_free_segment(char *segment)
+{
+	char *place;
+
+	memcpy(&place, segment - sizeof(place), sizeof(place));
+	free(place);
+}
+
 int steps_reach(struct steps *steps, uint32_t index)
 {
 	char *segment;
@@ -22,7 +50,7 @@ int steps_reach(struct steps *steps, uint32_t index)
 		return 0;
 	if (vec_reserve(&steps->segments, 1) < 0)
 		return -ENOMEM;
-	segment = calloc(STEP_ITEMS, steps->item_size);
+	segment = take_segment(steps);
 	if (!segment)
 		return -ENOMEM;
 	steps->segments.items[steps->segments.count++] = segment;
@@ -34,11 +62,11 @@ void steps_cut(struct steps *steps, uint32_t index)
 	size_t keep = ((size_t)index + STEP_ITEMS - 1) >> STEP_SHIFT;
 
 	while (steps->segments.count > keep)
-		free(steps->segments.items[--steps->segments.count]);
+		steps_free_segment(steps->segments.items[--steps->segments.count]);
 }
 
 size_t steps_memory(const struct steps *steps)
 {
-	return steps->segments.count * STEP_ITEMS * steps->item_size +
+	return steps->segments.count * steps_segment_bytes(steps) +
 	       steps->segments.space * sizeof(*steps->segments.items);
 }

@@ -1,5 +1,6 @@
 /* An array that grows in steps: items never move, and growing costs one segment, however long the
- * array is.  New items are zero.  For tables that a stopped thread waits for. */
+ * array is.  New items are zero, and segments begin with a line of the cache.  For tables that a stopped
+ * thread waits for. */
 #ifndef ALLOCWATCH_MODEL_STEPS_H
 #define ALLOCWATCH_MODEL_STEPS_H
 
@@ -28,6 +29,9 @@ void steps_fini(struct steps *steps);
 int steps_reach(struct steps *steps, uint32_t index);
 /* Gives the segments away that only hold items from `index` on. */
 void steps_cut(struct steps *steps, uint32_t index);
+/* Of a segment that was taken out of `segments`. */
+void steps_free_segment(char *segment);
+size_t steps_segment_bytes(const struct steps *steps);
 size_t steps_memory(const struct steps *steps);
 
 #endif

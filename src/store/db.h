@@ -17,6 +17,7 @@ struct db {
 	sqlite3 *handle;
 	const char *path;              /* as people know it: for the reason */
 	const char *doing;             /* "read", "write": for the reason */
+	uint32_t version;              /* of the format; known from schema_check_header() on */
 	char **ret_reason;
 };
 

@@ -57,7 +57,8 @@ static int load_process(struct loader *loader, sqlite3_stmt *stmt)
 static int load_row(struct loader *loader, sqlite3_stmt *stmt)
 {
 	struct snapshot *snapshot = loader->snapshot;
-	uint64_t numbers[ROW_NUMBERS];
+	uint64_t numbers[ROW_NUMBERS] = { 0 };
+	int count = loader->db->version == 1 ? ROW_NUMBERS_1 : ROW_NUMBERS;
 	int r = db_numbers(loader->db, stmt, 0, 1, 0, &loader->expected);
 
 	if (r == 0)
@@ -67,7 +68,7 @@ static int load_row(struct loader *loader, sqlite3_stmt *stmt)
 	if (r == 0)
 		r = load_text(loader, stmt, 3, &snapshot->command);
 	if (r == 0)
-		r = db_numbers(loader->db, stmt, 4, ROW_NUMBERS, 0, numbers);
+		r = db_numbers(loader->db, stmt, 4, count, 0, numbers);
 	if (r == 0 && !row_set(snapshot, numbers))
 		return db_damaged(loader->db, "a number of snapshot %llu is out of range",
 				  (unsigned long long)loader->number);
@@ -283,8 +284,9 @@ static int load_trace(struct loader *loader, sqlite3_stmt *stmt)
 {
 	size_t index = loader->snapshot->traces.count;
 	struct snapshot_trace *trace;
-	uint64_t v[ROW_TRACE_NUMBERS];
-	int r = db_numbers(loader->db, stmt, 0, ROW_TRACE_NUMBERS, 0, v);
+	uint64_t v[ROW_TRACE_NUMBERS] = { 0 };
+	int count = loader->db->version == 1 ? ROW_TRACE_NUMBERS_1 : ROW_TRACE_NUMBERS;
+	int r = db_numbers(loader->db, stmt, 0, count, 0, v);
 
 	if (r < 0)
 		return r;
@@ -300,21 +302,25 @@ static int load_trace(struct loader *loader, sqlite3_stmt *stmt)
 	trace->live_bytes = v[5];
 	trace->total_blocks = v[6];
 	trace->total_bytes = v[7];
-	checksum_add(&loader->sum, CHECKSUM_TRACE, v, ROW_TRACE_NUMBERS);
+	trace->temporary_blocks = v[8];
+	trace->peak_blocks = v[9];
+	trace->peak_bytes = v[10];
+	checksum_add(&loader->sum, CHECKSUM_TRACE, v, (size_t)count);
 	return 0;
 }
 
 static int load_block(struct loader *loader, sqlite3_stmt *stmt)
 {
 	size_t index = loader->snapshot->blocks.count;
-	uint64_t v[ROW_BLOCK_NUMBERS], trace;
+	uint64_t v[ROW_BLOCK_NUMBERS] = { 0 }, trace;
+	int count = loader->db->version == 1 ? ROW_BLOCK_NUMBERS_1 : ROW_BLOCK_NUMBERS;
 	struct snapshot_block *block;
-	int r = db_numbers(loader->db, stmt, 0, ROW_BLOCK_NUMBERS, 0, v);
+	int r = db_numbers(loader->db, stmt, 0, count, 0, v);
 
 	if (r < 0)
 		return r;
 	trace = v[2] - row_first_id(loader->number);
-	if (!is_expected(loader, v, index) || trace >= loader->snapshot->traces.count)
+	if (!is_expected(loader, v, index) || trace >= loader->snapshot->traces.count || v[6] > UINT32_MAX)
 		return db_damaged(loader->db, "block %zu is missing, or has no trace that is there", index);
 	block = vec_push(&loader->snapshot->blocks);
 	if (!block)
@@ -323,7 +329,8 @@ static int load_block(struct loader *loader, sqlite3_stmt *stmt)
 	block->address = v[3];
 	block->size = v[4];
 	block->age_ns = v[5];
-	checksum_add(&loader->sum, CHECKSUM_BLOCK, v, ROW_BLOCK_NUMBERS);
+	block->thread = (uint32_t)v[6];
+	checksum_add(&loader->sum, CHECKSUM_BLOCK, v, (size_t)count);
 	return 0;
 }
 
@@ -353,7 +360,7 @@ static int check_loaded(struct loader *loader)
 {
 	const char *reason;
 
-	row_checksum(loader->snapshot, loader->number, &loader->sum);
+	row_checksum(loader->snapshot, loader->number, loader->db->version, &loader->sum);
 	if (!is_fuzzed && loader->sum != loader->expected)
 		return db_damaged(loader->db, "the checksum of snapshot %llu does not agree",
 				  (unsigned long long)loader->number);
@@ -362,13 +369,23 @@ static int check_loaded(struct loader *loader)
 	return 0;
 }
 
+/* With the columns that a version has more than the first one. */
+#define SELECT_TRACES(more)                                                                             \
+	"SELECT id, snapshot, stack, domain, live_blocks, live_bytes, total_blocks, total_bytes" more   \
+	" FROM trace WHERE id BETWEEN ? AND ? ORDER BY id"
+#define SELECT_BLOCKS(more)                                                                             \
+	"SELECT id, snapshot, trace, address, size, age_ns" more                                        \
+	" FROM block WHERE id BETWEEN ? AND ? ORDER BY id"
+
 static int load_identity(struct loader *loader)
 {
 	int r = load_single(loader, "SELECT pid, start_time, exe FROM process", load_process);
 
 	if (r == 0)
-		r = load_single(loader, "SELECT checksum, id, name, command, " ROW_COLUMNS
-				" FROM snapshot WHERE number = ?", load_row);
+		r = load_single(loader, loader->db->version == 1 ?
+				"SELECT checksum, id, name, command, " ROW_COLUMNS_1 " FROM snapshot WHERE number = ?" :
+				"SELECT checksum, id, name, command, " ROW_COLUMNS " FROM snapshot WHERE number = ?",
+				load_row);
 	return r;
 }
 
@@ -379,13 +396,13 @@ static int load_all(struct loader *loader)
 	if (r == 0)
 		r = tables_read(loader->db, &loader->tables);
 	if (r == 0)
-		r = load_each(loader, "SELECT id, snapshot, stack, domain, live_blocks, live_bytes, total_blocks, "
-			      "total_bytes FROM trace WHERE id BETWEEN ? AND ? ORDER BY id", load_trace);
+		r = load_each(loader, loader->db->version == 1 ? SELECT_TRACES("") :
+			      SELECT_TRACES(", temporary_blocks, peak_blocks, peak_bytes"), load_trace);
 	if (r == 0)
 		r = load_nodes(loader);
 	if (r == 0)
-		r = load_each(loader, "SELECT id, snapshot, trace, address, size, age_ns FROM block "
-			      "WHERE id BETWEEN ? AND ? ORDER BY id", load_block);
+		r = load_each(loader, loader->db->version == 1 ? SELECT_BLOCKS("") : SELECT_BLOCKS(", thread"),
+			      load_block);
 	if (r == 0)
 		r = check_loaded(loader);
 	return r;

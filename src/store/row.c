@@ -24,6 +24,9 @@ static const size_t counters[COUNTERS] = {
 	offsetof(struct snapshot, unknown.lost_events),
 	offsetof(struct snapshot, unknown.truncated_stacks),
 	offsetof(struct snapshot, unknown.probe_gaps),
+	offsetof(struct snapshot, clock_ns),
+	offsetof(struct snapshot, counters.peak_blocks),
+	offsetof(struct snapshot, counters.peak_ns),
 };
 
 void row_get(const struct snapshot *snapshot, uint64_t ret[ROW_NUMBERS])
@@ -58,19 +61,20 @@ static uint64_t text_value(const char *text)
 	return text ? checksum_bytes(text, strnlen(text, STORE_TEXT_MAX)) : 0;
 }
 
-void row_checksum(const struct snapshot *snapshot, uint64_t number, uint64_t *sum)
+void row_checksum(const struct snapshot *snapshot, uint64_t number, uint32_t version, uint64_t *sum)
 {
+	size_t count = version == 1 ? ROW_NUMBERS_1 : ROW_NUMBERS;
 	uint64_t values[ROW_NUMBERS + 7];
 
 	row_get(snapshot, values);
-	values[ROW_NUMBERS] = number;
-	values[ROW_NUMBERS + 1] = text_value(snapshot->id);
-	values[ROW_NUMBERS + 2] = text_value(snapshot->name);
-	values[ROW_NUMBERS + 3] = text_value(snapshot->command);
-	values[ROW_NUMBERS + 4] = (uint64_t)snapshot->pid;
-	values[ROW_NUMBERS + 5] = snapshot->start_time;
-	values[ROW_NUMBERS + 6] = text_value(snapshot->exe);
-	checksum_add(sum, CHECKSUM_SNAPSHOT, values, ROW_NUMBERS + 7);
+	values[count] = number;
+	values[count + 1] = text_value(snapshot->id);
+	values[count + 2] = text_value(snapshot->name);
+	values[count + 3] = text_value(snapshot->command);
+	values[count + 4] = (uint64_t)snapshot->pid;
+	values[count + 5] = snapshot->start_time;
+	values[count + 6] = text_value(snapshot->exe);
+	checksum_add(sum, CHECKSUM_SNAPSHOT, values, count + 7);
 }
 
 void row_trace_get(const struct snapshot_trace *trace, struct row_place place, uint32_t stack,
@@ -84,6 +88,9 @@ void row_trace_get(const struct snapshot_trace *trace, struct row_place place, u
 	ret[5] = trace->live_bytes;
 	ret[6] = trace->total_blocks;
 	ret[7] = trace->total_bytes;
+	ret[8] = trace->temporary_blocks;
+	ret[9] = trace->peak_blocks;
+	ret[10] = trace->peak_bytes;
 }
 
 void row_block_get(const struct snapshot_block *block, struct row_place place,
@@ -95,4 +102,5 @@ void row_block_get(const struct snapshot_block *block, struct row_place place,
 	ret[3] = block->address;
 	ret[4] = block->size;
 	ret[5] = block->age_ns;
+	ret[6] = block->thread;
 }

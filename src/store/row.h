@@ -8,9 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* taken_ns to probe_gaps */
-#define ROW_NUMBERS 21
-#define ROW_COLUMNS                                                                                     \
+/* taken_ns to peak_ns; a version's own come behind those of the one before. */
+#define ROW_NUMBERS 24
+#define ROW_NUMBERS_1 21
+#define ROW_COLUMNS ROW_COLUMNS_1 ", clock_ns, peak_blocks, peak_ns"
+#define ROW_COLUMNS_1                                                                                   \
 	"taken_ns, attached_ns, frames_limit, exact, symbolized, has_blocks, "                          \
 	"live_bytes, live_blocks, peak_bytes, allocations, frees, heap_before_attach_frees, "           \
 	"heap_after_clear_frees, heap_unknown_frees, heap_lost_events, "                                \
@@ -19,8 +21,8 @@
 void row_get(const struct snapshot *snapshot, uint64_t ret[ROW_NUMBERS]);
 /* false when one of them is out of its range. */
 bool row_set(struct snapshot *snapshot, const uint64_t numbers[ROW_NUMBERS]);
-/* Adds the snapshot's own part, under its number in the file, to its checksum. */
-void row_checksum(const struct snapshot *snapshot, uint64_t number, uint64_t *sum);
+/* Adds the snapshot's own part, under its number in a file of that version, to its checksum. */
+void row_checksum(const struct snapshot *snapshot, uint64_t number, uint32_t version, uint64_t *sum);
 
 /* The id of the first trace, and of the first block, of a snapshot: the others follow without gaps.
  * So the rows of one snapshot lie together, and adding one is adding behind the last. */
@@ -30,8 +32,10 @@ static inline uint64_t row_first_id(uint64_t snapshot_number)
 }
 
 /* Traces and blocks as values, in the order of their columns: id, snapshot, ... */
-#define ROW_TRACE_NUMBERS 8
-#define ROW_BLOCK_NUMBERS 6
+#define ROW_TRACE_NUMBERS 11
+#define ROW_TRACE_NUMBERS_1 8
+#define ROW_BLOCK_NUMBERS 7
+#define ROW_BLOCK_NUMBERS_1 6
 struct row_place {
 	uint64_t snapshot;             /* its number in the file */
 	size_t index;                  /* of the trace or block in the snapshot */

@@ -6,37 +6,47 @@
 #include <stdio.h>
 #include <string.h>
 
+#define SNAPSHOT_COLUMNS                                                                                \
+	"CREATE TABLE snapshot(number INTEGER PRIMARY KEY, id TEXT, name TEXT, command TEXT, "          \
+	"taken_ns INTEGER, attached_ns INTEGER, frames_limit INTEGER, "                                 \
+	"exact INTEGER, symbolized INTEGER, has_blocks INTEGER, "                                       \
+	"live_bytes INTEGER, live_blocks INTEGER, peak_bytes INTEGER, allocations INTEGER, frees INTEGER, " \
+	"heap_before_attach_frees INTEGER, heap_after_clear_frees INTEGER, heap_unknown_frees INTEGER, " \
+	"heap_lost_events INTEGER, "                                                                    \
+	"unknown_frees INTEGER, before_attach_frees INTEGER, after_clear_frees INTEGER, "               \
+	"lost_events INTEGER, truncated_stacks INTEGER, probe_gaps INTEGER"
+#define TRACE_COLUMNS                                                                                   \
+	"CREATE TABLE trace(id INTEGER PRIMARY KEY, snapshot INTEGER, stack INTEGER, domain INTEGER, "  \
+	"live_blocks INTEGER, live_bytes INTEGER, total_blocks INTEGER, total_bytes INTEGER"
+#define BLOCK_COLUMNS                                                                                   \
+	"CREATE TABLE block(id INTEGER PRIMARY KEY, snapshot INTEGER, trace INTEGER, "                  \
+	"address INTEGER, size INTEGER, age_ns INTEGER"
+
 /* In files as they stand here; compared with them letter by letter. */
 static const struct {
 	const char *name, *sql;
+	const char *sql_1;       /* as it was in version 1; NULL: the same */
 } tables[] = {
 	{"process",
-	 "CREATE TABLE process(pid INTEGER, start_time INTEGER, exe TEXT, snapshots INTEGER)"},
+	 "CREATE TABLE process(pid INTEGER, start_time INTEGER, exe TEXT, snapshots INTEGER)", NULL},
 	{"snapshot",
-	 "CREATE TABLE snapshot(number INTEGER PRIMARY KEY, id TEXT, name TEXT, command TEXT, "
-	 "taken_ns INTEGER, attached_ns INTEGER, frames_limit INTEGER, "
-	 "exact INTEGER, symbolized INTEGER, has_blocks INTEGER, "
-	 "live_bytes INTEGER, live_blocks INTEGER, peak_bytes INTEGER, allocations INTEGER, frees INTEGER, "
-	 "heap_before_attach_frees INTEGER, heap_after_clear_frees INTEGER, heap_unknown_frees INTEGER, "
-	 "heap_lost_events INTEGER, "
-	 "unknown_frees INTEGER, before_attach_frees INTEGER, after_clear_frees INTEGER, "
-	 "lost_events INTEGER, truncated_stacks INTEGER, probe_gaps INTEGER, "
-	 "checksum INTEGER)"},
-	{"string", "CREATE TABLE string(id INTEGER PRIMARY KEY, text TEXT)"},
-	{"module", "CREATE TABLE module(id INTEGER PRIMARY KEY, path TEXT, build_id BLOB)"},
+	 SNAPSHOT_COLUMNS ", clock_ns INTEGER, peak_blocks INTEGER, peak_ns INTEGER, checksum INTEGER)",
+	 SNAPSHOT_COLUMNS ", checksum INTEGER)"},
+	{"string", "CREATE TABLE string(id INTEGER PRIMARY KEY, text TEXT)", NULL},
+	{"module", "CREATE TABLE module(id INTEGER PRIMARY KEY, path TEXT, build_id BLOB)", NULL},
 	{"frame",
-	 "CREATE TABLE frame(id INTEGER PRIMARY KEY, module INTEGER, kind INTEGER, offset INTEGER)"},
+	 "CREATE TABLE frame(id INTEGER PRIMARY KEY, module INTEGER, kind INTEGER, offset INTEGER)", NULL},
 	{"location",
 	 "CREATE TABLE location(frame INTEGER, position INTEGER, function INTEGER, file INTEGER, "
 	 "line INTEGER, function_offset INTEGER, inlined INTEGER, "
-	 "PRIMARY KEY(frame, position)) WITHOUT ROWID"},
-	{"node", "CREATE TABLE node(id INTEGER PRIMARY KEY, parent INTEGER, frame INTEGER)"},
+	 "PRIMARY KEY(frame, position)) WITHOUT ROWID", NULL},
+	{"node", "CREATE TABLE node(id INTEGER PRIMARY KEY, parent INTEGER, frame INTEGER)", NULL},
 	{"trace",
-	 "CREATE TABLE trace(id INTEGER PRIMARY KEY, snapshot INTEGER, stack INTEGER, domain INTEGER, "
-	 "live_blocks INTEGER, live_bytes INTEGER, total_blocks INTEGER, total_bytes INTEGER)"},
+	 TRACE_COLUMNS ", temporary_blocks INTEGER, peak_blocks INTEGER, peak_bytes INTEGER)",
+	 TRACE_COLUMNS ")"},
 	{"block",
-	 "CREATE TABLE block(id INTEGER PRIMARY KEY, snapshot INTEGER, trace INTEGER, "
-	 "address INTEGER, size INTEGER, age_ns INTEGER)"},
+	 BLOCK_COLUMNS ", thread INTEGER)",
+	 BLOCK_COLUMNS ")"},
 };
 
 #define TABLE_COUNT (sizeof(tables) / sizeof(*tables))
@@ -48,6 +58,7 @@ int schema_create(struct db *db)
 
 	snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id = %d; PRAGMA user_version = %d",
 		 STORE_APPLICATION_ID, STORE_VERSION);
+	db->version = STORE_VERSION;
 	r = db_run(db, pragmas);
 	for (size_t i = 0; r == 0 && i < TABLE_COUNT; i++)
 		r = db_run(db, tables[i].sql);
@@ -129,18 +140,24 @@ int schema_check_header(struct db *db)
 	/* Reading a file in WAL mode would make files beside it. */
 	if (header[HEADER_WRITE_VERSION] != 1 || header[HEADER_READ_VERSION] != 1)
 		return db_damaged(db, "its journal mode was changed");
+	db->version = version;
 	return 0;
 }
 
 /* --- tables --- */
 
-static bool is_ours(const char *type, const char *name, const char *sql)
+static const char *definition(size_t table, uint32_t version)
+{
+	return version == 1 && tables[table].sql_1 ? tables[table].sql_1 : tables[table].sql;
+}
+
+static bool is_ours(const struct db *db, const char *type, const char *name, const char *sql)
 {
 	if (!type || !name || !sql || strcmp(type, "table") != 0)
 		return false;
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		if (strcmp(tables[i].name, name) == 0)
-			return strcmp(tables[i].sql, sql) == 0;
+			return strcmp(definition(i, db->version), sql) == 0;
 	return false;
 }
 
@@ -152,7 +169,7 @@ static int check_objects(struct db *db, sqlite3_stmt *stmt)
 	while ((r = db_step(db, stmt)) > 0) {
 		const char *name = (const char *)sqlite3_column_text(stmt, 1);
 
-		if (!is_ours((const char *)sqlite3_column_text(stmt, 0), name,
+		if (!is_ours(db, (const char *)sqlite3_column_text(stmt, 0), name,
 			     (const char *)sqlite3_column_text(stmt, 2)))
 			return db_damaged(db, "%.40s is none of its tables", name ? name : "a nameless object");
 		count++;

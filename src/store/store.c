@@ -303,6 +303,9 @@ static int add(struct db *db, const struct snapshot *snapshot)
 		r = db_run(db, "PRAGMA mmap_size = 0; PRAGMA synchronous = FULL; BEGIN IMMEDIATE");
 	if (r == 0)
 		r = schema_check_tables(db);
+	if (r == 0 && db->version != STORE_VERSION)
+		r = db_fail(db, -EPROTONOSUPPORT, "it has version %u of the format, and snapshots are added to files of "
+			    "version %u only; write a new file", db->version, STORE_VERSION);
 	if (r == 0)
 		r = write_snapshot(db, snapshot);
 	if (r == 0)

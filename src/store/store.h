@@ -6,13 +6,13 @@
 #include "model/snapshot.h"
 
 #define STORE_APPLICATION_ID 0x41574348        /* "AWCH" */
-#define STORE_VERSION 1
+#define STORE_VERSION 2            /* 1 is still read; see allocwatch-snapshot(5) */
 #define STORE_TEXT_MAX (256u << 10)
 
 /* Writes one snapshot as a new file, atomically (a temporary file beside it, fsync, rename).
  * 0, or negative errno with *ret_reason (to be freed): what failed and why.  Texts are cut at STORE_TEXT_MAX bytes. */
 int store_save(const char *path, const struct snapshot *snapshot, char **ret_reason);
-/* Adds to an existing file of the same process (or makes it). */
+/* Adds to an existing file of the same process and of this version (or makes it). */
 int store_append(const char *path, const struct snapshot *snapshot, char **ret_reason);
 /* Undoes what a store_append that was interrupted left half done; without that, and until the next
  * store_append, such a file cannot be read (-EBUSY).  For files of one's own: it writes. */

@@ -269,7 +269,7 @@ static int put_traces(struct writer *writer)
 {
 	const struct snapshot *snapshot = writer->snapshot;
 	sqlite3_stmt *stmt = NULL;
-	int r = db_prepare(writer->db, "INSERT INTO trace VALUES(?, ?, ?, ?, ?, ?, ?, ?)", &stmt);
+	int r = db_prepare(writer->db, "INSERT INTO trace VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", &stmt);
 
 	for (size_t i = 0; r == 0 && i < snapshot->traces.count; i++) {
 		const struct snapshot_trace *trace = &snapshot->traces.items[i];
@@ -288,7 +288,7 @@ static int put_blocks(struct writer *writer)
 {
 	const struct snapshot *snapshot = writer->snapshot;
 	sqlite3_stmt *stmt = NULL;
-	int r = db_prepare(writer->db, "INSERT INTO block VALUES(?, ?, ?, ?, ?, ?)", &stmt);
+	int r = db_prepare(writer->db, "INSERT INTO block VALUES(?, ?, ?, ?, ?, ?, ?)", &stmt);
 
 	for (size_t i = 0; r == 0 && i < snapshot->blocks.count; i++) {
 		struct row_place place = {.snapshot = writer->number, .index = i};
@@ -308,12 +308,12 @@ static int put_row(struct writer *writer)
 	uint64_t numbers[ROW_NUMBERS];
 	sqlite3_stmt *stmt = NULL;
 	int r = db_prepare(writer->db, "INSERT INTO snapshot(number, id, name, command, checksum, " ROW_COLUMNS
-			   ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			   ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			   &stmt);
 
 	if (r == 0) {
 		row_get(snapshot, numbers);
-		row_checksum(snapshot, writer->number, &writer->sum);
+		row_checksum(snapshot, writer->number, STORE_VERSION, &writer->sum);
 		db_bind_number(stmt, 1, writer->number);
 		db_bind_text(stmt, 2, snapshot->id, text_length(snapshot->id));
 		db_bind_text(stmt, 3, snapshot->name, text_length(snapshot->name));

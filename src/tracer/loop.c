@@ -533,7 +533,7 @@ static void serve_request(struct loop *loop, const struct link_message *message)
 		answer_done(loop, head);
 		break;
 	case WIRE_RESET_PEAK:
-		heap_reset_peak(session->heap);
+		heap_reset_peak(session->heap, clock_monotonic_ns());
 		answer_done(loop, head);
 		break;
 	case WIRE_DETACH:

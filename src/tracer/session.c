@@ -504,7 +504,7 @@ static int blocks_image(struct session *session, const struct heap_block *found,
 	int r = heap ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		struct alloc_event event = { .kind = ALLOC_BORN, .domain = found[i].domain, .stack = found[i].stack,
+		struct alloc_event event = { .kind = ALLOC_BORN, .tid = (int32_t)found[i].thread, .domain = found[i].domain, .stack = found[i].stack,
 					     .time_ns = found[i].born_ns, .address = found[i].address,
 					     .size = found[i].size };
 
@@ -512,6 +512,8 @@ static int blocks_image(struct session *session, const struct heap_block *found,
 		answer->block[i].address = found[i].address;
 		answer->block[i].size = found[i].size;
 		answer->block[i].domain = found[i].domain;
+		answer->block[i].thread = found[i].thread;
+		answer->block[i].trace = (uint32_t)heap_trace_index(heap, found[i].stack, found[i].domain);
 		answer->block[i].age_ns = clock_monotonic_ns() - found[i].born_ns;
 	}
 	if (r == 0)

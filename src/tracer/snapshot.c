@@ -58,7 +58,8 @@ static int sink_write(void *context, const void *data, size_t len)
 	return r;
 }
 
-static int write_image(const struct session *session, const struct heap *heap, bool with_blocks, int fd)
+static int write_image(const struct session *session, const struct heap *heap, uint64_t clock_ns, bool with_blocks,
+		       int fd)
 {
 	struct snapshot_source source = {
 		.heap = heap,
@@ -70,7 +71,7 @@ static int write_image(const struct session *session, const struct heap *heap, b
 		.start_time = session->target->start_time,
 		.taken_ns = clock_realtime_ns(),
 		.attached_ns = session->attached_realtime_ns,
-		.now_ns = clock_monotonic_ns(),
+		.clock_ns = clock_ns,
 		.frames_limit = session->frames_limit,
 		.exact = session_is_exact(session),
 		.with_blocks = with_blocks,
@@ -88,14 +89,14 @@ static int write_image(const struct session *session, const struct heap *heap, b
 	return r;
 }
 
-int snapshot_image(struct session *session, const struct heap *heap, bool with_blocks, int *ret_fd)
+int snapshot_image(struct session *session, struct heap *heap, bool with_blocks, int *ret_fd)
 {
 	int fd = memfd_create("snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int r;
 
 	if (fd < 0)
 		return -errno;
-	r = write_image(session, heap, with_blocks, fd);
+	r = write_image(session, heap, heap_cut(heap, clock_monotonic_ns()), with_blocks, fd);
 	if (r == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
 		r = -errno;
 	if (r < 0) {
@@ -140,7 +141,7 @@ static struct running *free_place(void)
 void snapshot_start(struct session *session, uint32_t serial, bool with_blocks)
 {
 	struct running *place = free_place();
-	uint64_t started_ns = clock_monotonic_ns(), took_ns;
+	uint64_t started_ns = clock_monotonic_ns(), clock_ns = heap_cut(session->heap, started_ns), took_ns;
 	pid_t pid = session->target->pid, child = -1;
 	int fd = -1, error = EAGAIN;
 
@@ -151,7 +152,7 @@ void snapshot_start(struct session *session, uint32_t serial, bool with_blocks)
 	}
 	if (child == 0) {
 		placement_release();
-		_exit(write_image(session, session->heap, with_blocks, fd) < 0);
+		_exit(write_image(session, session->heap, clock_ns, with_blocks, fd) < 0);
 	}
 	if (child < 0) {
 		fd_close(&fd);

@@ -18,6 +18,6 @@ unsigned snapshot_running(void);
 /* In a forked process: those that run are not its own. */
 void snapshot_forget_running(void);
 /* A sealed memfd with the image of `heap`. */
-int snapshot_image(struct session *session, const struct heap *heap, bool with_blocks, int *ret_fd);
+int snapshot_image(struct session *session, struct heap *heap, bool with_blocks, int *ret_fd);
 
 #endif

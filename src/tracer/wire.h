@@ -168,8 +168,8 @@ struct wire_blocks {
 	uint32_t count, pad;
 	struct {
 		uint64_t address, size, age_ns;
-		uint32_t domain;
-		uint32_t trace;            /* in the image */
+		uint32_t domain, thread;
+		uint32_t trace, pad;       /* trace: in the image */
 	} block[WIRE_BLOCKS_MAX];          /* innermost first */
 };
 

@@ -7,8 +7,8 @@ const struct codec_table_form codec_tables[TABLE_COUNT] = {
 	[TABLE_FRAMES] = { "frames", 6 },
 	[TABLE_LOCATIONS] = { "locations", 5 },
 	[TABLE_NODES] = { "nodes", 2 },
-	[TABLE_TRACES] = { "traces", 6 },
-	[TABLE_BLOCKS] = { "blocks", 5 },
+	[TABLE_TRACES] = { "traces", 9 },
+	[TABLE_BLOCKS] = { "blocks", 6 },
 };
 
 json_t *codec_unknown(const struct snapshot_unknown *unknown)
@@ -108,7 +108,9 @@ static json_t *encode_row(const struct strtab *strings, const struct statistic *
 		failed |= json_object_set_new(json, "size_diff", json_integer(row->size_diff));
 		failed |= json_object_set_new(json, "count_diff", json_integer(row->count_diff));
 	}
-	if (row->frame_count == 0)
+	if (row->is_thread)
+		failed |= json_object_set_new(json, "thread", json_integer(row->thread));
+	else if (row->frame_count == 0)
 		failed |= json_object_set_new(json, "domain", json_string(domain_name(row->domain)));
 	if (row->total_frames > 0)
 		failed |= json_object_set_new(json, "total_frames", json_integer(row->total_frames));

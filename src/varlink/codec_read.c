@@ -107,7 +107,8 @@ static int take_counters(const json_t *json, struct heap_counters *c)
 {
 	const struct count_field fields[] = {
 		{ "live_bytes", &c->live_bytes }, { "live_blocks", &c->live_blocks },
-		{ "peak_bytes", &c->peak_bytes }, { "allocations", &c->allocations },
+		{ "peak_bytes", &c->peak_bytes }, { "peak_blocks", &c->peak_blocks },
+		{ "peak_clock", &c->peak_ns }, { "allocations", &c->allocations },
 		{ "frees", &c->frees }, { "before_attach_frees", &c->before_attach_frees },
 		{ "after_clear_frees", &c->after_clear_frees },
 		{ "unknown_frees", &c->unknown_frees }, { "lost_events", &c->lost_events },
@@ -133,7 +134,8 @@ static int take_identity(const json_t *info, struct snapshot *s)
 	uint64_t pid, frames_limit;
 	const struct count_field fields[] = {
 		{ "pid", &pid }, { "start_time", &s->start_time }, { "time", &s->taken_ns },
-		{ "attached", &s->attached_ns }, { "frames_limit", &frames_limit },
+		{ "attached", &s->attached_ns }, { "clock", &s->clock_ns },
+		{ "frames_limit", &frames_limit },
 	};
 	int r = take_counts(info, fields, sizeof(fields) / sizeof(fields[0]));
 
@@ -266,8 +268,12 @@ static int take_trace(struct codec_snapshot_reader *reader, const json_int_t *c)
 {
 	struct snapshot_trace *t;
 
-	if (!is_u32(c[0]) || !is_u32(c[1]) || c[2] < 0 || c[3] < 0 || c[4] < 0 || c[5] < 0)
+	if (!is_u32(c[0]) || !is_u32(c[1]))
 		return -EBADMSG;
+	for (int i = 2; i < 9; i++) {
+		if (c[i] < 0)
+			return -EBADMSG;
+	}
 	t = vec_push(&reader->snapshot->traces);
 	if (!t)
 		return -ENOMEM;
@@ -277,6 +283,9 @@ static int take_trace(struct codec_snapshot_reader *reader, const json_int_t *c)
 	t->live_bytes = (uint64_t)c[3];
 	t->total_blocks = (uint64_t)c[4];
 	t->total_bytes = (uint64_t)c[5];
+	t->temporary_blocks = (uint64_t)c[6];
+	t->peak_blocks = (uint64_t)c[7];
+	t->peak_bytes = (uint64_t)c[8];
 	return 0;
 }
 
@@ -284,7 +293,7 @@ static int take_block(struct codec_snapshot_reader *reader, const json_int_t *c)
 {
 	struct snapshot_block *b;
 
-	if (!is_u32(c[0]) || !is_u32(c[1]) || c[2] < 0 || !is_u32(c[3]) || c[4] < 0)
+	if (!is_u32(c[0]) || !is_u32(c[1]) || c[2] < 0 || !is_u32(c[3]) || c[4] < 0 || !is_u32(c[5]))
 		return -EBADMSG;
 	b = vec_push(&reader->snapshot->blocks);
 	if (!b)
@@ -293,6 +302,7 @@ static int take_block(struct codec_snapshot_reader *reader, const json_int_t *c)
 	b->size = (uint64_t)c[2];
 	b->trace = (uint32_t)c[3];
 	b->age_ns = (uint64_t)c[4];
+	b->thread = (uint32_t)c[5];
 	return 0;
 }
 

@@ -32,10 +32,12 @@ void codec_snapshot_writer_free(struct codec_snapshot_writer *writer)
 
 static json_t *encode_counters(const struct heap_counters *counters)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 			 "live_bytes", codec_count(counters->live_bytes),
 			 "live_blocks", codec_count(counters->live_blocks),
 			 "peak_bytes", codec_count(counters->peak_bytes),
+			 "peak_blocks", codec_count(counters->peak_blocks),
+			 "peak_clock", codec_count(counters->peak_ns),
 			 "allocations", codec_count(counters->allocations),
 			 "frees", codec_count(counters->frees),
 			 "before_attach_frees", codec_count(counters->before_attach_frees),
@@ -46,12 +48,12 @@ static json_t *encode_counters(const struct heap_counters *counters)
 
 static json_t *encode_info(const struct snapshot *s)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:o, s:o}",
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:o, s:o}",
 			 "id", codec_bytes(s->id), "name", codec_bytes(s->name),
 			 "command", codec_bytes(s->command), "exe", codec_bytes(s->exe),
 			 "pid", (json_int_t)s->pid, "start_time", codec_count(s->start_time),
 			 "time", codec_count(s->taken_ns), "attached", codec_count(s->attached_ns),
-			 "frames_limit", (json_int_t)s->frames_limit,
+			 "clock", codec_count(s->clock_ns), "frames_limit", (json_int_t)s->frames_limit,
 			 "exact", s->exact, "symbolized", s->symbolized, "has_blocks", s->has_blocks,
 			 "counters", encode_counters(&s->counters),
 			 "unknown", codec_unknown(&s->unknown));
@@ -117,6 +119,9 @@ static void trace_cells(const struct snapshot_trace *t, json_int_t *cells)
 	cells[3] = codec_count(t->live_bytes);
 	cells[4] = codec_count(t->total_blocks);
 	cells[5] = codec_count(t->total_bytes);
+	cells[6] = codec_count(t->temporary_blocks);
+	cells[7] = codec_count(t->peak_blocks);
+	cells[8] = codec_count(t->peak_bytes);
 }
 
 static void block_cells(const struct snapshot_block *b, json_int_t *cells)
@@ -126,6 +131,7 @@ static void block_cells(const struct snapshot_block *b, json_int_t *cells)
 	cells[2] = codec_count(b->size);
 	cells[3] = b->trace;
 	cells[4] = codec_count(b->age_ns);
+	cells[5] = b->thread;
 }
 
 static void row_cells(const struct snapshot *s, enum codec_table table, size_t row, json_int_t *cells)

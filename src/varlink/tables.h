@@ -11,7 +11,7 @@
 #define CODEC_TEXT_MAX 65536u
 /* About the length of a piece's text: made in one go, so what all other clients wait for. */
 #define CODEC_PIECE_SIZE (128u << 10)
-#define CODEC_COLUMNS_MAX 6
+#define CODEC_COLUMNS_MAX 9
 
 enum codec_table {
 	TABLE_STRINGS,

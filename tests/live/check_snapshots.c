@@ -188,7 +188,45 @@ static void snapshots_of_nginx_are_tracemallocs(void)
 	compare(files);
 }
 
+/* --- threads --- */
+
+static void groups_by_thread_are_those_of_the_threads(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/hammer", "--threads", "4", "--ops", "300", NULL);
+	pid_t pid = subject->pid;
+	json_t *stats, *row, *first;
+	long long size = 0, count = 0, own = 0;
+	size_t i;
+
+	tool_attach(tool, pid);
+	subject_command(subject, 'g');
+	stats = tool_json(tool, "stats", pid_text(pid), "--by", "thread", NULL);
+	json_array_foreach(json_object_get(stats, "statistics"), i, row) {
+		const char *task = live_text("/proc/%d/task/%lld", pid, json_number(row, "thread"));
+
+		size += json_number(row, "size");
+		count += json_number(row, "count");
+		own += access(task, F_OK) == 0;
+	}
+	live_note("%zu threads, %lld blocks, %lld bytes", i, count, size);
+	require_at_least((long long)i, 4);
+	require_equal(own, (long long)i);
+	require_equal(size, subject_tally(subject, "bytes"));
+	require_equal(count, subject_tally(subject, "blocks"));
+	require_equal(json_number(stats, "total.size"), size);
+	/* of kept ones those with blocks only */
+	tool_out(tool, "snapshot", pid_text(pid), "--name", "plain", NULL);
+	tool_out(tool, "snapshot", pid_text(pid), "--name", "whole", "--blocks", NULL);
+	require_text(tool_try(tool, "stats", live_text("%d:plain", pid), "--by", "thread", NULL).err, "--blocks");
+	first = json_array_get(json_object_get(stats, "statistics"), 0);
+	require_text(tool_out(tool, "stats", live_text("%d:whole", pid), "--by", "thread", NULL),
+		     live_text("thread %lld: size=", json_number(first, "thread")));
+	subject_quit(subject);
+}
+
 static const struct live_case cases[] = {
+	LIVE_CASE(groups_by_thread_are_those_of_the_threads),
 	LIVE_CASE(snapshots_of_the_sample_are_tracemallocs),
 	LIVE_CASE(snapshots_of_redis_are_tracemallocs),
 	LIVE_CASE(snapshots_of_nginx_are_tracemallocs),

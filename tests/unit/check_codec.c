@@ -32,9 +32,10 @@ static void identify(struct snapshot *s)
 	s->start_time = 123456789;
 	s->taken_ns = 1700000000123456789;
 	s->attached_ns = 1600000000123456789;
+	s->clock_ns = 86400123456789;
 	s->frames_limit = 25;
 	s->exact = s->symbolized = s->has_blocks = true;
-	s->counters = (struct heap_counters){ 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+	s->counters = (struct heap_counters){ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 };
 	s->unknown = (struct snapshot_unknown){ 8, 6, 7, 9, 11, 12 };
 }
 
@@ -80,7 +81,8 @@ static void add_trace(struct snapshot *s, uint32_t stack, uint32_t domain, uint6
 {
 	struct snapshot_trace *t = vec_push(&s->traces);
 
-	*t = (struct snapshot_trace){ stack, domain, blocks, blocks * 100, blocks * 2, blocks * 200 };
+	*t = (struct snapshot_trace){ stack, domain, blocks, blocks * 100, blocks * 2, blocks * 200,
+					blocks / 2, blocks * 3, blocks * 300 };
 }
 
 static void add_stacks(struct snapshot *s, uint32_t count)
@@ -103,7 +105,8 @@ static void add_blocks(struct snapshot *s, uint32_t count)
 	for (uint32_t i = 0; i < count; i++) {
 		struct snapshot_block *b = vec_push(&s->blocks);
 
-		*b = (struct snapshot_block){ 0xffff800000000000 + i * 16, i, i % (uint32_t)s->traces.count, i * 1000ull };
+		*b = (struct snapshot_block){ 0xffff800000000000 + i * 16, i, i % (uint32_t)s->traces.count,
+					     4000000 + i, i * 1000ull };
 	}
 }
 
@@ -136,6 +139,7 @@ static void same_identity(const struct snapshot *a, const struct snapshot *b)
 	ck_assert_uint_eq(a->start_time, b->start_time);
 	ck_assert_uint_eq(a->taken_ns, b->taken_ns);
 	ck_assert_uint_eq(a->attached_ns, b->attached_ns);
+	ck_assert_uint_eq(a->clock_ns, b->clock_ns);
 	ck_assert_uint_eq(a->frames_limit, b->frames_limit);
 	ck_assert_int_eq(a->exact, b->exact);
 	ck_assert_int_eq(a->symbolized, b->symbolized);
@@ -186,6 +190,7 @@ static void same_stacks(const struct snapshot *a, const struct snapshot *b)
 		ck_assert_uint_eq(a->blocks.items[i].size, b->blocks.items[i].size);
 		ck_assert_uint_eq(a->blocks.items[i].trace, b->blocks.items[i].trace);
 		ck_assert_uint_eq(a->blocks.items[i].age_ns, b->blocks.items[i].age_ns);
+		ck_assert_uint_eq(a->blocks.items[i].thread, b->blocks.items[i].thread);
 	}
 }
 
@@ -384,8 +389,8 @@ static int try_tables(const char *piece)
 }
 
 #define INFO "\"info\":{\"id\":\"\",\"name\":\"\",\"command\":\"\",\"exe\":\"\",\"pid\":1,\"start_time\":1,\"time\":1," \
-	"\"attached\":1,\"frames_limit\":1,\"exact\":true,\"symbolized\":true,\"has_blocks\":false,\"counters\":{" \
-	"\"live_bytes\":0,\"live_blocks\":0,\"peak_bytes\":0,\"allocations\":0,\"frees\":0,\"before_attach_frees\":0," \
+	"\"attached\":1,\"clock\":1,\"frames_limit\":1,\"exact\":true,\"symbolized\":true,\"has_blocks\":false,\"counters\":{" \
+	"\"live_bytes\":0,\"live_blocks\":0,\"peak_bytes\":0,\"peak_blocks\":0,\"peak_clock\":0,\"allocations\":0,\"frees\":0,\"before_attach_frees\":0," \
 	"\"after_clear_frees\":0,\"unknown_frees\":0,\"lost_events\":0},\"unknown\":{\"unknown_frees\":0," \
 	"\"before_attach_frees\":0,\"after_clear_frees\":0,\"lost_events\":0,\"truncated_stacks\":0,\"probe_gaps\":0}}"
 #define ROOT "\"frames\":[[-1,0,0,0,0,0]],\"nodes\":[[0,0]]"

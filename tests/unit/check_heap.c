@@ -86,6 +86,8 @@ static void ck_oddities(uint64_t before_attach, uint64_t unknown, uint64_t after
 	ck_assert_uint_eq(counters.lost_events, lost);
 }
 
+static struct heap_trace trace_of(uint32_t stack);
+
 static struct heap_block only_block(raddr address)
 {
 	struct heap_block blocks[2];
@@ -133,6 +135,25 @@ static void ck_consistent(void)
 	ck_assert_uint_eq(traces.bytes, counters.live_bytes);
 	ck_assert_uint_eq(blocks.blocks, counters.live_blocks);
 	ck_assert_uint_eq(blocks.bytes, counters.live_bytes);
+}
+
+static int match_trace(void *context, const struct heap_trace *trace)
+{
+	struct heap_trace *found = context;
+
+	if (trace->stack != found->stack)
+		return 0;
+	*found = *trace;
+	return 1;
+}
+
+/* Of the first domain that has the stack. */
+static struct heap_trace trace_of(uint32_t stack)
+{
+	struct heap_trace trace = { .stack = stack };
+
+	REQUIRE(heap_each_trace(heap, match_trace, &trace) == 1);
+	return trace;
 }
 
 static void restart_from_start(void)
@@ -354,7 +375,8 @@ START_TEST(anothers_birth_at_a_parked_address_loses_nothing)
 	born(0x1000, 100, 1);
 	resize_begin(ALICE, 0x1000);
 	born(0x1000, 8, 7);
-	ck_live(2, 108);
+	ck_live(1, 8);
+	ck_assert_uint_eq(heap_counters(heap).frees, 1);
 	ck_consistent();
 	resize_end(ALICE, 0x1000, 0x2000, 120, 2);
 	ck_live(2, 128);
@@ -534,9 +556,10 @@ START_TEST(a_clear_inside_a_resize_whose_address_was_given_on)
 	heap_clear(heap);
 	resize_end(ALICE, 0x1000, 0x4000, 5, 1);
 	ck_live(1, 5);
-	ck_oddities(0, 0, 1, 0);
+	/* The old block was known to be gone before the clear. */
+	ck_oddities(0, 0, 0, 0);
 	freed(0x1000);
-	ck_oddities(0, 0, 2, 0);
+	ck_oddities(0, 0, 1, 0);
 	ck_assert_uint_eq(heap_counters(heap).peak_bytes, 5);
 	ck_consistent();
 }
@@ -563,7 +586,7 @@ START_TEST(the_peak_starts_again_from_what_lives)
 	born(0x2000, 50, 1);
 	freed(0x1000);
 	ck_assert_uint_eq(heap_counters(heap).peak_bytes, 150);
-	heap_reset_peak(heap);
+	heap_reset_peak(heap, 5000);
 	ck_assert_uint_eq(heap_counters(heap).peak_bytes, 50);
 }
 END_TEST
@@ -600,6 +623,136 @@ START_TEST(births_are_dated)
 	event.time_ns = 1000 + minute_ns;
 	REQUIRE(heap_apply(heap, &event) == 0);
 	ck_assert_uint_eq(only_block(0x1000).born_ns, 1000 + minute_ns);
+}
+END_TEST
+
+/* Ten births and frees inside one step of the clock, and snapshots between them. */
+START_TEST(a_cut_parts_older_from_younger_blocks_whatever_the_clock)
+{
+	uint64_t cuts[10];
+
+	for (uint64_t i = 0; i < 10; i++) {
+		born(0x1000 * (i + 1), 1, 1);
+		cuts[i] = heap_cut(heap, 1000 + i / 5);
+		ck_assert_uint_ge(cuts[i], 1000 + i / 5);
+	}
+	born(0x1000 * 11, 1, 1);
+	for (uint64_t block = 0; block <= 10; block++) {
+		uint64_t born_ns = only_block(0x1000 * (block + 1)).born_ns;
+
+		for (uint64_t i = 0; i < 10; i++)
+			ck_assert_int_eq(born_ns <= cuts[i], block <= i);
+	}
+	ck_assert_uint_lt(cuts[9], 1000 + 100000000);
+}
+END_TEST
+
+START_TEST(a_cut_of_a_clock_that_goes_on_is_the_clock)
+{
+	struct alloc_event event = { .kind = ALLOC_BORN, .address = 0x1000, .size = 1, .time_ns = 900000000 };
+
+	ck_assert_uint_eq(heap_cut(heap, 500000007), 500000007);
+	ck_assert_uint_eq(heap_cut(heap, 600000007), 600000007);
+	REQUIRE(heap_apply(heap, &event) == 0);
+	ck_assert_uint_le(only_block(0x1000).born_ns, 900000000);
+	ck_assert_uint_gt(only_block(0x1000).born_ns, 900000000 - 20000000);
+}
+END_TEST
+
+static void born_by(int32_t tid, raddr address, uint32_t stack)
+{
+	struct alloc_event event = { .kind = ALLOC_BORN, .tid = tid, .stack = stack, .address = address, .size = 1 };
+
+	REQUIRE(heap_apply(heap, &event) == 0);
+}
+
+static uint32_t thread_of(raddr address)
+{
+	return only_block(address).thread;
+}
+
+static void ck_temporary(uint32_t stack, uint64_t blocks)
+{
+	ck_assert_uint_eq(trace_of(stack).temporary_blocks, blocks);
+}
+
+START_TEST(a_block_freed_before_its_thread_makes_another_is_gone_at_once)
+{
+	born_by(ALICE, 0x1000, 1);
+	born_by(BOB, 0x2000, 2);          /* somebody else's birth changes nothing */
+	freed(0x1000);
+	ck_temporary(1, 1);
+	born_by(ALICE, 0x3000, 3);
+	born_by(ALICE, 0x4000, 4);
+	freed(0x3000);
+	ck_temporary(3, 0);
+	freed(0x4000);
+	ck_temporary(4, 1);
+	freed(0x2000);                    /* by whomever */
+	ck_temporary(2, 1);
+	ck_consistent();
+}
+END_TEST
+
+START_TEST(what_a_thread_leaves_behind_is_not_gone_at_once)
+{
+	born_by(ALICE, 0x1000, 1);
+	heap_thread_gone(heap, ALICE);
+	freed(0x1000);
+	ck_temporary(1, 0);
+	/* The next thread with that number knows nothing of it. */
+	born_by(ALICE, 0x1000, 2);
+	freed(0x1000);
+	ck_temporary(2, 1);
+}
+END_TEST
+
+START_TEST(a_block_resized_at_once_is_gone_at_once)
+{
+	born_by(ALICE, 0x1000, 1);
+	resize_begin(ALICE, 0x1000);
+	resize_end(ALICE, 0x1000, 0x2000, 2, 2);
+	ck_temporary(1, 1);
+	freed(0x2000);
+	ck_temporary(2, 1);
+	/* Bob's birth takes the address while the resize goes on. */
+	born_by(ALICE, 0x1000, 3);
+	resize_begin(ALICE, 0x1000);
+	born_by(BOB, 0x1000, 4);
+	resize_end(ALICE, 0x1000, 0x2000, 2, 5);
+	ck_temporary(3, 1);
+	freed(0x1000);
+	ck_temporary(4, 1);
+}
+END_TEST
+
+START_TEST(an_address_born_anew_is_not_mistaken_for_the_old_block)
+{
+	born_by(ALICE, 0x1000, 1);
+	born_by(ALICE, 0x1000, 2);        /* a free was lost */
+	freed(0x1000);
+	ck_temporary(2, 1);
+	born_by(ALICE, 0x1000, 3);
+	born_by(BOB, 0x1000, 4);
+	freed(0x1000);
+	ck_temporary(4, 1);
+	ck_oddities(0, 0, 0, 2);
+}
+END_TEST
+
+START_TEST(threads_that_come_and_go_leave_no_memory)
+{
+	size_t memory = 0;
+
+	for (int32_t tid = 1; tid < 1 << 22; tid += 7) {
+		born_by(tid, 0x1000, 1);
+		freed(0x1000);
+		heap_thread_gone(heap, tid);
+		if (tid < 10000)
+			memory = heap_memory(heap);
+	}
+	ck_assert_uint_eq(heap_memory(heap), memory);
+	ck_temporary(1, ((1u << 22) - 2) / 7 + 1);
 }
 END_TEST
 
@@ -801,6 +954,80 @@ static int match_model(void *context, const struct heap_block *block)
 	return 0;
 }
 
+START_TEST(a_block_knows_the_thread_that_allocated_it)
+{
+	born(0x1000, 10, 1);
+	born_by(BOB, 0x2000, 1);
+	born_by(0x3fffff, 0x3000, 1);
+	ck_assert_uint_eq(thread_of(0x1000), ALICE);
+	ck_assert_uint_eq(thread_of(0x2000), BOB);
+	ck_assert_uint_eq(thread_of(0x3000), 0x3fffff);
+	resize_begin(BOB, 0x1000);
+	resize_end(BOB, 0x1000, 0x4000, 20, 1);
+	ck_assert_uint_eq(thread_of(0x4000), BOB);
+	heap_thread_gone(heap, BOB);
+	ck_assert_uint_eq(thread_of(0x2000), BOB);
+	heap_clear(heap);
+	born_by(33, 0x5000, 1);
+	born_by(BOB, 0x6000, 1);
+	ck_assert_uint_eq(thread_of(0x5000), 33);
+	ck_assert_uint_eq(thread_of(0x6000), BOB);
+}
+END_TEST
+
+/* Numbers of threads are given again, but never that of a block that lives. */
+START_TEST(threads_past_the_limit_are_not_known_and_nothing_else_is_lost)
+{
+	const int32_t limit = UINT16_MAX, many = limit + 1000;
+
+	for (int32_t tid = 1; tid <= many; tid++)
+		born_by(tid, (raddr)tid * 0x100, 1);
+	ck_assert_uint_eq(thread_of(0x100), 1);
+	ck_assert_uint_eq(thread_of((raddr)limit * 0x100), (uint32_t)limit);
+	ck_assert_uint_eq(thread_of((raddr)many * 0x100), 0);
+	ck_assert_uint_eq(heap_counters(heap).live_blocks, (uint64_t)many);
+	ck_assert_uint_eq(heap_counters(heap).lost_events, 0);
+	born_by(7, 0x10, 1);
+	ck_assert_uint_eq(thread_of(0x10), 7);
+	/* One that ended keeps its number for its block, and leaves it with that. */
+	heap_thread_gone(heap, 20);
+	born_by(many + 1, 0x20, 1);
+	ck_assert_uint_eq(thread_of(0x20), 0);
+	ck_assert_uint_eq(thread_of(20 * 0x100), 20);
+	freed(20 * 0x100);
+	born_by(many + 1, 0x30, 1);
+	ck_assert_uint_eq(thread_of(0x30), (uint32_t)many + 1);
+	ck_assert_uint_eq(thread_of(0x20), 0);
+	ck_assert_uint_eq(thread_of(21 * 0x100), 21);
+}
+END_TEST
+
+START_TEST(a_thread_whose_id_comes_again_is_another_thread)
+{
+	born_by(ALICE, 0x1000, 1);
+	heap_thread_gone(heap, ALICE);
+	born_by(ALICE, 0x2000, 2);
+	freed(0x1000);                    /* the first one's: the second one's number stays */
+	born_by(BOB, 0x3000, 3);
+	ck_assert_uint_eq(thread_of(0x2000), ALICE);
+	ck_assert_uint_eq(thread_of(0x3000), BOB);
+	freed(0x2000);
+	ck_temporary(2, 1);
+}
+END_TEST
+
+START_TEST(an_address_that_no_process_has_is_lost_and_not_mistaken_for_another)
+{
+	struct alloc_event event = { .kind = ALLOC_BORN, .tid = ALICE, .stack = 1,
+				     .address = (1ULL << 48) + 0x1000, .size = 8 };
+
+	ck_assert_int_eq(heap_apply(heap, &event), -ERANGE);
+	ck_assert_uint_eq(heap_counters(heap).lost_events, 1);
+	ck_assert(!heap_is_live(heap, 0x1000, DOMAIN_MALLOC));
+	ck_assert(!heap_is_live(heap, event.address, DOMAIN_MALLOC));
+}
+END_TEST
+
 START_TEST(random_legal_events_leave_what_a_plain_model_has)
 {
 	static struct model m;
@@ -854,6 +1081,13 @@ static TCase *semantics(void)
 	tcase_add_test(tcase, the_innermost_block_is_found_first);
 	tcase_add_test(tcase, a_block_of_no_bytes_is_found_at_its_address);
 	tcase_add_test(tcase, births_are_dated);
+	tcase_add_test(tcase, a_cut_parts_older_from_younger_blocks_whatever_the_clock);
+	tcase_add_test(tcase, a_cut_of_a_clock_that_goes_on_is_the_clock);
+	tcase_add_test(tcase, a_block_freed_before_its_thread_makes_another_is_gone_at_once);
+	tcase_add_test(tcase, what_a_thread_leaves_behind_is_not_gone_at_once);
+	tcase_add_test(tcase, a_block_resized_at_once_is_gone_at_once);
+	tcase_add_test(tcase, an_address_born_anew_is_not_mistaken_for_the_old_block);
+	tcase_add_test(tcase, threads_that_come_and_go_leave_no_memory);
 	tcase_add_test(tcase, churn_counts_stay_when_blocks_go);
 	return tcase;
 }
@@ -907,6 +1141,10 @@ static TCase *sizes(void)
 	tcase_add_test(tcase, a_small_heap_that_comes_and_goes_allocates_nothing);
 	tcase_add_test(tcase, large_blocks_take_no_more_memory_than_small_ones);
 	tcase_add_test(tcase, memory_is_flat_while_the_live_set_is_stable);
+	tcase_add_test(tcase, a_block_knows_the_thread_that_allocated_it);
+	tcase_add_test(tcase, a_thread_whose_id_comes_again_is_another_thread);
+	tcase_add_test(tcase, threads_past_the_limit_are_not_known_and_nothing_else_is_lost);
+	tcase_add_test(tcase, an_address_that_no_process_has_is_lost_and_not_mistaken_for_another);
 	tcase_add_loop_test(tcase, random_legal_events_leave_what_a_plain_model_has, 0, 5);
 	return tcase;
 }

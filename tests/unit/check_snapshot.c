@@ -89,7 +89,7 @@ static void setup(void)
 	source = (struct snapshot_source){
 		.heap = heap, .stacks = stacks, .modules = &modules, .command = "target --fast",
 		.exe = "/bin/target", .pid = 4242, .start_time = 7, .taken_ns = 8, .attached_ns = 9,
-		.now_ns = 3000000000, .frames_limit = 25, .exact = true, .with_blocks = true,
+		.clock_ns = 3000000000, .frames_limit = 25, .exact = true, .with_blocks = true,
 		.truncated_stacks = 1, .probe_gaps = 2,
 	};
 }

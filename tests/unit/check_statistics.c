@@ -161,6 +161,85 @@ START_TEST(cumulative_is_refused_where_no_frames_are_counted)
 }
 END_TEST
 
+static void add_block(uint32_t trace, uint32_t thread, uint64_t size)
+{
+	struct snapshot_block *block = vec_push(&s->blocks);
+
+	*block = (struct snapshot_block){ .address = 0x1000 * s->blocks.count, .size = size, .trace = trace,
+					  .thread = thread };
+	s->has_blocks = true;
+}
+
+/* All blocks of setup()'s traces. */
+static void add_blocks_of_threads(void)
+{
+	add_block(0, 11, 100);
+	add_block(1, 22, 20);
+	add_block(1, 11, 30);
+	for (int i = 0; i < 4; i++)
+		add_block(2, 0, 2);
+	add_block(2, 33, 2);
+}
+
+static void require_thread(const struct statistic *row, uint32_t thread, uint64_t size, uint64_t count)
+{
+	ck_assert(row->is_thread);
+	ck_assert_uint_eq(row->frame_count, 0);
+	ck_assert_uint_eq(row->thread, thread);
+	ck_assert_uint_eq(row->size, size);
+	ck_assert_uint_eq(row->count, count);
+}
+
+START_TEST(blocks_are_grouped_by_the_thread_that_allocated_them)
+{
+	struct filter filter = { .inclusive = false, .file_pattern = (char []){ "/src/main.c" }, .domain = -1 };
+	struct statistics *t;
+
+	add_blocks_of_threads();
+	query.key = KEY_THREAD;
+	t = make();
+	ck_assert_uint_eq(t->row_count, 4);
+	require_thread(&t->rows[0], 11, 130, 2);
+	require_thread(&t->rows[1], 22, 20, 1);
+	require_thread(&t->rows[2], 0, 8, 4);
+	require_thread(&t->rows[3], 33, 2, 1);
+	ck_assert_uint_eq(t->total_size, 160);
+	ck_assert_uint_eq(t->total_count, 8);
+	statistics_free(t);
+	query.filters = &filter;
+	query.filter_count = 1;
+	t = make();
+	ck_assert_uint_eq(t->row_count, 4);
+	require_thread(&t->rows[0], 11, 30, 1);
+	statistics_free(t);
+}
+END_TEST
+
+START_TEST(threads_differ_between_two_snapshots_as_other_groups_do)
+{
+	struct snapshot *old = snapshot_new();
+	const char *reason = NULL;
+	struct statistics *t;
+
+	add_blocks_of_threads();
+	old->has_blocks = true;
+	query.key = KEY_THREAD;
+	ck_assert_int_eq(statistics_compare(old, s, &query, &t, &reason), 0);
+	ck_assert_uint_eq(t->row_count, 4);
+	require_thread(&t->rows[0], 11, 130, 2);
+	ck_assert_int_eq(t->rows[0].size_diff, 130);
+	statistics_free(t);
+	ck_assert_int_eq(statistics_compare(s, old, &query, &t, &reason), 0);
+	ck_assert_int_eq(t->rows[0].size_diff, -130);
+	statistics_free(t);
+	old->has_blocks = false;
+	ck_assert_int_eq(statistics_compare(old, s, &query, &t, &reason), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(reason, "--blocks"));
+	ck_assert_int_eq(statistics_make(old, &query, &t, &reason), -EINVAL);
+	snapshot_put(old);
+}
+END_TEST
+
 START_TEST(traces_without_live_blocks_are_no_rows)
 {
 	struct statistics *t;
@@ -316,6 +395,8 @@ START_TEST(a_difference_of_equals_is_zero_and_the_reverse_has_the_other_sign)
 	a = random_snapshot();
 	b = random_snapshot();
 	for (query.key = KEY_LINENO; query.key <= KEY_DOMAIN; query.key++) {
+		if (query.key == KEY_THREAD)
+			continue;       /* of blocks, not of traces */
 		ck_assert_int_eq(statistics_compare(a, b, &query, &ab, &reason), 0);
 		ck_assert_int_eq(statistics_compare(b, a, &query, &ba, &reason), 0);
 		ck_assert_int_eq(statistics_compare(a, a, &query, &aa, &reason), 0);
@@ -377,6 +458,8 @@ int main(void)
 	tcase_add_test(tcase, different_limits_are_compared_at_the_smaller_one_and_said);
 	tcase_add_test(tcase, a_cumulative_count_past_all_bounds_stays_at_the_top);
 	tcase_add_loop_test(tcase, a_difference_of_equals_is_zero_and_the_reverse_has_the_other_sign, 0, 3);
+	tcase_add_test(tcase, blocks_are_grouped_by_the_thread_that_allocated_them);
+	tcase_add_test(tcase, threads_differ_between_two_snapshots_as_other_groups_do);
 	tcase_add_test(tcase, keys_and_orders_are_parsed_by_name);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);

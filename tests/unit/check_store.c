@@ -134,6 +134,9 @@ static void fill_traces(struct snapshot *snapshot, uint32_t count)
 		trace->live_bytes = trace->live_blocks ? random_u64() >> 24 : 0;
 		trace->total_blocks = trace->live_blocks + below(10000);
 		trace->total_bytes = trace->live_bytes + (random_u64() >> 24);
+		trace->temporary_blocks = below((uint32_t)trace->total_blocks + 1);
+		trace->peak_blocks = below(20000);
+		trace->peak_bytes = trace->peak_blocks ? random_u64() >> 24 : 0;
 		snapshot->counters.live_blocks += trace->live_blocks;
 		snapshot->counters.live_bytes += trace->live_bytes;
 	}
@@ -149,6 +152,7 @@ static void fill_blocks(struct snapshot *snapshot, uint32_t count)
 		block->size = random_u64() >> 40;
 		block->trace = below(snapshot->traces.count);
 		block->age_ns = random_u64() >> 8;
+		block->thread = below(1u << 22);
 	}
 }
 
@@ -180,6 +184,9 @@ static void fill_identity(struct snapshot *snapshot)
 	snapshot->exact = below(2);
 	snapshot->symbolized = below(2);
 	snapshot->counters.peak_bytes = random_u64();
+	snapshot->counters.peak_blocks = random_u64();
+	snapshot->counters.peak_ns = random_u64();
+	snapshot->clock_ns = random_u64();
 	snapshot->counters.allocations = random_u64();
 	snapshot->counters.frees = random_u64();
 	snapshot->counters.before_attach_frees = below(100);
@@ -280,14 +287,15 @@ static bool same_traces(const struct snapshot *a, const struct snapshot *b)
 
 		if (x->domain != y->domain || x->live_blocks != y->live_blocks ||
 		    x->live_bytes != y->live_bytes || x->total_blocks != y->total_blocks ||
-		    x->total_bytes != y->total_bytes || !same_stack(a, x->stack, b, y->stack))
+		    x->total_bytes != y->total_bytes || x->temporary_blocks != y->temporary_blocks ||
+		    x->peak_blocks != y->peak_blocks || x->peak_bytes != y->peak_bytes || !same_stack(a, x->stack, b, y->stack))
 			return false;
 	}
 	for (size_t i = 0; i < a->blocks.count; i++) {
 		const struct snapshot_block *x = &a->blocks.items[i], *y = &b->blocks.items[i];
 
 		if (x->address != y->address || x->size != y->size || x->trace != y->trace ||
-		    x->age_ns != y->age_ns)
+		    x->age_ns != y->age_ns || x->thread != y->thread)
 			return false;
 	}
 	return true;
@@ -297,7 +305,7 @@ static bool same_snapshot(const struct snapshot *a, const struct snapshot *b)
 {
 	return same_text(a->id, b->id) && same_text(a->name, b->name) && same_text(a->command, b->command) &&
 	       same_text(a->exe, b->exe) && a->pid == b->pid && a->start_time == b->start_time &&
-	       a->taken_ns == b->taken_ns && a->attached_ns == b->attached_ns &&
+	       a->taken_ns == b->taken_ns && a->clock_ns == b->clock_ns && a->attached_ns == b->attached_ns &&
 	       a->frames_limit == b->frames_limit && a->exact == b->exact &&
 	       a->symbolized == b->symbolized && a->has_blocks == b->has_blocks &&
 	       memcmp(&a->counters, &b->counters, sizeof(a->counters)) == 0 &&
@@ -634,9 +642,54 @@ START_TEST(foreign_and_newer_files_are_told_apart)
 	ck_assert_int_eq(mkfifo(other, 0600), 0);
 	expect_failure(other, 0, -EMEDIUMTYPE, "regular file");
 	must_save(file, snapshot);
-	run_sqlite(file, "PRAGMA user_version = 2");
-	expect_failure(file, 0, -EPROTONOSUPPORT, "version 2");
+	run_sqlite(file, "PRAGMA user_version = 3");
+	expect_failure(file, 0, -EPROTONOSUPPORT, "version 3");
 	snapshot_put(snapshot);
+}
+END_TEST
+
+static void make_version_1(void)
+{
+	const char *source = getenv("srcdir");
+	char command[1024];
+
+	snprintf(command, sizeof(command), "sqlite3 '%s' <'%s/tests/unit/snapshot_version_1.sql'", file,
+		 source ? source : ".");
+	ck_assert_int_eq(system(command), 0);
+}
+
+/* What it does not know of peaks, threads and blocks gone at once reads zero. */
+START_TEST(files_of_version_1_are_read)
+{
+	struct snapshot *snapshot = NULL;
+	char *reason = NULL;
+
+	make_version_1();
+	ck_assert_msg(store_load(file, 0, &snapshot, &reason) == 0, "%s", reason);
+	ck_assert_str_eq(snapshot->name, "before");
+	ck_assert_uint_eq(snapshot->counters.live_bytes, 330);
+	ck_assert_uint_eq(snapshot->counters.peak_blocks, 0);
+	ck_assert_uint_eq(snapshot->clock_ns, 0);
+	ck_assert_uint_eq(snapshot->traces.count, 2);
+	ck_assert_uint_eq(snapshot->traces.items[0].total_bytes, 1000);
+	ck_assert_uint_eq(snapshot->traces.items[0].temporary_blocks, 0);
+	ck_assert_uint_eq(snapshot->blocks.count, 3);
+	ck_assert_uint_eq(snapshot->blocks.items[2].age_ns, 3000000000);
+	ck_assert_uint_eq(snapshot->blocks.items[2].thread, 0);
+	ck_assert_int_eq(store_append(file, snapshot, &reason), -EPROTONOSUPPORT);
+	ck_assert_ptr_nonnull(strstr(reason, "version 1"));
+	free(reason);
+	snapshot_put(snapshot);
+	run_sqlite(file, "UPDATE trace SET total_bytes = 1001 WHERE domain = 0");
+	expect_failure(file, 0, -EBADMSG, "checksum");
+}
+END_TEST
+
+START_TEST(a_file_of_one_version_does_not_pass_as_another)
+{
+	make_version_1();
+	run_sqlite(file, "PRAGMA user_version = 2");
+	expect_failure(file, 0, -EBADMSG, "none of its tables");
 }
 END_TEST
 
@@ -1066,6 +1119,8 @@ int main(void)
 		journal_of_the_replaced_file_goes_with_it,
 		names_that_sqlite_would_interpret_are_plain_files,
 		foreign_and_newer_files_are_told_apart,
+		files_of_version_1_are_read,
+		a_file_of_one_version_does_not_pass_as_another,
 		file_with_other_definitions_is_refused,
 		changed_values_are_noticed,
 		truncated_file_is_recognised_at_every_length,

@@ -181,7 +181,7 @@ static int make_image(bool with_blocks)
 	struct snapshot_source source = {
 		.heap = heap, .stacks = stacks, .modules = &modules, .command = "fake \xff target", .exe = "/bin/fake",
 		.pid = mode_is("other-pid-image") ? target_pid + 1 : target_pid, .start_time = start_time,
-		.taken_ns = clock_realtime_ns(), .attached_ns = attached_ns, .now_ns = clock_monotonic_ns(),
+		.taken_ns = clock_realtime_ns(), .attached_ns = attached_ns, .clock_ns = clock_monotonic_ns(),
 		.frames_limit = frames_limit, .exact = true, .with_blocks = with_blocks,
 	};
 

@@ -2,6 +2,8 @@ if HAVE_CHECK
 model_checks = tests/unit/check_module \
 	tests/unit/check_stack \
 	tests/unit/check_heap \
+	tests/unit/check_heap_memory \
+	tests/unit/check_heap_peak \
 	tests/unit/check_snapshot \
 	tests/unit/check_traceback \
 	tests/unit/check_filter \
@@ -18,6 +20,13 @@ tests_unit_check_stack_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
 tests_unit_check_heap_SOURCES = tests/unit/check_heap.c
 tests_unit_check_heap_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_heap_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
+tests_unit_check_heap_memory_SOURCES = tests/unit/check_heap_memory.c
+tests_unit_check_heap_memory_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_heap_memory_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free
+tests_unit_check_heap_memory_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
+tests_unit_check_heap_peak_SOURCES = tests/unit/check_heap_peak.c
+tests_unit_check_heap_peak_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_heap_peak_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
 tests_unit_check_snapshot_SOURCES = tests/unit/check_snapshot.c
 tests_unit_check_snapshot_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_snapshot_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)

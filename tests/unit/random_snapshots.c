@@ -98,6 +98,7 @@ static void add_trace(struct snapshot *s)
 			abort();
 		*block = (struct snapshot_block){
 			.address = 0x10000 + 16 * s->blocks.count, .size = pick_size(), .trace = (uint32_t)s->traces.count,
+			.thread = pick(5) ? 100 + pick(3) : 0,
 		};
 		bytes += block->size;
 	}

@@ -5,3 +5,4 @@ tests_unit_check_store_SOURCES = tests/unit/check_store.c
 tests_unit_check_store_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_store_LDADD = src/libstore.a src/libmodel.a src/libbase.a $(SQLITE_LIBS) $(CHECK_LIBS)
 endif
+EXTRA_DIST += tests/unit/snapshot_version_1.sql
