@@ -13,7 +13,7 @@
  *    died before it continued it; nothing is left to do;
  *  - all else is the program's own and goes where it would have gone without us: a handler, nowhere, or
  *    the end of the process by SIGTRAP at the same pc.  (One difference: a program's own SA_RESETHAND
- *    is not obeyed.)
+ *    is not obeyed here; a tracer sees to it.)
  *
  * It uses four words of stack, calls nothing, writes nothing but the pc in the signal frame, and may
  * run in any number of threads, one inside the other. */

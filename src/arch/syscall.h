@@ -7,6 +7,7 @@
 #define ALLOCWATCH_ARCH_SYSCALL_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/user.h>
 
 /* It returned EINTR, and is of those that do so for no signal. */
@@ -29,6 +30,9 @@ void syscall_forget(struct user_regs_struct *regs);
 /* At a stop for system calls: the one at the entry, before the call is made.  (A call that returns ENOSYS may pass
  * for one; it can be made again as well.) */
 bool syscall_is_entered(const struct user_regs_struct *regs);
+bool syscall_is_sigaction(const struct user_regs_struct *regs);
+/* Of the call that it is in, from 0 on. */
+uint64_t syscall_argument(const struct user_regs_struct *regs, int number);
 bool syscall_is_exec(const struct user_regs_struct *regs);
 /* Of such a call: execveat, whose first argument is a folder's descriptor and whose second is the path. */
 bool syscall_is_exec_at(const struct user_regs_struct *regs);

@@ -101,6 +101,19 @@ bool syscall_is_entered(const struct user_regs_struct *regs)
 	return (long)regs->orig_rax >= 0 && (long)regs->rax == -ENOSYS;
 }
 
+bool syscall_is_sigaction(const struct user_regs_struct *regs)
+{
+	return regs->orig_rax == SYS_rt_sigaction;
+}
+
+/* arch/x86/entry/entry_64.S: the fourth is not rcx, which the instruction overwrites. */
+uint64_t syscall_argument(const struct user_regs_struct *regs, int number)
+{
+	const uint64_t arguments[] = { regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9 };
+
+	return arguments[number];
+}
+
 bool syscall_is_exec(const struct user_regs_struct *regs)
 {
 	return regs->orig_rax == SYS_execve || regs->orig_rax == SYS_execveat;

@@ -2,6 +2,7 @@ noinst_LIBRARIES += src/libtarget.a
 src_libtarget_a_CFLAGS = $(AM_CFLAGS) $(ELF_CFLAGS)
 src_libtarget_a_SOURCES = \
 	src/target/access.c src/target/access.h \
+	src/target/action.c src/target/action.h \
 	src/target/again.c src/target/again.h \
 	src/target/attach.h \
 	src/target/bp.c src/target/bp.h \

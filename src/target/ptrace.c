@@ -70,10 +70,20 @@ int ptrace_event_message(pid_t tid, unsigned long *ret_message)
 	return request(PTRACE_GETEVENTMSG, tid, 0, (uintptr_t)ret_message);
 }
 
+int ptrace_getsiginfo(pid_t tid, siginfo_t *ret_info)
+{
+	return request(PTRACE_GETSIGINFO, tid, 0, (uintptr_t)ret_info);
+}
+
+int ptrace_setsiginfo(pid_t tid, const siginfo_t *info)
+{
+	return request(PTRACE_SETSIGINFO, tid, 0, (uintptr_t)info);
+}
+
 int ptrace_signal_code(pid_t tid, int *ret_code)
 {
 	siginfo_t info;
-	int r = request(PTRACE_GETSIGINFO, tid, 0, (uintptr_t)&info);
+	int r = ptrace_getsiginfo(tid, &info);
 
 	if (r == 0)
 		*ret_code = info.si_code;

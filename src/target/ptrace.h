@@ -5,6 +5,7 @@
 
 #include "base/reader.h"
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,6 +28,9 @@ int ptrace_set_pc(pid_t tid, raddr pc);
 int ptrace_event_message(pid_t tid, unsigned long *ret_message);
 /* si_code of the signal that a thread is stopped by. */
 int ptrace_signal_code(pid_t tid, int *ret_code);
+/* All that is known of that signal, and another in its place. */
+int ptrace_getsiginfo(pid_t tid, siginfo_t *ret_info);
+int ptrace_setsiginfo(pid_t tid, const siginfo_t *info);
 /* The blocked signals, as the kernel's 64-bit set. */
 int ptrace_getsigmask(pid_t tid, uint64_t *ret_mask);
 int ptrace_setsigmask(pid_t tid, uint64_t mask);

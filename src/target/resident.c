@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "target/resident.h"
 
+#include "target/action.h"
 #include "target/attach.h"
 #include "target/inject.h"
 #include "target/process.h"
@@ -15,56 +16,7 @@
 
 #define PAGE 4096
 
-static const uint64_t sigset_size = 8;     /* of the kernel's sigset_t */
-
 /* --- the handler --- */
-
-struct kernel_sigaction {                  /* arch/x86/include/uapi/asm/signal.h, as the system call has it */
-	uint64_t handler, flags, restorer, mask;
-};
-
-static int set_action(struct task *task, const struct kernel_sigaction *action)
-{
-	struct arch_stub_call call = {
-		.number = SYS_rt_sigaction,
-		.args = { SIGTRAP, 0, 0, sigset_size },
-		.data = action, .data_length = sizeof(*action), .data_arg = 1,
-	};
-	int64_t result;
-	int r = inject_syscall(task, task->target->stub, &call, &result);
-
-	return r < 0 ? r : (int)result;
-}
-
-/* The old action comes out on the stack, well below the red zone. */
-static int get_action(struct task *task, struct kernel_sigaction *ret_action)
-{
-	struct arch_stub_call call = { .number = SYS_rt_sigaction, .args = { SIGTRAP, 0, 0, sigset_size },
-				       .data_arg = -1 };
-	int64_t result;
-	raddr at;
-	int r = inject_stack_scratch(task, sizeof(*ret_action), &at);
-
-	if (r < 0)
-		return r;
-	call.args[2] = at;
-	r = inject_syscall(task, task->target->stub, &call, &result);
-	if (r < 0 || result < 0)
-		return r < 0 ? r : (int)result;
-	return target_read(task->target, at, ret_action, sizeof(*ret_action));
-}
-
-static void remember_old_action(struct target *target, const struct kernel_sigaction *old)
-{
-	struct resident_header *header = &target->areas->header;
-
-	memcpy(target->old_action, old, sizeof(*old));
-	header->old_handler = old->handler;
-	header->old_flags = old->flags;
-	header->old_restorer = old->restorer;
-	header->old_mask = old->mask;
-	header->chain_mask = old->mask & ~(1ULL << (SIGTRAP - 1));
-}
 
 /* A guest without CLONE_SIGHAND has dispositions of its own. */
 static bool has_own_actions(const struct target *target, const struct task *task)
@@ -80,33 +32,29 @@ static void install_in_guests(struct target *target, const struct kernel_sigacti
 		struct task *task = target->tasks.items[i];
 
 		if (has_own_actions(target, task) && inject_make_ready(task) == 0)
-			set_action(task, ours);
+			action_set(task, ours);
 	}
 }
 
 int resident_install_handler(struct target *target)
 {
 	struct task *task = inject_find_task(target);
-	struct resident_code code = resident_code();
-	struct kernel_sigaction old, ours = {
-		.handler = target->areas->start + code.handler,
-		.restorer = target->areas->start + code.restorer,
-		.flags = SA_SIGINFO | 0x04000000 /* SA_RESTORER */ | SA_NODEFER | SA_ONSTACK | SA_RESTART,
-	};
+	struct kernel_sigaction old, ours;
 	int r;
 
 	if (!task)
 		return -EAGAIN;
-	r = get_action(task, &old);
+	r = action_get(task, &old);
+	if (r == 0)
+		r = action_note(target, &old);
 	if (r < 0)
 		return r;
-	remember_old_action(target, &old);
-	r = resident_area_write_header(target, target->areas);
-	if (r == 0)
-		r = set_action(task, &ours);
+	ours = action_ours(target);
+	r = action_set(task, &ours);
 	if (r < 0)
 		return r;
 	target->handler_installed = true;
+	target->handler_lost = false;
 	install_in_guests(target, &ours);
 	return 0;
 }
@@ -136,12 +84,12 @@ static int restore_action(struct target *target, struct task *task)
 {
 	const uint64_t restorer = target->areas->start + resident_code().restorer;
 	struct kernel_sigaction old, now;
-	int r = get_action(task, &now);
+	int r = action_get(task, &now);
 
 	if (r < 0 || now.restorer != restorer)
 		return r;
 	memcpy(&old, target->old_action, sizeof(old));
-	return set_action(task, &old);
+	return action_set(task, &old);
 }
 
 static int restore_guests(struct target *target)

@@ -74,7 +74,8 @@ struct target {
 	struct resident_area *areas;   /* the main one first */
 	raddr stub;                    /* where injected system calls are made from */
 	bool handler_installed;
-	uint8_t old_action[32];        /* the kernel's struct sigaction of SIGTRAP before us */
+	bool handler_lost;             /* the kernel has set the default in its place */
+	uint8_t old_action[32];        /* the kernel's struct sigaction of SIGTRAP: the program's own */
 	uint64_t longest_stop_ns;
 	bool gone;                     /* its memory has ended */
 	/* A child with a copy of the memory is held before its first instruction: true when it was taken over,

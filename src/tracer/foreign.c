@@ -15,10 +15,11 @@ void foreign_note_module(struct session *session, uint32_t module)
 {
 	/* The check that the program starts by itself and the one at its exit.  What runs at exit has no name that could
 	 * be found; exit() itself comes first of all. */
-	enum { CHECK, RECOVERABLE_CHECK, START, EXIT, COUNT };
+	enum { CHECK, RECOVERABLE_CHECK, START, EXIT, SIGACTION, COUNT };
 	static const char *const names[COUNT] = {
 		[CHECK] = "__lsan_do_leak_check", [RECOVERABLE_CHECK] = "__lsan_do_recoverable_leak_check",
 		[START] = "__libc_start_main", [EXIT] = "exit",
+		[SIGACTION] = "sigaction",
 	};
 	int fd = target_module_fd(session->target, module);
 	uint64_t vaddrs[COUNT];
@@ -33,6 +34,9 @@ void foreign_note_module(struct session *session, uint32_t module)
 	}
 	if (vaddrs[START] != 0 && vaddrs[EXIT] != 0)
 		guard_add_site(session, module, vaddrs[EXIT], GUARD_EXIT);
+	/* The C library's, through which signal() and its kin go, too; a sanitizer's has this one behind it. */
+	if (vaddrs[START] != 0 && vaddrs[SIGACTION] != 0)
+		guard_add_site(session, module, vaddrs[SIGACTION], GUARD_SIGACTION);
 }
 
 const char *foreign_refusal(const struct session *session)

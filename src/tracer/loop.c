@@ -6,6 +6,7 @@
 #include "tracer/session.h"
 #include "tracer/snapshot.h"
 
+#include "target/action.h"
 #include "target/ptrace.h"
 #include "target/signals.h"
 #include "arch/arch.h"
@@ -83,6 +84,13 @@ static void serve_loader(struct loop *loop, struct task *task)
 static void leave(struct loop *loop, uint32_t serial);
 static void detach(struct loop *loop, uint32_t serial);
 
+/* It sets its own action for SIGTRAP, or asks for it. */
+static void serve_sigaction(struct task *task)
+{
+	if (action_serve_call(task) == 0)
+		task_resume(task);
+}
+
 /* It is let go before it executes a program whose rights tracing would take away (a guest later, at the system
  * call's entry), and before a check for leaks that does not work under a tracer. */
 static bool serve_guard(struct loop *loop, struct task *task, const struct breakpoint *bp,
@@ -92,6 +100,12 @@ static bool serve_guard(struct loop *loop, struct task *task, const struct break
 	const struct guard_site *site = guard_find(session, bp);
 	bool executes = site && site->kind <= GUARD_FEXECVE;
 
+	if (!task->guest && site && site->kind == GUARD_SIGACTION) {
+		if ((int)arch_argument(regs, 0) != SIGTRAP)
+			return false;
+		serve_sigaction(task);
+		return true;
+	}
 	if (task->guest || !site || (executes && !guard_forbids_exec(session, task->tid, site->kind, regs)))
 		return false;
 	session_fail(session->link, 0, session->target->pid, FAILURE_NOT_PERMITTED, 0, "%s", executes ?
@@ -129,6 +143,11 @@ static bool serve_breakpoint(struct loop *loop, struct task *task)
 		return true;
 	if (!task_hits_again(task, bp, &regs))
 		engine_hit(session->engine, task, bp, &regs);
+	if (session->target->handler_lost && !task->guest && leave_signal_stop(task)) {
+		action_repair(task);
+		task_resume(task);
+		return true;
+	}
 	resume_running(task);
 	placement_note(&loop->placement, session->target, task);
 	return true;
@@ -144,6 +163,8 @@ static void serve_signal(struct loop *loop, struct task *task, const struct stop
 	/* One that is ignored runs no handler that could allocate; to know that costs a look into /proc. */
 	if (engine_is_inside(task) && !task_ignores_signal(task, stop->sig) && ptrace_getregs(task->tid, &regs) == 0)
 		engine_signal(loop->session->engine, task, arch_sp(&regs));
+	if (stop->sig == SIGTRAP && action_before_delivery(task) < 0)
+		return;
 	task_resume(task);
 }
 

@@ -5,6 +5,7 @@
 #include "tracer/snapshot.h"
 
 #include "model/snapshot.h"
+#include "target/action.h"
 #include "target/loader.h"
 #include "target/ptrace.h"
 #include "target/resident.h"
@@ -429,6 +430,8 @@ void session_verify(struct session *session)
 {
 	uint64_t orphans = engine_counters(session->engine).orphans;
 	unsigned missing = bp_verify(session->target, true);
+
+	action_check(session->target);
 
 	/* A uprobe set on the byte of an entry after ours takes its stops, and the byte does not show it: what does is
 	 * returns that no call belongs to.  A few come from calls that were under way at the attach. */

@@ -28,6 +28,7 @@ enum guard_kind {
 	GUARD_FEXECVE,                 /* (descriptor): likewise */
 	GUARD_LEAK_CHECK,              /* a sanitizer's */
 	GUARD_EXIT,                    /* in which that runs; planted where there is one */
+	GUARD_SIGACTION,               /* no such place: the program sets its action for a signal there */
 };
 
 struct guard_site {

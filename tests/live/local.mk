@@ -43,6 +43,7 @@ live_tests = \
 	tests/live/check_foreign \
 	tests/live/check_tracers \
 	tests/live/check_uprobes \
+	tests/live/check_traps \
 	tests/live/check_permission \
 	tests/live/check_filters \
 	tests/live/check_programs \
@@ -141,6 +142,10 @@ tests_live_check_tracers_LDADD = $(live_libs)
 tests_live_check_uprobes_SOURCES = tests/live/check_uprobes.c
 tests_live_check_uprobes_CFLAGS = $(live_cflags)
 tests_live_check_uprobes_LDADD = $(live_libs)
+
+tests_live_check_traps_SOURCES = tests/live/check_traps.c
+tests_live_check_traps_CFLAGS = $(live_cflags)
+tests_live_check_traps_LDADD = $(live_libs)
 
 tests_live_check_heal_SOURCES = tests/live/check_heal.c
 tests_live_check_heal_CFLAGS = $(live_cflags)

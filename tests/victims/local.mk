@@ -10,6 +10,7 @@ tests_victims_libvictim_a_SOURCES = tests/victims/victim.c tests/victims/victim.
 tests_victims_libvictim_a_CFLAGS = $(victim_cflags)
 
 check_PROGRAMS += \
+	tests/victims/beside \
 	tests/victims/births \
 	tests/victims/brief \
 	tests/victims/callers \
@@ -38,11 +39,23 @@ check_PROGRAMS += \
 	tests/victims/spawner \
 	tests/victims/ticker \
 	tests/victims/trapper \
+	tests/victims/traps \
 	tests/victims/turnover \
 	tests/victims/vforker \
 	tests/victims/waiters \
 	tests/victims/tiny32 \
 	tests/victims/nomalloc
+
+tests_victims_beside_SOURCES = tests/victims/beside.c tests/victims/beside_code.S
+tests_victims_beside_CFLAGS = $(victim_cflags)
+tests_victims_beside_CCASFLAGS = -g
+tests_victims_beside_LDFLAGS = $(victim_ldflags)
+tests_victims_beside_LDADD = $(victim_libs)
+
+tests_victims_traps_SOURCES = tests/victims/traps.c
+tests_victims_traps_CFLAGS = $(victim_cflags)
+tests_victims_traps_LDFLAGS = $(victim_ldflags)
+tests_victims_traps_LDADD = $(victim_libs)
 
 tests_victims_births_SOURCES = tests/victims/births.c
 tests_victims_births_CFLAGS = $(victim_cflags)
