@@ -167,19 +167,22 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si,
 /* --- the whole --- */
 
 /* Children are waited for by the event loop, so SIGCHLD must be blocked as the others are. */
-static int catch_signals(struct daemon *daemon)
+int daemon_hold_signals(void)
 {
 	sigset_t set;
-	int r;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGCHLD);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
 	signal(SIGPIPE, SIG_IGN);
-	r = sd_event_add_signal(daemon->event, NULL, SIGTERM, on_signal, daemon);
+	return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
+}
+
+static int catch_signals(struct daemon *daemon)
+{
+	int r = sd_event_add_signal(daemon->event, NULL, SIGTERM, on_signal, daemon);
+
 	if (r >= 0)
 		r = sd_event_add_signal(daemon->event, NULL, SIGINT, on_signal, daemon);
 	return r;

@@ -30,6 +30,9 @@ struct daemon {
 	bool stopping, in_a_hurry;
 };
 
+/* Holds back the signals that the event loop will take, from before anybody can find the daemon by its socket.  0 or
+ * negative errno. */
+int daemon_hold_signals(void);
 /* Takes over listen_fd.  0 or negative errno; what failed was logged. */
 int daemon_new(const struct options *options, int listen_fd, const char *address, struct daemon **ret);
 void daemon_free(struct daemon *daemon);               /* accepts NULL */

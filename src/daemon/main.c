@@ -17,9 +17,11 @@ static int run(const struct options *options)
 {
 	struct daemon *daemon;
 	struct listen listen;
-	char *reason;
-	int r = listen_open(options->socket, options->private_daemon, &listen, &reason);
+	char *reason = NULL;
+	int r = daemon_hold_signals();
 
+	if (r == 0)
+		r = listen_open(options->socket, options->private_daemon, &listen, &reason);
 	if (r < 0) {
 		log_error("%s", reason ? reason : strerror(-r));
 		free(reason);

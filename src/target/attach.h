@@ -35,7 +35,7 @@ int task_unmask(struct task *task);
 void task_remask(struct task *task);
 
 /* Resumes a task from its stop as if we had not been there: delivers its signal, keeps it in job
- * control's stop, makes an interrupted system call go on. */
+ * control's stop, makes an interrupted system call go on.  -ESRCH: it has ended; when that was its stop, it stays. */
 int task_resume(struct task *task);
 /* The same by going away.  Our own int3 under it must be gone from the text already. */
 int task_detach(struct task *task);

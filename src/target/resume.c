@@ -120,6 +120,9 @@ int task_resume(struct task *task)
 {
 	struct stop stop = task->stop;
 
+	/* Taken in while something was done with it, and still to be served. */
+	if (task->stopped && stop_is_end(stop.kind))
+		return -ESRCH;
 	task->stopped = false;
 	task->stop.kind = STOP_NONE;
 	switch (stop.kind) {

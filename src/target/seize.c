@@ -44,7 +44,7 @@ int task_wait(struct task *task, uint64_t deadline_ns)
 		int r = stop_look(task->tid, &stop);
 
 		if (r == -ECHILD) {
-			task->stop = (struct stop){ STOP_EXITED, task->tid, 0 };
+			task->stop = (struct stop){ STOP_EXITED, task->tid, STOP_UNKNOWN_STATUS };
 			task->stopped = true;
 			return -ESRCH;
 		}
@@ -244,7 +244,7 @@ int target_stop_all(struct target *target)
 				task->interrupt_due = true;
 			}
 			if (stop_look(task->tid, &stop) == -ECHILD)
-				stop = (struct stop){ STOP_EXITED, task->tid, 0 };
+				stop = (struct stop){ STOP_EXITED, task->tid, STOP_UNKNOWN_STATUS };
 			if (stop.kind == STOP_NONE) {
 				running++;
 				continue;

@@ -42,6 +42,8 @@ static inline bool stop_is_reaped(enum stop_kind kind)
 {
 	return kind != STOP_NONE && kind != STOP_SIGNAL;
 }
+/* Of one that others have reaped: how it ended is not known (sig). */
+#define STOP_UNKNOWN_STATUS (-1)
 static inline bool stop_is_end(enum stop_kind kind)
 {
 	return kind == STOP_EXITED || kind == STOP_KILLED;

@@ -185,7 +185,7 @@ static void heal_before_attach(struct session *session)
 static void on_task_gone(void *context, struct task *task)
 {
 	struct session *session = context;
-	bool leader = task->tid == session->target->pid;
+	bool leader = task->tid == session->target->pid && task->stop.sig != STOP_UNKNOWN_STATUS;
 
 	/* What kills a process kills all its threads by the same signal. */
 	if (leader || (!task->guest && session->exit_status == -1 && task->stop.kind == STOP_KILLED))

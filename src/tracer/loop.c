@@ -54,6 +54,8 @@ static void begin_long_step(struct loop *loop)
 
 static int resume_running(struct task *task)
 {
+	if (task->stopped && stop_is_end(task->stop.kind))
+		return -ESRCH;
 	task->stopped = false;
 	return task->guest ? ptrace_until_syscall(task->tid, 0) : ptrace_cont(task->tid, 0);
 }
@@ -66,19 +68,22 @@ static bool leave_signal_stop(struct task *task)
 	return resume_running(task) == 0 && task_wait(task, clock_monotonic_ns() + NSEC_PER_SEC) == 0;
 }
 
+static void serve_ends(struct loop *loop);
+
 /* The loader says that its list of objects changes. */
 static void serve_loader(struct loop *loop, struct task *task)
 {
 	uint64_t started_ns = clock_monotonic_ns(), took_ns;
 
-	if (!leave_signal_stop(task))
-		return;
-	begin_long_step(loop);
-	session_objects_changed(loop->session);
-	took_ns = clock_monotonic_ns() - started_ns;
-	if (took_ns > loop->session->target->longest_stop_ns)
-		loop->session->target->longest_stop_ns = took_ns;
-	task_resume(task);
+	if (leave_signal_stop(task)) {
+		begin_long_step(loop);
+		session_objects_changed(loop->session);
+		took_ns = clock_monotonic_ns() - started_ns;
+		if (took_ns > loop->session->target->longest_stop_ns)
+			loop->session->target->longest_stop_ns = took_ns;
+		task_resume(task);
+	}
+	serve_ends(loop);
 }
 
 static void leave(struct loop *loop, uint32_t serial);
@@ -114,6 +119,7 @@ static bool serve_guard(struct loop *loop, struct task *task, const struct break
 		     "let go: its sanitizer's check for leaks comes now, which does not work under a tracer");
 	if (leave_signal_stop(task))
 		leave(loop, 0);
+	serve_ends(loop);
 	return true;
 }
 
@@ -285,6 +291,42 @@ static void serve_end(struct loop *loop, struct task *task)
 	finish(loop);
 }
 
+static struct task *find_ended(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		struct task *task = target->tasks.items[i];
+
+		if (task->stopped && stop_is_end(task->stop.kind))
+			return task;
+	}
+	return NULL;
+}
+
+/* Ends that were taken in while something else was done with a task: nobody tells of them a second time. */
+static void serve_ends(struct loop *loop)
+{
+	struct task *task;
+
+	while (!loop->done && !loop->session->leaving && (task = find_ended(loop->session->target)))
+		serve_end(loop, task);
+}
+
+/* The kernel knows of none of them any more. */
+static void serve_lost(struct loop *loop)
+{
+	struct target *target = loop->session->target;
+
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		struct task *task = target->tasks.items[i];
+
+		if (task->stopped && stop_is_end(task->stop.kind))
+			continue;
+		task->stop = (struct stop){ STOP_EXITED, task->tid, STOP_UNKNOWN_STATUS };
+		task->stopped = true;
+	}
+	serve_ends(loop);
+}
+
 static void let_go(struct loop *loop, struct task *task)
 {
 	if (!stop_is_end(task->stop.kind))
@@ -328,6 +370,7 @@ static void serve(struct loop *loop, struct task *task, const struct stop *stop)
 			task_unmask(task);
 		task_resume(task);
 	}
+	serve_ends(loop);
 }
 
 /* --- who is next --- */
@@ -404,6 +447,8 @@ static void serve_next_stop(struct loop *loop)
 	    sweep(loop) > 0)
 		return;
 	r = stop_wait(&stop);
+	if (r == -ECHILD && target && !loop->session->leaving)
+		serve_lost(loop);
 	if (r < 0 || stop.kind == STOP_NONE)
 		return;
 	task = task_find(stop.tid);

@@ -187,6 +187,19 @@ static void a_signal_in_the_middle_of_the_attach_does_no_harm(void)
 	live_survey("daemon ended in the middle of the attach", rounds, rounds, 1, 1);
 }
 
+/* From the moment on at which its socket is there. */
+static void a_signal_at_its_start_ends_the_daemon_cleanly(void)
+{
+	struct tool *tool = tool_start();
+	unsigned rounds = live_rounds(40, 1000);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		tool_end_daemon(tool, i % 2 ? SIGINT : SIGTERM);
+		tool_start_again(tool);
+	}
+	live_survey("daemon ended at its start", rounds, rounds, rounds, rounds);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(detaches_cleanly_from_one_busy_thread),
 	LIVE_CASE(detaches_cleanly_from_sixteen_busy_threads),
@@ -195,6 +208,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(sigint_to_the_daemon_leaves_the_target_unharmed),
 	LIVE_CASE(sigterm_to_the_daemon_leaves_the_target_unharmed),
 	LIVE_CASE(a_signal_in_the_middle_of_the_attach_does_no_harm),
+	LIVE_CASE(a_signal_at_its_start_ends_the_daemon_cleanly),
 };
 
 int main(int argc, char **argv)
