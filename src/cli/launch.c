@@ -18,14 +18,17 @@
 #include <unistd.h>
 
 #define ANCESTORS_MAX 64
+#define STATUS_MAX 65536
+#define PENDING_KEY "\nShdPnd:"
 
-static const int handled[] = { SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH };
+/* What tells of a fault of our own, and what the terminal has to say about our own reads and writes. */
+static const int ours[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPIPE, SIGTTIN, SIGTTOU };
 
 static void handled_set(sigset_t *set)
 {
-	sigemptyset(set);
-	for (size_t i = 0; i < sizeof(handled) / sizeof(handled[0]); i++)
-		sigaddset(set, handled[i]);
+	sigfillset(set);
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		sigdelset(set, ours[i]);
 }
 
 static void wait_for_go(int go_fd)
@@ -62,15 +65,16 @@ static void child_main(char **argv, int go_fd, int error_fd, const sigset_t *mas
 int launch_start(struct launch *launch, char **argv)
 {
 	struct sigaction plain = { .sa_handler = SIG_DFL }, on_child;
-	sigset_t set, mask;
+	sigset_t set;
 	int go[2], error[2], r;
 
 	/* Inherited as ignored, SIGCHLD would make the child vanish before its status is read. */
 	if (sigaction(SIGCHLD, &plain, &on_child) < 0)
 		return -errno;
 	handled_set(&set);
-	if (sigprocmask(SIG_BLOCK, &set, &mask) < 0)
+	if (sigprocmask(SIG_BLOCK, &set, &launch->mask) < 0)
 		return -errno;
+	launch->witness = (struct witness){ .sock = -1 };
 	if (pipe2(go, O_CLOEXEC) < 0)
 		return -errno;
 	if (pipe2(error, O_CLOEXEC) < 0) {
@@ -85,7 +89,7 @@ int launch_start(struct launch *launch, char **argv)
 	if (launch->pid == 0) {
 		close(go[1]);
 		close(error[0]);
-		child_main(argv, go[0], error[1], &mask, &on_child);
+		child_main(argv, go[0], error[1], &launch->mask, &on_child);
 	}
 	close(go[0]);
 	close(error[1]);
@@ -101,18 +105,64 @@ out_go:
 	return r;
 }
 
+static uint64_t pending_of(pid_t pid)
+{
+	char path[32], *text, *at;
+	uint64_t set = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	if (file_read_text(path, STATUS_MAX, &text, NULL) < 0)
+		return 0;
+	at = strstr(text, PENDING_KEY);
+	if (at)
+		set = strtoull(at + strlen(PENDING_KEY), NULL, 16);
+	free(text);
+	return set;
+}
+
+/* Until it may go the command has all signals blocked, and what is pending there has come to it, too.  (What had come
+ * before it was born has not.) */
+static void start_witness(struct launch *launch)
+{
+	uint64_t pending;
+
+	/* Without one the sender must do. */
+	if (witness_start(&launch->witness) < 0)
+		return;
+	pending = pending_of(launch->pid);
+	for (int sig = 1; sig <= 64; sig++) {
+		if (pending >> (sig - 1) & 1)
+			witness_note(&launch->witness, sig);
+	}
+}
+
+/* What came for the command has come too late, and what comes from now on is for us. */
+static void finish(struct launch *launch)
+{
+	const struct timespec now = { 0, 0 };
+	sigset_t set;
+
+	witness_end(&launch->witness);
+	handled_set(&set);
+	while (sigtimedwait(&set, NULL, &now) > 0)
+		;
+	sigprocmask(SIG_SETMASK, &launch->mask, NULL);
+}
+
 static void reap(struct launch *launch)
 {
 	while (waitpid(launch->pid, &launch->status, 0) < 0 && errno == EINTR)
 		;
+	finish(launch);
 }
 
 int launch_go(struct launch *launch)
 {
-	int r = fd_write_all(launch->go_fd, "g", 1);
-	int error = 0;
+	int error = 0, r;
 	ssize_t n;
 
+	start_witness(launch);
+	r = fd_write_all(launch->go_fd, "g", 1);
 	fd_close(&launch->go_fd);
 	do {
 		n = read(launch->error_fd, &error, sizeof(error));
@@ -138,7 +188,6 @@ static void stop_alike(struct launch *launch)
 	int sig = WSTOPSIG(launch->status);
 	sigset_t pending, set, mask;
 
-	launch->stopped = true;
 	/* Already told to go on, perhaps just before the command is. */
 	if (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT))
 		return;
@@ -147,16 +196,8 @@ static void stop_alike(struct launch *launch)
 	kill(getpid(), sig);
 	sigprocmask(SIG_UNBLOCK, &set, &mask);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
-}
-
-/* fg and bg continue the whole process group; a command with a group of its own hears of it from us. */
-static void continue_alike(struct launch *launch)
-{
-	int status;
-
-	if (launch->stopped && waitpid(launch->pid, &status, WCONTINUED | WNOHANG) == 0)
-		kill(launch->pid, SIGCONT);
-	launch->stopped = false;
+	/* One of the kind that was pending was part of that. */
+	witness_forget(&launch->witness, sig);
 }
 
 /* An editor stops its whole process group, kill(0, SIGTSTP), and we are in that. */
@@ -170,14 +211,29 @@ static bool is_from_command(const struct launch *launch, pid_t sender)
 	return false;
 }
 
-/* What the terminal sends goes to the whole process group and so to the command, too; what a process
- * sends to us alone is meant for the command, as with env(1) or nice(1). */
-static void pass_on(struct launch *launch, const siginfo_t *info)
+/* What was sent to the whole process group has come to the command, too, unless it has a group of its own by now; what
+ * was sent to us alone is meant for it, as with env(1) or nice(1). */
+static bool has_come_to_command(struct launch *launch, const siginfo_t *info)
 {
+	bool shared = witness_is_there(&launch->witness) ?
+		      witness_saw(&launch->witness, info->si_signo) : info->si_code == SI_KERNEL;
+
+	return shared && getpgid(launch->pid) == getpgrp();
+}
+
+static void pass_on(struct launch *launch, siginfo_t *info)
+{
+	/* The one takes back the other where it is still pending. */
 	if (info->si_signo == SIGCONT)
-		continue_alike(launch);
-	else if (info->si_signo != SIGCHLD && info->si_code != SI_KERNEL &&
-		 !is_from_command(launch, info->si_pid))
+		witness_forget(&launch->witness, SIGTSTP);
+	else if (info->si_signo == SIGTSTP)
+		witness_forget(&launch->witness, SIGCONT);
+	if (info->si_signo == SIGCHLD || has_come_to_command(launch, info) ||
+	    (info->si_code != SI_KERNEL && is_from_command(launch, info->si_pid)))
+		return;
+	if (info->si_code == SI_QUEUE)
+		sigqueue(launch->pid, info->si_signo, info->si_value);
+	else
 		kill(launch->pid, info->si_signo);
 }
 
@@ -200,8 +256,10 @@ int launch_wait(struct launch *launch, uint64_t deadline_ns)
 		siginfo_t info;
 
 		if (waitpid(launch->pid, &launch->status, WNOHANG | WUNTRACED) == launch->pid) {
-			if (!WIFSTOPPED(launch->status))
+			if (!WIFSTOPPED(launch->status)) {
+				finish(launch);
 				return 0;
+			}
 			stop_alike(launch);
 		}
 		if (clock_passed(deadline_ns))

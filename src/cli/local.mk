@@ -13,6 +13,7 @@ src_libcli_a_SOURCES = \
 	src/cli/fetch.c src/cli/fetch.h \
 	src/cli/help.c src/cli/help.h \
 	src/cli/launch.c src/cli/launch.h \
+	src/cli/witness.c src/cli/witness.h \
 	src/cli/list_file.h \
 	src/cli/new_file.c src/cli/new_file.h \
 	src/cli/options.c src/cli/options.h \

@@ -3,10 +3,21 @@
 #include "live.h"
 #include "terminal.h"
 
-#include <errno.h>
-#include <string.h>
-#include <sys/stat.h>
+#include "../victims/tallies.h"
 
+#include "base/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SCREEN_MS 30000
 #define TMUX_EDITOR "vim.tiny"
 
 static const char *home;
@@ -15,7 +26,7 @@ static const char *home;
 static void start_shell(void)
 {
 	home = live_text("%s/home", live_folder());
-	if (mkdir(home, 0700))
+	if (mkdir(home, 0700) && errno != EEXIST)
 		live_fail("mkdir: %s", strerror(errno));
 	terminal_start(live_text("env -u ALLOCWATCH_SOCKET -u NO_COLOR XDG_RUNTIME_DIR=%s XDG_STATE_HOME=%s", home,
 				 home), 120, 40);
@@ -120,12 +131,109 @@ static void a_shell_has_its_own_job_control(void)
 	terminal_end();
 }
 
+/* --- what the command is told, against what it is told without us --- */
+
+struct awaited {
+	const struct tallies *seen;
+	int sig, count;
+};
+
+static bool has_come(void *context)
+{
+	const struct awaited *awaited = context;
+
+	return __atomic_load_n(&awaited->seen->count[awaited->sig], __ATOMIC_SEQ_CST) >= awaited->count;
+}
+
+static void await(const struct tallies *seen, int sig, int count)
+{
+	struct awaited awaited = { seen, sig, count };
+
+	if (!live_wait(has_come, &awaited, SCREEN_MS))
+		live_fail("signal %d came %d times of %d", sig, seen->count[sig], count);
+}
+
+static bool is_ready(void *context)
+{
+	return __atomic_load_n(&((const struct tallies *)context)->pid, __ATOMIC_SEQ_CST) != 0;
+}
+
+static bool is_gone(void *context)
+{
+	char state = proc_stat_state(live_text("/proc/%d/stat", *(pid_t *)context));
+
+	return state == '\0' || state == 'Z';
+}
+
+static const struct tallies *map_tallies(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct tallies *tallies = MAP_FAILED;
+
+	if (fd >= 0 && ftruncate(fd, sizeof(*tallies)) == 0)
+		tallies = mmap(NULL, sizeof(*tallies), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (tallies == MAP_FAILED)
+		live_fail("%s: %s", path, strerror(errno));
+	close(fd);
+	return tallies;
+}
+
+/* Everything that a terminal sends, and at last its end. */
+static const struct tallies *tally(const char *runner, const char *name)
+{
+	const char *path = live_text("%s/tallies-%s", live_folder(), name);
+	const struct tallies *seen = map_tallies(path);
+	pid_t shell;
+
+	start_shell();
+	shell = (pid_t)strtol(terminal_tmux("display -p '#{pane_pid}'"), NULL, 10);
+	terminal_keys(live_text("\"%s%s/tests/victims/tallies %s --all\" Enter", runner, live_build(), path));
+	if (!live_wait(is_ready, (void *)seen, SCREEN_MS))
+		live_fail("the command does not start:\n%s", terminal_screen());
+	for (int i = 1; i <= (int)live_rounds(5, 100); i++) {
+		terminal_keys("C-c");
+		await(seen, SIGINT, i);
+		terminal_keys("'C-\\'");
+		await(seen, SIGQUIT, i);
+		terminal_keys("C-z");
+		await(seen, SIGTSTP, i);
+		terminal_resize(100 - i % 50, 30);
+		await(seen, SIGWINCH, i);
+	}
+	terminal_end();
+	await(seen, SIGHUP, 1);
+	if (!live_wait(is_gone, &shell, SCREEN_MS))
+		live_fail("the shell %d does not end", shell);
+	return seen;
+}
+
+static void the_terminals_signals_come_as_often_as_untraced(void)
+{
+	const struct tallies *plain = tally("", "plain"), *traced = tally("allocwatch run -- ", "traced");
+	int sum = 0;
+
+	for (int sig = 1; sig < TALLIES_SIGNALS; sig++) {
+		/* The shell sends it when it ends, and the kernel when the shell has: one or two, as it comes. */
+		if (sig == SIGHUP && traced->count[sig] <= 2)
+			continue;
+		if (traced->count[sig] != plain->count[sig])
+			live_fail("signal %d came %d times, untraced %d times", sig, traced->count[sig],
+				  plain->count[sig]);
+		sum += traced->count[sig];
+	}
+	live_note("%d signals, SIGHUP %d, SIGCONT %d", sum, traced->count[SIGHUP], traced->count[SIGCONT]);
+	kill(plain->pid, SIGKILL);
+	kill(traced->pid, SIGKILL);
+	live_survey("run: signals of a terminal", (unsigned)sum, 0, 2, 2);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(cat_reads_stops_and_goes_on),
 	LIVE_CASE(ctrl_c_ends_the_command_and_not_us),
 	LIVE_CASE(a_command_that_stops_itself_gives_the_shell_back),
 	LIVE_CASE(an_editor_edits_stops_and_sees_its_window_grow),
 	LIVE_CASE(a_shell_has_its_own_job_control),
+	LIVE_CASE(the_terminals_signals_come_as_often_as_untraced),
 };
 
 int main(int argc, char **argv)

@@ -48,6 +48,7 @@ live_tests = \
 	tests/live/check_filters \
 	tests/live/check_programs \
 	tests/live/check_run \
+	tests/live/check_jobs \
 	tests/live/check_snapshots \
 	tests/live/check_python \
 	tests/live/check_terminal \
@@ -66,6 +67,10 @@ tests_live_check_attach_LDADD = $(live_libs)
 tests_live_check_exact_SOURCES = tests/live/check_exact.c
 tests_live_check_exact_CFLAGS = $(live_cflags)
 tests_live_check_exact_LDADD = $(live_libs)
+
+tests_live_check_jobs_SOURCES = tests/live/check_jobs.c
+tests_live_check_jobs_CFLAGS = $(live_cflags)
+tests_live_check_jobs_LDADD = $(live_libs)
 
 tests_live_check_detach_SOURCES = tests/live/check_detach.c
 tests_live_check_detach_CFLAGS = $(live_cflags)

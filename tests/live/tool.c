@@ -231,13 +231,15 @@ static size_t collect(const char **argv, const char *client, va_list args)
 	return n;
 }
 
-static pid_t begin(struct tool *tool, const char **argv, int out, int err)
+static pid_t begin(struct tool *tool, const char **argv, int out, int err, bool as_job)
 {
 	pid_t pid = fork_as(tool);
 
 	if (pid == 0) {
 		int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
+		if (as_job)
+			setpgid(0, 0);
 		dup2(null, STDIN_FILENO);
 		if (out >= 0)
 			dup2(out, STDOUT_FILENO);
@@ -258,7 +260,18 @@ pid_t tool_begin(struct tool *tool, ...)
 	va_start(args, tool);
 	collect(argv, tool->client, args);
 	va_end(args);
-	return begin(tool, argv, -1, -1);
+	return begin(tool, argv, -1, -1, false);
+}
+
+pid_t tool_begin_job(struct tool *tool, ...)
+{
+	const char *argv[ARGUMENTS_MAX] = { NULL };
+	va_list args;
+
+	va_start(args, tool);
+	collect(argv, tool->client, args);
+	va_end(args);
+	return begin(tool, argv, -1, -1, true);
 }
 
 /* A file, not a pipe: nobody has to read while it runs. */
@@ -287,7 +300,7 @@ static char *take_output(int fd)
 static struct tool_run run(struct tool *tool, const char **argv)
 {
 	int out = open_output(), err = open_output(), status;
-	struct subject client = { .pid = begin(tool, argv, out, err) };
+	struct subject client = { .pid = begin(tool, argv, out, err, false) };
 	struct tool_run result;
 
 	status = subject_wait(&client);

@@ -44,6 +44,9 @@ json_t *tool_json(struct tool *tool, ...) __attribute__((sentinel));
 /* Starts the client and does not wait; its pid (a child of this process). */
 pid_t tool_begin(struct tool *tool, ...) __attribute__((sentinel));
 
+/* The same in a process group of its own, as a shell starts a job. */
+pid_t tool_begin_job(struct tool *tool, ...) __attribute__((sentinel));
+
 void tool_attach(struct tool *tool, pid_t pid);
 void tool_detach(struct tool *tool, pid_t pid);
 /* What every live test ends with: detaches, and the victim is unharmed (state.h), no longer listed, and

@@ -37,6 +37,7 @@ check_PROGRAMS += \
 	tests/victims/rtsignals \
 	tests/victims/sharer \
 	tests/victims/spawner \
+	tests/victims/tallies \
 	tests/victims/ticker \
 	tests/victims/trapper \
 	tests/victims/traps \
@@ -56,6 +57,11 @@ tests_victims_traps_SOURCES = tests/victims/traps.c
 tests_victims_traps_CFLAGS = $(victim_cflags)
 tests_victims_traps_LDFLAGS = $(victim_ldflags)
 tests_victims_traps_LDADD = $(victim_libs)
+
+tests_victims_tallies_SOURCES = tests/victims/tallies.c tests/victims/tallies.h
+tests_victims_tallies_CFLAGS = $(victim_cflags)
+tests_victims_tallies_LDFLAGS = $(victim_ldflags)
+tests_victims_tallies_LDADD = $(victim_libs)
 
 tests_victims_births_SOURCES = tests/victims/births.c
 tests_victims_births_CFLAGS = $(victim_cflags)
