@@ -203,6 +203,26 @@ static void a_program_under_strace_is_refused(void)
 	is_refused_and_named("strace", argv);
 }
 
+/* rr needs the CPU's event counters, which virtual machines seldom have; it then says so and starts nothing.  To be
+ * refused by name needs no more of a tracer than that it traces: strace under its name stands in for it. */
+static void a_program_under_rr_is_refused(void)
+{
+	const char *victim = live_text("%s/%s", live_build(), TURNOVER), *stand_in = live_text("%s/rr", live_folder());
+	const char *real[] = { "/usr/bin/rr", "record", "-o", live_text("%s/trace", live_folder()), victim, NULL };
+	const char *named[] = { stand_in, "-f", "-o", "/dev/null", victim, NULL };
+	const char *said = live_text("%s/said", live_folder());
+
+	if (has("rr") && system(live_text("rr record -o %s/try /bin/true >%s 2>&1", live_folder(), said)) == 0) {
+		is_refused_and_named("rr", real);
+		return;
+	}
+	if (has("rr"))
+		require_equal(system(live_text("grep -q 'performance counter' %s", said)), 0);
+	live_note("rr %s; a stand-in is used", has("rr") ? "finds no performance counters here" : "is not installed");
+	require_equal(system(live_text("cp /usr/bin/strace %s", stand_in)), 0);
+	is_refused_and_named("/rr -f", named);
+}
+
 static void a_program_under_valgrind_is_refused(void)
 {
 	const char *victim = live_text("%s/%s", live_build(), TURNOVER);
@@ -282,6 +302,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(sanitized_programs_end_as_untraced),
 	LIVE_CASE(a_program_under_gdb_is_refused),
 	LIVE_CASE(a_program_under_strace_is_refused),
+	LIVE_CASE(a_program_under_rr_is_refused),
 	LIVE_CASE(a_program_under_valgrind_is_refused),
 	LIVE_CASE(its_own_int3s_reach_its_handler),
 	LIVE_CASE(without_a_handler_it_dies_as_untraced),
