@@ -2,6 +2,7 @@
 #ifndef ALLOCWATCH_TARGET_ATTACH_H
 #define ALLOCWATCH_TARGET_ATTACH_H
 
+#include "target/sharers.h"
 #include "target/target.h"
 
 /* Named deadlines. */
@@ -11,9 +12,10 @@
 #define SCAN_DEADLINE_MS 5000          /* for a task list that never gets stable */
 #define ENDING_DEADLINE_MS 2000        /* for the ends of the threads of a process that was killed */
 
-/* Seizes and interrupts every thread, scanning the task list until it is stable.  0; -EPERM, -ESRCH,
- * -ENOSPC past TASKS_MAX, -ETIMEDOUT. */
-int target_seize(struct target *target);
+/* Seizes and interrupts every thread, scanning the task list until it is stable, and every process that has the same
+ * memory.  0; -EPERM (target->stranger: whom one may not trace), -ESRCH, -ENOSPC past TASKS_MAX, -ETIMEDOUT.
+ * sharers: looked for while nobody was held. */
+int target_seize(struct target *target, struct sharers *sharers);
 
 /* Interrupts what runs and waits for it; on return every task has `stopped` set with its stop, but those
  * that could not stop yet (interrupt_due).  Children that appear meanwhile are dealt with.  Returns how

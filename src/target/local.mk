@@ -21,6 +21,7 @@ src_libtarget_a_SOURCES = \
 	src/target/resident_area.c src/target/resident_area.h \
 	src/target/resume.c \
 	src/target/seize.c \
+	src/target/sharers.c src/target/sharers.h \
 	src/target/signals.c src/target/signals.h \
 	src/target/stop.c src/target/stop.h \
 	src/target/target.c src/target/target.h \

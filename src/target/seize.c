@@ -3,17 +3,16 @@
 #include "target/bp.h"
 #include "target/process.h"
 #include "target/ptrace.h"
+#include "target/sharers.h"
 #include "target/signals.h"
 
 #include "base/clock.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <linux/kcmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -100,52 +99,45 @@ static int seize_pass(struct target *target)
 			seized++;
 		/* A thread that ended meanwhile; a dead main thread whose zombie stays listed (its
 		 * siblings keep the process alive) cannot be seized and says EPERM. */
-		else if (r == -ESRCH || r == -EPERM)
+		else if (r == -ESRCH || (r == -EPERM && process_thread_is_dead(target->pid, tid)))
 			r = 0;
+		else if (r == -EPERM)
+			target->stranger = tid;
 	}
 	closedir(dir);
 	return r < 0 ? r : seized;
 }
 
-static bool shares_memory(const struct target *target, pid_t pid)
+static int seize_sharers(struct target *target, const struct sharers *sharers)
 {
-	return syscall(SYS_kcmp, target->memory_tid, pid, KCMP_VM, 0, 0) == 0;
-}
-
-/* Other processes that have the same memory: vfork's children, those of clone(CLONE_VM).  They run into our int3s
- * like the threads.  Once all threads are held none can be born unseen. */
-static int seize_sharers(struct target *target)
-{
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
 	int r = 0;
 
-	while (proc && r >= 0 && (entry = readdir(proc))) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+	for (size_t i = 0; r >= 0 && i < sharers->found.count; i++) {
+		pid_t pid = sharers->found.items[i];
 
-		if (pid <= 0 || pid == target->pid || task_find(pid) || !shares_memory(target, pid))
+		if (task_find(pid))
 			continue;
 		r = seize_one(target, pid);
 		if (r == 1)
 			task_find(pid)->guest = true;
 		else if (r == -ESRCH)
 			r = 0;
+		else
+			target->stranger = pid;
 	}
-	if (proc)
-		closedir(proc);
 	return r < 0 ? r : 0;
 }
 
-int target_seize(struct target *target)
+int target_seize(struct target *target, struct sharers *sharers)
 {
 	uint64_t deadline = clock_monotonic_ns() + SCAN_DEADLINE_MS * NSEC_PER_MSEC;
-	int quiet = 0;
+	int quiet = 0, r;
 
+	target->stranger = 0;
 	/* A thread that is seized reports its clones; one that was not yet may have started another
 	 * behind the scan.  Two passes without a new one and all are held. */
 	while (quiet < 2) {
-		int r = seize_pass(target);
-
+		r = seize_pass(target);
 		if (r < 0)
 			return r;
 		if (target->tasks.count == 0)
@@ -154,7 +146,9 @@ int target_seize(struct target *target)
 		if (clock_passed(deadline))
 			return -ETIMEDOUT;
 	}
-	return seize_sharers(target);
+	/* Once all threads are held none can be born unseen. */
+	r = sharers_look_again(target, sharers);
+	return r < 0 ? r : seize_sharers(target, sharers);
 }
 
 /* Those that ended, and guests that have begun another program meanwhile: nothing of ours is in that. */

@@ -78,6 +78,7 @@ struct target {
 	uint8_t old_action[32];        /* the kernel's struct sigaction of SIGTRAP: the program's own */
 	uint64_t longest_stop_ns;
 	bool gone;                     /* its memory has ended */
+	pid_t stranger;                /* a thread, or who shares the memory, that may not be traced; 0: none */
 	/* A child with a copy of the memory is held before its first instruction: true when it was taken over,
 	 * false (or NULL): it is cleaned and let go.  Set by the owner. */
 	bool (*copy_made)(void *context, struct task *parent, pid_t child);

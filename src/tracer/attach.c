@@ -61,6 +61,15 @@ static void fail_attach(struct link *link, const struct wire_attach *request, in
 	session_fail(link, request->head.serial, request->head.pid, failure, tracer, "%s", text);
 }
 
+static void fail_for_stranger(const struct session *session, const struct wire_attach *request)
+{
+	char text[WIRE_TEXT_MAX];
+	pid_t tracer;
+
+	explain_stranger(request->head.pid, session->target->stranger, text, sizeof(text), &tracer);
+	session_fail(session->link, request->head.serial, request->head.pid, FAILURE_NOT_PERMITTED, tracer, "%s", text);
+}
+
 /* Whatever the attach failed with, when its process is gone that is why. */
 static void fail_planting(const struct session *session, const struct wire_attach *request, int error)
 {
@@ -70,6 +79,8 @@ static void fail_planting(const struct session *session, const struct wire_attac
 		session_fail(session->link, request->head.serial, request->head.pid, FAILURE_NO_SUCH_PROCESS, 0,
 			     "process %d %s in the middle of the attach", request->head.pid,
 			     proc_end_text(text, session->exit_status));
+	else if (error == -EPERM && session->target->stranger != 0 && session->target->stranger != request->head.pid)
+		fail_for_stranger(session, request);
 	else
 		fail_attach(session->link, request, error);
 }
@@ -130,7 +141,14 @@ static int check_allocators(struct session *session, const struct wire_attach *r
 	return -ENOENT;
 }
 
-static int seize_and_plant(struct session *session)
+/* Somebody whom this user may not trace has the same memory: what is seen of one is seen of both. */
+static int find_stranger(struct target *target, const struct sharers *sharers)
+{
+	target->stranger = sharers_prove(target, sharers);
+	return target->stranger != 0 ? -EPERM : 0;
+}
+
+static int hold_and_plant(struct session *session, struct sharers *sharers)
 {
 	struct target *target = session->target;
 	uint64_t started_ns, held_ns;
@@ -138,7 +156,7 @@ static int seize_and_plant(struct session *session)
 	int r;
 
 	started_ns = clock_monotonic_ns();
-	r = target_seize(target);
+	r = target_seize(target, sharers);
 	if (r < 0 || session->waits_for_exec)
 		return r;
 	r = target_stop_all(target);
@@ -150,9 +168,22 @@ static int seize_and_plant(struct session *session)
 		r = session_add_modules(session);
 	if (r == 0)
 		r = session_plant(session);
+	if (r >= 0)
+		r = find_stranger(target, sharers);
 	held_ns = clock_monotonic_ns() - started_ns;
 	if (held_ns > target->longest_stop_ns)
 		target->longest_stop_ns = held_ns;
+	return r;
+}
+
+static int seize_and_plant(struct session *session)
+{
+	struct sharers sharers = { .last_pid = 0 };
+	int r = sharers_look(session->target, &sharers);
+
+	if (r == 0)
+		r = hold_and_plant(session, &sharers);
+	sharers_fini(&sharers);
 	return r;
 }
 
@@ -426,7 +457,7 @@ int session_resume(struct session *session, const struct wire_attach *request)
 	r = seize_and_plant(session);
 	if (r < 0) {
 		session_set_aside(session, &text);
-		if (session->ended)
+		if (session->ended || session->target->stranger != 0)
 			fail_planting(session, request, r);
 		else
 			fail_resume(session, request, r);

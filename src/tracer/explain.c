@@ -165,6 +165,28 @@ static void explain_gone(pid_t pid, char *text, size_t space)
 			 "run", pid);
 }
 
+void explain_stranger(pid_t pid, pid_t stranger, char *text, size_t space, pid_t *ret_tracer)
+{
+	bool thread = process_thread_group(stranger) == pid;
+	pid_t tracer = process_tracer(stranger);
+	uid_t uid = 0;
+	gid_t gid = 0;
+	char name[256];
+
+	*ret_tracer = tracer;
+	process_ids(stranger, &uid, &gid);
+	if (tracer != 0) {
+		process_command(tracer, name, sizeof(name));
+		snprintf(text, space, "cannot attach to process %d: process %d (%s) traces %s %d already; end that one or "
+			 "let it detach first", pid, tracer, name,
+			 thread ? "its thread" : "a process that shares its memory,", stranger);
+	} else {
+		snprintf(text, space, "cannot attach to process %d: %s %d, which you may not trace (it runs as uid %u, gid %u), "
+			 "has the same memory, and what is seen of one is seen of both; run allocwatch as root", pid,
+			 thread ? "its thread" : "process", stranger, uid, gid);
+	}
+}
+
 enum wire_failure explain_attach(pid_t pid, int error, char *text, size_t space, pid_t *ret_tracer)
 {
 	*ret_tracer = 0;

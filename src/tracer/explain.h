@@ -12,4 +12,7 @@ enum wire_failure explain_attach(pid_t pid, int error, char *text, size_t space,
 /* The refusal of a process all of whose threads have seccomp filters, which we may not lift. */
 void explain_filter(pid_t pid, char *text, size_t space);
 
+/* Who has the same memory may not be traced: a thread, or another process. */
+void explain_stranger(pid_t pid, pid_t stranger, char *text, size_t space, pid_t *ret_tracer);
+
 #endif

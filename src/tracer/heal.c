@@ -55,6 +55,7 @@ static bool is_taken(struct target *target, raddr area)
 
 static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_MAX])
 {
+	struct sharers sharers = { .last_pid = 0 };
 	enum heal_result result;
 	bool changed;
 	raddr area;
@@ -65,7 +66,10 @@ static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_M
 	area = resident_find(target);
 	if (area == 0 || is_taken(target, area))
 		return HEAL_NOTHING;
-	r = target_seize(target);
+	r = sharers_look(target, &sharers);
+	if (r == 0)
+		r = target_seize(target, &sharers);
+	sharers_fini(&sharers);
 	if (r == 0)
 		r = target_stop_all(target);
 	if (r < 0)

@@ -15,6 +15,7 @@
 #define LEAKY "contrib/sample/leaky"
 #define ROUND_BYTES 100000
 #define ROUND_BLOCKS 100
+#define ANOTHER_UID 61235
 
 static void require_root(void)
 {
@@ -293,6 +294,50 @@ static void a_filtered_target(void)
 	tool_end(root, filtered, NULL);
 }
 
+/* --- one memory of two users --- */
+
+#define OTHERIDS "tests/victims/otherids"
+
+static struct subject *otherids_start(const char *kind)
+{
+	return victim_start(OTHERIDS, live_text("%d", ORDINARY_UID), live_text("%d", ANOTHER_UID), kind, NULL);
+}
+
+/* Who may look at both sees both; the one whose memory it is as well as another's is told. */
+static void two_users_of_one_memory(const char *kind)
+{
+	struct tool *root, *user;
+	struct subject *both;
+	struct state *before;
+
+	require_root();
+	root = tool_start();
+	user = tool_start_ordinary();
+	both = otherids_start(kind);
+	subject_command(both, 'g');
+	before = state_take(both->pid);
+	require_refusal(attach(user, both), both, live_text("%ld", subject_tally(both, "other")), "as root", before);
+	subject_command(both, 'g');
+	tool_attach(root, both->pid);
+	for (int i = 1; i <= 3; i++) {
+		subject_command(both, 'g');
+		require_row(tool_stats(root, pid_text(both->pid)), "tests/victims/otherids.c", "/* either's block */",
+			    i * 8 * 184, i * 8);
+	}
+	require_nothing_unknown(tool_status(root, both->pid), 0);
+	tool_end(root, both, before);
+}
+
+static void a_thread_with_other_ids(void)
+{
+	two_users_of_one_memory(NULL);
+}
+
+static void a_process_with_other_ids_that_shares_the_memory(void)
+{
+	two_users_of_one_memory("process");
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(another_users_process_is_that_users),
 	LIVE_CASE(another_users_process_under_a_tracer_is_that_users),
@@ -307,6 +352,8 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_filter_forbids_ptrace_to_us),
 	LIVE_CASE(a_filter_forbids_process_vm_readv_to_us),
 	LIVE_CASE(a_filtered_target),
+	LIVE_CASE(a_thread_with_other_ids),
+	LIVE_CASE(a_process_with_other_ids_that_shares_the_memory),
 };
 
 int main(int argc, char **argv)

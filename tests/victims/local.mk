@@ -28,6 +28,7 @@ check_PROGRAMS += \
 	tests/victims/leaver \
 	tests/victims/mainless \
 	tests/victims/nested \
+	tests/victims/otherids \
 	tests/victims/plugins \
 	tests/victims/privileged \
 	tests/victims/recursion \
@@ -130,6 +131,11 @@ tests_victims_clones_SOURCES = tests/victims/clones.c
 tests_victims_clones_CFLAGS = $(victim_cflags)
 tests_victims_clones_LDFLAGS = $(victim_ldflags)
 tests_victims_clones_LDADD = $(victim_libs)
+
+tests_victims_otherids_SOURCES = tests/victims/otherids.c
+tests_victims_otherids_CFLAGS = $(victim_cflags)
+tests_victims_otherids_LDFLAGS = $(victim_ldflags)
+tests_victims_otherids_LDADD = $(victim_libs)
 
 tests_victims_forks_SOURCES = tests/victims/forks.c
 tests_victims_forks_CFLAGS = $(victim_cflags)
