@@ -99,11 +99,12 @@ static struct outcome play(struct tool *tool, const char *script)
 static void every_sigtrap_is_the_programs_as_untraced(void)
 {
 	struct tool *tool = tool_start();
-	unsigned wrong = 0, survivors = 0;
+	unsigned wrong = 0, survivors = 0, plays = live_rounds(1, 20) * SCRIPTS;
 
 	signal(SIGPIPE, SIG_IGN);
-	for (size_t i = 0; i < SCRIPTS; i++) {
+	for (size_t n = 0; n < plays; n++) {
 		static struct outcome untraced, traced;
+		size_t i = n % SCRIPTS;
 
 		untraced = play(NULL, scripts[i]);
 		traced = play(tool, scripts[i]);
@@ -115,7 +116,7 @@ static void every_sigtrap_is_the_programs_as_untraced(void)
 			  (unsigned)untraced.status, traced.said, untraced.said);
 		wrong++;
 	}
-	live_survey("SIGTRAPs of its own", SCRIPTS, 0, SCRIPTS, SCRIPTS - wrong);
+	live_survey("SIGTRAPs of its own", plays, 0, plays, plays - wrong);
 	require_at_least(survivors, 10);
 	require_equal(wrong, 0);
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 
 #define TURNOVER "tests/victims/turnover"
 #define TURNOVER_SOURCE "tests/victims/turnover.c"
+#define HAMMER "tests/victims/hammer"
 #define GAP_MS 10000
 #define ENTRY_BYTES 48                       /* our int3 is within the first ones of a function */
 
@@ -319,6 +321,46 @@ static void uprobes_at_mallocs_returns_come_and_go_in_every_order(void)
 	try_orders("malloc", true);
 }
 
+static bool answer_is_there(const struct subject *subject)
+{
+	struct pollfd pollfd = { .fd = subject->from, .events = POLLIN };
+
+	return poll(&pollfd, 1, 0) > 0;
+}
+
+/* The kernel writes into the text, and the threads' stops are single steps and emulated pushes as well as ours. */
+static void uprobes_that_come_and_go_take_nothing_from_busy_threads(void)
+{
+	struct tool *tool = tool_start();
+	unsigned rounds = live_rounds(2, 50), comings = 0;
+	struct subject *hammer = victim_start(HAMMER, "--threads", "8", "--ops", "2000", "--before", "10", NULL);
+	struct place places[] = { place_of("malloc"), place_of("free"), place_of("calloc"), place_of("realloc") };
+	json_t *status;
+
+	tool_attach(tool, hammer->pid);
+	for (unsigned round = 0; round < rounds; round++) {
+		subject_send(hammer, 'g');
+		do {
+			int uprobe = uprobe_set(hammer->pid, places[comings % 4], comings % 3 == 0);
+
+			close(uprobe_set(hammer->pid, places[(comings + 1) % 4], false));
+			close(uprobe);
+			comings++;
+		} while (!answer_is_there(hammer));
+		subject_line(hammer);
+		status = tool_status(tool, hammer->pid);
+		require_equal(json_number(status, "blocks"), subject_tally(hammer, "blocks"));
+		require_equal(json_number(status, "traced_current"), subject_tally(hammer, "bytes"));
+		require_equal(json_number(status, "allocations"), subject_tally(hammer, "allocations"));
+		require_nothing_unknown(status, 10);
+	}
+	live_note("%ld allocations while uprobes came and went %u times", subject_tally(hammer, "allocations"), 2 * comings);
+	require_at_least(comings, 10);
+	tool_detach(tool, hammer->pid);
+	require_unharmed(hammer->pid, NULL);
+	subject_quit(hammer);
+}
+
 /* What is there is traced all the same. */
 static void a_uprobe_at_the_loaders_hook_is_lived_with(void)
 {
@@ -577,6 +619,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(uprobes_in_malloc_come_and_go_in_every_order),
 	LIVE_CASE(uprobes_in_free_come_and_go_in_every_order),
 	LIVE_CASE(uprobes_at_mallocs_returns_come_and_go_in_every_order),
+	LIVE_CASE(uprobes_that_come_and_go_take_nothing_from_busy_threads),
 	LIVE_CASE(a_uprobe_at_the_loaders_hook_is_lived_with),
 	LIVE_CASE(a_gap_is_closed_and_counted),
 	LIVE_CASE(a_gap_is_counted_while_it_lasts),
