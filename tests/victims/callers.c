@@ -7,6 +7,9 @@
  *   e  pthread_exit within malloc                                     E  the same out of a signal's handler
  *   c  asynchronous cancellation within malloc
  *   f  fork within malloc                                             F  the same out of a signal's handler
+ *   G  fork within malloc, once: parent and child return from it; the child answers first (with its pid as child=) and
+ *      stays until it is killed
+ *   T  a thread ends within malloc, the next one has its number (wants a PID namespace of its own)
  *   n  the hook allocates, keeps and frees                            r  and resizes what it has kept
  *   x  a coroutine is switched within malloc, and goes on later       X  and is never gone on with
  *   h  a handler allocates within malloc                              H  the same on a stack of its own
@@ -14,15 +17,17 @@
  *   a  SIGALRM at 1 kHz: its handler allocates, and every third leaves by siglongjmp, out of malloc, too
  *   w  sigwait and signalfd between allocations
  *
- * Tally: ways (how often), blocks and bytes (live, to the block: by this program, its hooks and the wrapper). */
+ * Tally: ways (how often), reused (numbers of threads), blocks and bytes (live, to the block: by this program, its hooks and the wrapper). */
 #define _GNU_SOURCE
 #include "victim.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +46,7 @@
 static void (**wrap_hook)(int asked);
 static atomic_long *wrap_records;
 
-static long rounds = 10;
+static long rounds = 10, reused;
 static atomic_long ways, blocks, bytes;
 static int with_header;
 
@@ -86,8 +91,8 @@ static void answer(void)
 {
 	long records = atomic_load(wrap_records);
 
-	say("ways=%ld blocks=%ld bytes=%ld", atomic_load(&ways), atomic_load(&blocks) + records,
-	    atomic_load(&bytes) + records * RECORD_BYTES);
+	say("ways=%ld reused=%ld child=%d blocks=%ld bytes=%ld", atomic_load(&ways), reused, (int)getpid(),
+	    atomic_load(&blocks) + records, atomic_load(&bytes) + records * RECORD_BYTES);
 }
 
 /* Allocations of all kinds, deeper in the stack than what was left, and at its place. */
@@ -218,6 +223,7 @@ static void leave_thread_from_handler(int sig)
 
 static atomic_int is_in;
 static int thread_when;
+static pid_t last_tid;
 
 static void wait_for_cancel(void)
 {
@@ -230,6 +236,7 @@ static void *run_action(void *argument)
 {
 	void (*action)(void) = argument;
 
+	last_tid = gettid();
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 	free(call_malloc(80, NULL, 0));
 	call_malloc(88, action, thread_when);
@@ -297,6 +304,32 @@ static void way_c(long i)
 	go_on(i % 4);
 }
 
+static void *run_plainly(void *argument)
+{
+	reused += last_tid == gettid();
+	go_on(2);
+	return argument;
+}
+
+static void set_next_tid(pid_t tid)
+{
+	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || dprintf(fd, "%d", (int)tid - 1) < 0)
+		die("ns_last_pid: %s", strerror(errno));
+	close(fd);
+}
+
+static void way_T(long i)
+{
+	pthread_t thread;
+
+	way_e(i);
+	set_next_tid(last_tid);
+	thread = begin_thread(run_plainly, NULL);
+	pthread_join(thread, NULL);
+}
+
 /* --- forks --- */
 
 static void fork_here(void)
@@ -320,6 +353,34 @@ static void fork_in_handler(int sig)
 {
 	(void)sig;
 	fork_here();
+}
+
+static atomic_int *child_answered;
+static pid_t forked = -1;
+
+static void fork_and_return(void)
+{
+	forked = fork();
+	if (forked < 0)
+		die("fork: %s", strerror(errno));
+}
+
+/* Once, however many rounds. */
+static void way_G(long i)
+{
+	if (i > 0)
+		return;
+	keep(call_malloc(64, fork_and_return, 0), 64);
+	go_on(2);
+	if (forked > 0) {
+		while (!atomic_load(child_answered))
+			sched_yield();
+		return;
+	}
+	answer();
+	atomic_store(child_answered, 1);
+	for (;;)
+		pause();
 }
 
 static void *at_fork;
@@ -615,7 +676,7 @@ static const struct way {
 	void (*go)(long round);
 } all_ways[] = {
 	{ 'k', way_k }, { 'j', way_j }, { 'J', way_J }, { 'R', way_R }, { 'e', way_e }, { 'E', way_E },
-	{ 'c', way_c }, { 'f', way_f }, { 'F', way_F }, { 'n', way_n }, { 'r', way_r }, { 'x', way_x },
+	{ 'c', way_c }, { 'T', way_T }, { 'G', way_G }, { 'f', way_f }, { 'F', way_F }, { 'n', way_n }, { 'r', way_r }, { 'x', way_x },
 	{ 'X', way_X }, { 'h', way_h }, { 'H', way_H }, { 'd', way_d }, { 'a', way_a }, { 'w', way_w },
 };
 
@@ -659,6 +720,9 @@ static void make_room(void)
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (room == MAP_FAILED)
+		die("no room");
+	child_answered = mmap(NULL, sizeof(*child_answered), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (child_answered == MAP_FAILED)
 		die("no room");
 	coroutine_stack = room;
 	thread_stack = room + COROUTINES * STACK_BYTES;

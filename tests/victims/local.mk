@@ -234,11 +234,15 @@ tests_victims_tiny32_CCASFLAGS = -g -m32
 tests_victims_tiny32_LDFLAGS = -m32 -nostdlib -static
 
 if HAVE_CXX
-check_PROGRAMS += tests/victims/escapes tests/victims/newonly
+check_PROGRAMS += tests/victims/escapes tests/victims/newhandlers tests/victims/newonly
 tests_victims_escapes_SOURCES = tests/victims/escapes.cc
 tests_victims_escapes_CXXFLAGS = $(victim_cxxflags)
 tests_victims_escapes_LDFLAGS = $(victim_ldflags)
 tests_victims_escapes_LDADD = $(victim_libs)
+tests_victims_newhandlers_SOURCES = tests/victims/newhandlers.cc
+tests_victims_newhandlers_CXXFLAGS = $(victim_cxxflags)
+tests_victims_newhandlers_LDFLAGS = $(victim_ldflags)
+tests_victims_newhandlers_LDADD = $(victim_libs)
 tests_victims_newonly_SOURCES = tests/victims/newonly.cc
 tests_victims_newonly_CXXFLAGS = $(victim_cxxflags)
 tests_victims_newonly_LDFLAGS = $(victim_ldflags)
