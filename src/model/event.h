@@ -12,6 +12,8 @@
 
 enum alloc_kind {
 	ALLOC_BORN,           /* address, size, stack, domain */
+	ALLOC_UNBORN,         /* address, domain: what was born last has not been given to anybody after all; it
+			       * counts as no allocation and no free */
 	ALLOC_FREED,          /* old_address, and the domain of the call: malloc and new are one
 			       * address space, every other domain is one of its own */
 	ALLOC_RESIZE_BEGIN,   /* old_address: parked until this thread's RESIZE_END; still counted */

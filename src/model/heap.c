@@ -242,6 +242,24 @@ int heap_born(struct heap *heap, const struct alloc_event *event)
 	return 0;
 }
 
+static int unborn(struct heap *heap, const struct alloc_event *event)
+{
+	struct block_place place;
+	struct trace_item *trace;
+
+	if (!block_table_find(&heap->blocks, event->address, event->domain, &place))
+		return 0;
+	if (!heap_forgotten(heap, place.entry)) {
+		trace = heap_trace_of(heap, place.entry);
+		trace->total_blocks--;
+		trace->total_bytes -= place.entry->size;
+	}
+	heap_drop_live(heap, place.entry);
+	heap->counters.allocations--;
+	block_table_remove(&heap->blocks, &place);
+	return 0;
+}
+
 bool heap_is_live(const struct heap *heap, raddr address, uint32_t domain)
 {
 	struct block_place place;
@@ -273,6 +291,8 @@ static int dispatch(struct heap *heap, const struct alloc_event *event)
 	switch (event->kind) {
 	case ALLOC_BORN:
 		return heap_born(heap, event);
+	case ALLOC_UNBORN:
+		return unborn(heap, event);
 	case ALLOC_FREED:
 		return freed(heap, event);
 	case ALLOC_RESIZE_BEGIN:

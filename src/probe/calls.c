@@ -38,8 +38,12 @@ void calls_settle(struct calls *calls, const struct call *call, raddr result, co
 		if (held.owner_sp != call->sp && !moved)
 			continue;
 		release_held(calls, i);
-		if (!moved && !(result != 0 && holds(&held, result)))
+		if (!moved && result != 0 && holds(&held, result)) {
+			calls->last.had_inner = true;
+			calls->last.inner = held;
+		} else if (!moved) {
 			eyes->kept(eyes->context, &held);
+		}
 	}
 }
 
@@ -153,6 +157,7 @@ struct call *calls_enter(struct calls *calls, const struct probe *probe, raddr s
 	raddr outer_sp = 0;
 	struct call *call;
 
+	calls->last.result = LAST_NONE;
 	pop_frees(calls, sp);
 	if (calls->count > 0) {
 		top = &calls->items[calls->count - 1];
@@ -168,6 +173,15 @@ struct call *calls_enter(struct calls *calls, const struct probe *probe, raddr s
 	call->outer_sp = outer_sp;
 	call->size = size;
 	return call;
+}
+
+void calls_unenter(struct calls *calls, const struct probe *probe, raddr sp, const struct calls_eyes *eyes)
+{
+	const struct call *top = calls->count > 0 ? &calls->items[calls->count - 1] : NULL;
+
+	/* One that went on in it by a jump has entered, and will be met again. */
+	if (top && top->kind == CALL_ALLOCATES && top->sp == sp && top->probe == probe)
+		drop_at(calls, calls->count - 1, eyes);
 }
 
 /* What was called within a call that has returned is over, but not what runs on another stack. */
@@ -194,6 +208,25 @@ bool calls_leave(struct calls *calls, raddr sp, struct call *ret_call, const str
 	drop_above(calls, at, eyes);
 	*ret_call = calls->items[at];
 	remove_at(calls, at);
+	calls->last = (struct last_call){ .result = LAST_WITHOUT_BLOCK, .call = *ret_call };
+	return true;
+}
+
+bool calls_take_back(struct calls *calls, raddr sp, struct last_call *ret_last, const struct calls_eyes *eyes)
+{
+	struct last_call last = calls->last;
+
+	if (last.result == LAST_NONE || last.call.sp != sp)
+		return false;
+	calls->last.result = LAST_NONE;
+	for (uint32_t i = calls->held_count; last.result == LAST_HELD && i-- > 0;) {
+		if (calls->held[i].owner_sp == last.call.outer_sp && calls->held[i].address == last.address)
+			release_held(calls, i);
+	}
+	*push(calls, CALL_ALLOCATES, last.call.probe, sp, eyes) = last.call;
+	if (last.had_inner && !calls_hold(calls, &last.inner))
+		eyes->kept(eyes->context, &last.inner);
+	*ret_last = last;
 	return true;
 }
 
@@ -284,6 +317,7 @@ bool calls_free(struct calls *calls, const struct probe *probe, raddr sp, raddr 
 	const struct call *outer;
 	struct call *call;
 
+	calls->last.result = LAST_NONE;
 	pop_frees(calls, sp - 1);
 	if (!live && is_jumped_to(calls, probe, sp, address))
 		return false;

@@ -59,7 +59,17 @@ struct held_block {
 	uint32_t stack, domain;
 };
 
+/* The call that returned last, until the next one enters or returns. */
+struct last_call {
+	enum last_result { LAST_NONE, LAST_WITHOUT_BLOCK, LAST_HELD, LAST_BORN } result;
+	struct call call;
+	raddr address;
+	bool had_inner;                /* a block that was held, and that the result lies in */
+	struct held_block inner;
+};
+
 struct calls {
+	struct last_call last;
 	uint32_t count;
 	uint32_t held_count;
 	struct call items[CALLS_MAX];
@@ -82,8 +92,14 @@ struct calls_eyes {
  * it by a tail jump. */
 struct call *calls_enter(struct calls *calls, const struct probe *probe, raddr sp, uint64_t size,
 			 const struct calls_eyes *eyes);
+/* The call at sp, which came last, has not entered after all. */
+void calls_unenter(struct calls *calls, const struct probe *probe, raddr sp, const struct calls_eyes *eyes);
 /* A return instruction with this stack pointer: true, and the call it ends, when one is pending. */
 bool calls_leave(struct calls *calls, raddr sp, struct call *ret_call, const struct calls_eyes *eyes);
+/* It has not returned after all, since a signal came before its return instruction was run: it is pending again.  False:
+ * that cannot be.  What was held for its outer call is no more; a block that was born (*ret_last) is the caller's to
+ * take back. */
+bool calls_take_back(struct calls *calls, raddr sp, struct last_call *ret_last, const struct calls_eyes *eyes);
 /* The result of a call that has returned (0: none): settles what was held for it. */
 void calls_settle(struct calls *calls, const struct call *call, raddr result, const struct calls_eyes *eyes);
 /* Holds a block until the outer call returns.  False: it stands on its own. */

@@ -55,6 +55,9 @@ int engine_install(struct engine *engine);
  * stands at the displaced instruction. */
 void engine_hit(struct engine *engine, struct task *task, const struct breakpoint *bp,
 		const struct user_regs_struct *regs);
+/* A signal is about to be delivered to the task, which has not run the instruction at this breakpoint since it was served.
+ * True: what was made of it was taken back, and it is to be served anew when the task comes there again. */
+bool engine_take_back(struct engine *engine, struct task *task, const struct breakpoint *bp, raddr sp);
 /* Whether the task has an allocator call pending. */
 bool engine_is_inside(const struct task *task);
 /* How many calls of all tasks have not returned: one that was left by a jump is among them until its thread's next

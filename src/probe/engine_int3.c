@@ -271,6 +271,8 @@ static void leave_call(struct hit *hit, const struct site *site)
 	struct alloc_event event = { 0 };
 	struct call call;
 
+	if (calls)
+		calls->last.result = LAST_NONE;
 	if (!calls || !calls_leave(calls, arch_sp(hit->regs), &call, &hit->eyes)) {
 		engine->counters.strays++;
 		engine->counters.orphans += !calls || calls_pending(calls) == 0;
@@ -279,6 +281,7 @@ static void leave_call(struct hit *hit, const struct site *site)
 	if (call_result(engine, &call, site, hit->regs, &event.address) < 0) {
 		engine->counters.failed_reads++;
 		calls_settle(calls, &call, 0, &hit->eyes);
+		calls->last.result = LAST_NONE;
 		if (call.parked)
 			abandoned(hit, &call);
 		return;
@@ -297,8 +300,13 @@ static void leave_call(struct hit *hit, const struct site *site)
 	event.size = call.size;
 	if (event.address != 0)
 		event.stack = caller_stack(engine, &call, hit->regs);
-	if (!hold(calls, &call, &event))
-		emit(engine, hit->task, event);
+	calls->last.address = event.address;
+	calls->last.result = LAST_HELD;
+	if (hold(calls, &call, &event))
+		return;
+	emit(engine, hit->task, event);
+	/* What a resize has done is done. */
+	calls->last.result = call.parked ? LAST_NONE : LAST_BORN;
 }
 
 void engine_hit(struct engine *engine, struct task *task, const struct breakpoint *bp,
@@ -315,6 +323,31 @@ void engine_hit(struct engine *engine, struct task *task, const struct breakpoin
 		leave_call(&hit, site);
 	if (site->kinds & SITE_ENTRY)
 		enter_call(&hit, site, regs);
+}
+
+bool engine_take_back(struct engine *engine, struct task *task, const struct breakpoint *bp, raddr sp)
+{
+	const struct site *site = bp->site;
+	struct last_call last;
+	struct hit hit;
+
+	hit_init(&hit, engine, task, NULL);
+	if (!site || !task->calls)
+		return false;
+	/* A free is told at its entry, and what came of it cannot be known. */
+	if (site->kinds & SITE_ENTRY && catalog_allocates(site->probe->entry)) {
+		calls_unenter(task->calls, site->probe, sp + site->sp_below, &hit.eyes);
+		return true;
+	}
+	if (!(site->kinds & (SITE_EXIT | SITE_TAIL)) ||
+	    !calls_take_back(task->calls, sp, &last, &hit.eyes))
+		return false;
+	if (last.result == LAST_BORN) {
+		emit(engine, task, (struct alloc_event){ .kind = ALLOC_UNBORN, .address = last.address,
+							 .domain = last.call.probe->entry->domain });
+		engine->counters.allocations--;
+	}
+	return true;
 }
 
 bool engine_is_inside(const struct task *task)

@@ -48,6 +48,9 @@ bool task_mend_restart(struct task *task, struct user_regs_struct *regs);
 
 /* Moves a stopped task's pc out of the resident code to where it stands for in the text. */
 int task_leave_resident(struct task *task);
+/* The breakpoint whose displaced instruction a stopped task is about to run, with its registers; NULL: it stands elsewhere.
+ * With task->taken_back set task_leave_resident puts it back as if it had not been there yet. */
+struct breakpoint *task_before_displaced(struct task *task, struct user_regs_struct *ret_regs);
 /* Is this hit one that was served already, the task having been put back by task_leave_resident?  Asked once
  * for each hit.  `regs` as at the hit, its pc aside. */
 bool task_hits_again(struct task *task, const struct breakpoint *bp, const struct user_regs_struct *regs);

@@ -92,6 +92,18 @@ bool task_hits_again(struct task *task, const struct breakpoint *bp, const struc
 	return false;
 }
 
+struct breakpoint *task_before_displaced(struct task *task, struct user_regs_struct *ret_regs)
+{
+	struct breakpoint *bp;
+	raddr pc;
+
+	if (ptrace_getregs(task->tid, ret_regs) < 0)
+		return NULL;
+	pc = resident_resume(task->target, arch_pc(ret_regs));
+	bp = pc == arch_pc(ret_regs) ? NULL : bp_find(task->target, pc);
+	return bp && bp->slot == arch_pc(ret_regs) ? bp : NULL;
+}
+
 int task_leave_resident(struct task *task)
 {
 	struct user_regs_struct regs;
@@ -105,8 +117,9 @@ int task_leave_resident(struct task *task)
 	if (pc == arch_pc(&regs))
 		return 0;
 	bp = bp_find(task->target, pc);
-	if (bp && bp->slot == arch_pc(&regs))
+	if (bp && bp->slot == arch_pc(&regs) && !task->taken_back)
 		note_rewind(task, bp, &regs);
+	task->taken_back = false;
 	arch_set_pc(&regs, pc);
 	return ptrace_setregs(task->tid, &regs);
 }

@@ -44,6 +44,7 @@ struct task {
 	bool group_stopped;            /* in PTRACE_LISTEN */
 	struct user_regs_struct broken_off; /* when it was last in a call that restart_syscall(2) went on with */
 	void *calls;                   /* the probe's pending calls */
+	bool taken_back;               /* the breakpoint that it is put back to is to be served anew */
 	unsigned rewind_count;
 	struct task_rewind rewinds[TASK_REWINDS]; /* the youngest last */
 };

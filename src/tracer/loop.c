@@ -161,14 +161,19 @@ static bool serve_breakpoint(struct loop *loop, struct task *task)
 
 static void serve_signal(struct loop *loop, struct task *task, const struct stop *stop)
 {
+	struct session *session = loop->session;
 	struct user_regs_struct regs;
+	struct breakpoint *bp;
 
-	if (stop->sig == SIGTRAP && !loop->session->leaving && serve_breakpoint(loop, task))
+	if (stop->sig == SIGTRAP && !session->leaving && serve_breakpoint(loop, task))
 		return;
 	task_take_stop(task, stop);
+	/* The handler may leave by a jump: then the call was not made, or did not return. */
+	bp = task_before_displaced(task, &regs);
+	task->taken_back = bp && engine_take_back(session->engine, task, bp, arch_sp(&regs));
 	/* One that is ignored runs no handler that could allocate; to know that costs a look into /proc. */
 	if (engine_is_inside(task) && !task_ignores_signal(task, stop->sig) && ptrace_getregs(task->tid, &regs) == 0)
-		engine_signal(loop->session->engine, task, arch_sp(&regs));
+		engine_signal(session->engine, task, arch_sp(&regs));
 	if (stop->sig == SIGTRAP && action_before_delivery(task) < 0)
 		return;
 	task_resume(task);

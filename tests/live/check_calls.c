@@ -186,6 +186,24 @@ static void a_handler_at_1_khz_jumps_out_of_calls(void)
 	go("a");
 }
 
+/* The program's own malloc, which does not mind. */
+static void a_handler_at_1_khz_jumps_out_of_malloc_at_any_instruction(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *jumper = victim_start("tests/victims/jumper", NULL);
+	struct state *before = state_take(jumper->pid);
+	unsigned rounds = live_rounds(10, 500);
+
+	tool_attach(tool, jumper->pid);
+	for (unsigned i = 0; i < rounds; i++) {
+		subject_command(jumper, 'g');
+		require_exact(tool, jumper);
+	}
+	require_at_least(subject_tally(jumper, "within"), 1);
+	live_survey("jumps out of malloc at 1 kHz", (unsigned)subject_tally(jumper, "jumps"), 0, 1, 1);
+	tool_end(tool, jumper, before);
+}
+
 static void signals_that_are_waited_for_change_nothing(void)
 {
 	go("w");
@@ -247,6 +265,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_handler_within_a_call_allocates),
 	LIVE_CASE(a_handler_within_operator_delete_allocates),
 	LIVE_CASE(a_handler_at_1_khz_jumps_out_of_calls),
+	LIVE_CASE(a_handler_at_1_khz_jumps_out_of_malloc_at_any_instruction),
 	LIVE_CASE(signals_that_are_waited_for_change_nothing),
 	LIVE_CASE(a_new_handler_allocates_and_leaves),
 	LIVE_CASE(a_new_handler_of_jemallocs_new_allocates_and_leaves),

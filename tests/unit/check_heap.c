@@ -177,6 +177,27 @@ START_TEST(a_block_lives_from_birth_to_free)
 }
 END_TEST
 
+START_TEST(an_unborn_block_was_never_there)
+{
+	struct alloc_event unborn = { .kind = ALLOC_UNBORN, .address = 0x1000 };
+
+	born(0x2000, 10, 5);
+	born(0x1000, 96, 5);
+	ck_assert_int_eq(heap_apply(heap, &unborn), 0);
+	ck_live(1, 10);
+	ck_assert_uint_eq(heap_counters(heap).allocations, 1);
+	ck_assert_uint_eq(heap_counters(heap).frees, 0);
+	ck_consistent();
+	born(0x1000, 96, 5);
+	ck_live(2, 106);
+	ck_oddities(0, 0, 0, 0);
+	heap_clear(heap);
+	ck_assert_int_eq(heap_apply(heap, &unborn), 0);
+	ck_live(0, 0);
+	ck_consistent();
+}
+END_TEST
+
 START_TEST(null_is_neither_born_nor_freed)
 {
 	born(0, 96, 5);
@@ -1068,6 +1089,7 @@ static TCase *semantics(void)
 	tcase_set_timeout(tcase, 600);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, a_block_lives_from_birth_to_free);
+	tcase_add_test(tcase, an_unborn_block_was_never_there);
 	tcase_add_test(tcase, null_is_neither_born_nor_freed);
 	tcase_add_test(tcase, what_was_born_before_the_attach_is_told_from_a_double_free);
 	tcase_add_test(tcase, from_the_start_every_free_of_no_block_is_unknown);

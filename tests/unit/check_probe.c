@@ -344,6 +344,51 @@ START_TEST(a_free_is_passed_on_after_a_handler_that_frees)
 }
 END_TEST
 
+START_TEST(a_call_that_is_put_back_before_its_return_is_pending_again)
+{
+	struct last_call last;
+	struct calls calls = { 0 };
+	struct call call;
+
+	say(1000, CALL_STANDS);
+	enter(&calls, &malloc_probe, 1000, 24);
+	enter(&calls, &malloc_probe, 900, 24);
+	ck_assert(!calls_take_back(&calls, 900, &last, &eyes));
+	return_inner(&calls, 900, 0x5000, 24);
+	calls.last.result = LAST_HELD;
+	calls.last.address = 0x5000;
+	ck_assert(!calls_take_back(&calls, 908, &last, &eyes));
+	ck_assert(calls_take_back(&calls, 900, &last, &eyes));
+	ck_assert_uint_eq(calls.held_count, 0);
+	ck_assert_uint_eq(calls_pending(&calls), 2);
+	/* Once. */
+	ck_assert(!calls_take_back(&calls, 900, &last, &eyes));
+	return_inner(&calls, 900, 0x5000, 24);
+	ck_assert(leave(&calls, 1000, &call));
+	calls_settle(&calls, &call, 0x5000, &eyes);
+	ck_assert_uint_eq(calls.held_count, 0);
+	ck_assert(calls_take_back(&calls, 1000, &last, &eyes));
+	/* It is left now, and what the inner call has given to it is there. */
+	say(1000, CALL_LEFT);
+	enter(&calls, &malloc_probe, 950, 8);
+	ck_assert_uint_eq(keeps, 1);
+	ck_assert_uint_eq(kept_address, 0x5000);
+}
+END_TEST
+
+START_TEST(a_call_that_is_put_back_to_its_entry_has_not_entered)
+{
+	struct calls calls = { 0 };
+
+	enter(&calls, &array_probe, 1000, 24);
+	ck_assert_ptr_null(enter(&calls, &realloc_probe, 1000, 24));
+	calls_unenter(&calls, &realloc_probe, 1000, &eyes);
+	ck_assert_uint_eq(calls_pending(&calls), 1);
+	calls_unenter(&calls, &array_probe, 1000, &eyes);
+	ck_assert_uint_eq(calls_pending(&calls), 0);
+}
+END_TEST
+
 START_TEST(nesting_beyond_the_limit_drops_the_outermost)
 {
 	struct calls calls = { 0 };
@@ -483,6 +528,8 @@ int main(void)
 	tcase_add_test(calls, a_coroutines_call_returns_after_others_on_other_stacks);
 	tcase_add_test(calls, after_the_handler_a_call_has_its_inner_calls_again);
 	tcase_add_test(calls, a_free_is_passed_on_after_a_handler_that_frees);
+	tcase_add_test(calls, a_call_that_is_put_back_before_its_return_is_pending_again);
+	tcase_add_test(calls, a_call_that_is_put_back_to_its_entry_has_not_entered);
 	tcase_add_test(calls, a_tail_jump_goes_on_with_the_same_call);
 	tcase_add_test(calls, a_call_that_was_jumped_out_of_leaves_nothing_pending);
 	tcase_add_test(calls, a_signal_handlers_calls_are_its_own);

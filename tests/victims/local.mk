@@ -25,6 +25,7 @@ check_PROGRAMS += \
 	tests/victims/forktree \
 	tests/victims/hammer \
 	tests/victims/int3s \
+	tests/victims/jumper \
 	tests/victims/leaver \
 	tests/victims/mainless \
 	tests/victims/nested \
@@ -151,6 +152,11 @@ tests_victims_hammer_SOURCES = tests/victims/hammer.c
 tests_victims_hammer_CFLAGS = $(victim_cflags)
 tests_victims_hammer_LDFLAGS = $(victim_ldflags)
 tests_victims_hammer_LDADD = $(victim_libs)
+
+tests_victims_jumper_SOURCES = tests/victims/jumper.c
+tests_victims_jumper_CFLAGS = $(victim_cflags)
+tests_victims_jumper_LDFLAGS = $(victim_ldflags)
+tests_victims_jumper_LDADD = $(victim_libs)
 
 tests_victims_leaver_SOURCES = tests/victims/leaver.c
 tests_victims_leaver_CFLAGS = $(victim_cflags)
