@@ -120,8 +120,8 @@ static int show(struct view *view, struct top *top, int *ret_signal)
 {
 	struct top_loop loop = {
 		.top = top,
-		.fetch = top_fetch_new(&view->session, view->pid, interval_of(view->options)),
-		.target = view->name,
+		.fetch = top_fetch_new(&view->session, view->pid, interval_of(view->options), top_wants_blocks(top)),
+		.pid = view->pid,
 		.signals = view->signals,
 		.refreshes_max = view->options->iterations,
 	};
@@ -130,6 +130,7 @@ static int show(struct view *view, struct top *top, int *ret_signal)
 
 	if (!loop.fetch)
 		return fail_memory();
+	memcpy(loop.name, view->name, sizeof(loop.name));
 	loop.screen = screen_open(terminal_colours(stdout), &reason);
 	if (loop.screen) {
 		r = top_loop_run(&loop);
@@ -212,8 +213,6 @@ int cmd_top(const struct options *options, int argc, char **argv)
 	(void)argc;
 	if (r == EXIT_DONE)
 		r = show_query(options, "top", &query);
-	if (r == EXIT_DONE && query.key == KEY_THREAD)
-		r = fail_usage("top", "cannot group by thread, which takes every block at each refresh: use 'stats --by thread'");
 	if (r == EXIT_DONE)
 		r = check_terminal(options);
 	if (r != EXIT_DONE)

@@ -16,6 +16,7 @@ struct top_fetch {
 	struct session *session;
 	pid_t pid;
 	uint64_t interval_ns;
+	bool blocks;
 	enum { IDLE, SNAPSHOT, SAVE } request;
 	struct codec_snapshot_reader *reader;
 	uint64_t asked_ns, due_ns;
@@ -24,7 +25,7 @@ struct top_fetch {
 	int sent;                       /* what sending the request returned */
 };
 
-struct top_fetch *top_fetch_new(struct session *session, pid_t pid, uint64_t interval_ns)
+struct top_fetch *top_fetch_new(struct session *session, pid_t pid, uint64_t interval_ns, bool blocks)
 {
 	struct top_fetch *fetch = calloc(1, sizeof(*fetch));
 
@@ -33,6 +34,7 @@ struct top_fetch *top_fetch_new(struct session *session, pid_t pid, uint64_t int
 	fetch->session = session;
 	fetch->pid = pid;
 	fetch->interval_ns = interval_ns;
+	fetch->blocks = blocks;
 	return fetch;
 }
 
@@ -64,6 +66,14 @@ void top_fetch_hurry(struct top_fetch *fetch)
 	fetch->due_ns = 0;
 }
 
+void top_fetch_pace(struct top_fetch *fetch, uint64_t began_ns, uint64_t now_ns)
+{
+	uint64_t least = now_ns + (now_ns - began_ns);
+
+	if (fetch->due_ns < least)
+		fetch->due_ns = least;
+}
+
 bool top_fetch_save(struct top_fetch *fetch, const char *name)
 {
 	if (fetch->save_wanted || fetch->request == SAVE)
@@ -93,7 +103,8 @@ static int ask_for_snapshot(struct top_fetch *fetch)
 	if (!fetch->reader)
 		return -ENOMEM;
 	fetch->request = SNAPSHOT;
-	return send_request(fetch, "GetSnapshot", json_pack("{s:s}", "snapshot", pid), true);
+	return send_request(fetch, "GetSnapshot",
+			    json_pack("{s:s, s:o*}", "snapshot", pid, "blocks", fetch->blocks ? json_true() : NULL), true);
 }
 
 static int ask_to_save(struct top_fetch *fetch)
@@ -127,6 +138,7 @@ static void finish(struct top_fetch *fetch, uint64_t now_ns)
 	codec_snapshot_reader_free(fetch->reader);
 	fetch->reader = NULL;
 	fetch->request = IDLE;
+	fetch->sent = 0;
 	if (refreshed)
 		fetch->due_ns = took * 2 > fetch->interval_ns ? now_ns + took : fetch->asked_ns + fetch->interval_ns;
 }
@@ -150,6 +162,17 @@ static int tell_error(struct top_news *news, const json_t *error)
 	if (!*text)
 		text = answer_text(error, "error");
 	return tell(news, over ? TOP_NEWS_OVER : TOP_NEWS_FAILED, text);
+}
+
+static bool reconnect(struct top_fetch *fetch)
+{
+	struct varlink_client *client;
+
+	if (varlink_client_open(fetch->session->path, &client) < 0)
+		return false;
+	varlink_client_close(fetch->session->client);
+	fetch->session->client = client;
+	return true;
 }
 
 /* Of the connection itself: nothing more will come. */
@@ -199,6 +222,8 @@ int top_fetch_step(struct top_fetch *fetch, uint64_t now_ns, struct top_news *re
 	}
 	if (r == -EREMOTEIO)
 		r = tell_error(&news, error);
+	else if (r == -EPIPE && reconnect(fetch))
+		r = tell(&news, TOP_NEWS_FAILED, "the connection was lost, and is made again");
 	else if (r < 0)
 		r = tell_failure(&news, r);
 	else

@@ -4,6 +4,8 @@
  * A refresh is GetSnapshot of the PID: the daemon takes a fresh snapshot, streams it and keeps nothing.  No
  * further one is asked for before the last has come wholly, nor before as much time has passed since
  * as it took: a view never has the target copied more than half of the time, however short its interval.
+ * A connection that breaks is made again, once for each refresh: the daemon drops a client that has been stopped
+ * in the middle of an answer.
  * A snapshot that has an id is one that was kept: then nothing is traced under this PID any more. */
 #ifndef ALLOCWATCH_CLI_TOP_FETCH_H
 #define ALLOCWATCH_CLI_TOP_FETCH_H
@@ -37,8 +39,8 @@ struct top_news {
 
 struct top_fetch;
 
-/* Borrows the session.  NULL when there is no memory. */
-struct top_fetch *top_fetch_new(struct session *session, pid_t pid, uint64_t interval_ns);
+/* Borrows the session.  blocks: snapshots shall have them.  NULL when there is no memory. */
+struct top_fetch *top_fetch_new(struct session *session, pid_t pid, uint64_t interval_ns, bool blocks);
 void top_fetch_free(struct top_fetch *fetch);           /* accepts NULL */
 int top_fetch_descriptor(const struct top_fetch *fetch);
 
@@ -47,6 +49,8 @@ int top_fetch_descriptor(const struct top_fetch *fetch);
 int top_fetch_begin(struct top_fetch *fetch, uint64_t now_ns, bool refresh);
 /* Saves as soon as it can; name: "" for none.  False when another one is not done yet. */
 bool top_fetch_save(struct top_fetch *fetch, const char *name);
+/* Making something of the last snapshot took until now: the next one is left as much time. */
+void top_fetch_pace(struct top_fetch *fetch, uint64_t began_ns, uint64_t now_ns);
 /* The next refresh is due at once. */
 void top_fetch_hurry(struct top_fetch *fetch);
 /* One step.  0 or -ENOMEM. */

@@ -49,7 +49,7 @@ static int draw(struct state *state)
 	const struct top_scene scene = {
 		.now_ns = clock_realtime_ns(),
 		.waiting_ns = asked > 0 && now > asked ? now - asked : 0,
-		.target = loop->target,
+		.target = loop->name,
 	};
 	struct canvas canvas;
 	int width, height, y, x, r;
@@ -166,10 +166,20 @@ static const char *why_over(const struct snapshot *last)
 	return "It is no longer traced: this is its last snapshot";
 }
 
+/* An exec changes it; of a process that has ended there is none. */
+static void update_name(struct top_loop *loop)
+{
+	char name[TRACING_NAME_MAX];
+
+	if (strchr(tracing_name(name, loop->pid), '('))
+		memcpy(loop->name, name, sizeof(loop->name));
+}
+
 static int take_snapshot(struct state *state, struct snapshot *snapshot)
 {
 	struct top_loop *loop = state->loop;
 	struct top *top = loop->top;
+	uint64_t began = clock_monotonic_ns();
 	int r;
 
 	/* What came too late for a frozen view is asked for again. */
@@ -178,6 +188,8 @@ static int take_snapshot(struct state *state, struct snapshot *snapshot)
 	r = top_take_snapshot(top, snapshot);
 	if (r == 0 && snapshot->id && *snapshot->id)
 		top_end(top, TOP_ENDED, why_over(snapshot));
+	update_name(loop);
+	top_fetch_pace(loop->fetch, began, clock_monotonic_ns());
 	if (++loop->refreshes == loop->refreshes_max)
 		state->leave = true;
 	return r;
@@ -197,7 +209,7 @@ static int take_news(struct state *state, struct top_news *news)
 		top_say(top, "Kept as %s", news->text);
 		break;
 	case TOP_NEWS_FAILED:
-		top_say(top, "The daemon says: %s", news->text);
+		top_say(top, "No refresh: %s", news->text);
 		break;
 	case TOP_NEWS_OVER:
 		top_end(top, TOP_ENDED, news->text);

@@ -5,12 +5,14 @@
 #include "cli/top_fetch.h"
 #include "cli/top_model.h"
 #include "cli/top_screen.h"
+#include "cli/tracing.h"
 
 struct top_loop {
 	struct top *top;
 	struct top_fetch *fetch;
 	struct screen *screen;
-	const char *target;             /* "4242 (httpd)" */
+	pid_t pid;
+	char name[TRACING_NAME_MAX];    /* "4242 (httpd)" */
 	int signals;                    /* a signalfd of those below, which are blocked */
 	uint64_t refreshes_max;         /* leave after so many; 0: stay */
 	uint64_t refreshes;

@@ -34,9 +34,9 @@ int top_sort_parse(const char *name, enum top_sort *ret_sort)
 	return -EINVAL;
 }
 
-/* In the order in which the key for it goes through them.  Not by thread: that takes all blocks at every refresh. */
+/* In the order in which the key for it goes through them; by thread only with blocks at hand. */
 static const char *const key_names[] = {
-	"lineno", "filename", "function", "traceback", "object", "domain",
+	"lineno", "filename", "function", "traceback", "object", "thread", "domain",
 };
 #define KEY_NAMES (sizeof(key_names) / sizeof(key_names[0]))
 
@@ -74,6 +74,7 @@ struct top *top_new(const struct top_settings *settings)
 	if (!top)
 		return NULL;
 	top->settings = *settings;
+	top->with_blocks = settings->key == KEY_THREAD;
 	top->width = 80;
 	top->height = 24;
 	top->events_per_second = -1;
@@ -98,8 +99,7 @@ void top_free(struct top *top)
 
 bool top_wants_blocks(const struct top *top)
 {
-	(void)top;
-	return false;
+	return top->with_blocks;
 }
 
 void top_say(struct top *top, const char *format, ...)
@@ -239,9 +239,11 @@ static double rate(const struct snapshot *before, const struct snapshot *after)
 	return (double)(new - old) * NSEC_PER_SEC / (double)(after->taken_ns - before->taken_ns);
 }
 
-static bool same_program(const struct snapshot *a, const struct snapshot *b)
+/* An exec may be of the same file: then what was counted before is no longer. */
+static bool same_program(const struct snapshot *before, const struct snapshot *after)
 {
-	return a->start_time == b->start_time && a->attached_ns == b->attached_ns;
+	return before->start_time == after->start_time && before->attached_ns == after->attached_ns &&
+	       strcmp(before->exe, after->exe) == 0 && events(&after->counters) >= events(&before->counters);
 }
 
 static void set_baseline(struct top *top, struct snapshot *snapshot)
@@ -276,6 +278,8 @@ int top_take_snapshot(struct top *top, struct snapshot *snapshot)
 	if (top->link == TOP_STARTING)
 		top->link = TOP_LIVE;
 	r = top_regroup(top, &reason);
+	if (r == -EINVAL)
+		top_say(top, "These are older figures: %s", reason);
 	return r == -EINVAL ? 0 : r;
 }
 

@@ -80,12 +80,12 @@ struct top_group {
 	uint64_t id;
 	char *title;            /* as in the table */
 	char *name, *function, *object;
-	uint32_t line, domain;
+	uint32_t line, domain, thread;
 };
 
 struct top {
 	struct top_settings settings;
-	bool reverse, frozen;
+	bool reverse, frozen, with_blocks;
 	/* figures */
 	enum top_link link;
 	struct snapshot *baseline, *newest;     /* NULL: none yet */
@@ -115,7 +115,8 @@ struct top {
 struct top *top_new(const struct top_settings *settings);
 void top_free(struct top *top);                 /* accepts NULL */
 
-/* Do the figures need snapshots with blocks?  Settled by the settings it was made with. */
+/* Do the figures need snapshots with blocks?  Settled by the key it was made with: a baseline without them would
+ * say nothing of threads. */
 bool top_wants_blocks(const struct top *top);
 
 void top_resize(struct top *top, int width, int height);

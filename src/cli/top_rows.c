@@ -22,7 +22,7 @@ static uint64_t text_hash(const struct statistics *statistics, uint32_t text)
 
 uint64_t top_row_id(const struct statistics *statistics, const struct statistic *row)
 {
-	uint64_t id = hash_pair(row->frame_count, row->domain);
+	uint64_t id = hash_pair(hash_pair(row->frame_count, row->domain), row->thread);
 
 	for (uint32_t i = 0; i < row->frame_count; i++) {
 		id = hash_pair(id, text_hash(statistics, row->frames[i].name));
@@ -48,7 +48,11 @@ char *top_row_name(const struct statistics *statistics, const struct statistic *
 
 	if (!out)
 		return NULL;
-	if (row->frame_count == 0)
+	if (row->is_thread && row->thread)
+		fprintf(out, "thread %" PRIu32, row->thread);
+	else if (row->is_thread)
+		fputs("unknown thread", out);
+	else if (row->frame_count == 0)
 		fputs(domain_name(row->domain), out);
 	else if (key == KEY_LINENO)
 		print_frame(out, statistics, &row->frames[0]);
@@ -81,8 +85,8 @@ static int compare_names(const struct statistics *statistics, const struct stati
 {
 	int r = COMPARE(a->frame_count, b->frame_count);
 
-	if (r != 0 || a->frame_count == 0)
-		return r != 0 ? r : COMPARE(a->domain, b->domain);
+	if (r == 0 && a->frame_count == 0)
+		r = a->is_thread ? COMPARE(a->thread, b->thread) : COMPARE(a->domain, b->domain);
 	for (uint32_t i = a->frame_count; r == 0 && i-- > 0;) {
 		r = utf8_compare(strtab_get(statistics->strings, a->frames[i].name),
 				 strtab_get(statistics->strings, b->frames[i].name));

@@ -27,7 +27,8 @@ static int group_init(struct top_group *group, const struct statistics *statisti
 {
 	const struct statistic_frame *frame = row->frame_count > 0 ? &row->frames[0] : NULL;
 
-	*group = (struct top_group){ .key = key, .id = top_row_id(statistics, row), .domain = row->domain };
+	*group = (struct top_group){ .key = key, .id = top_row_id(statistics, row), .domain = row->domain,
+				      .thread = row->thread };
 	group->title = top_row_name(statistics, row, key);
 	group->name = copy_text(statistics, frame, frame ? frame->name : 0);
 	group->function = copy_text(statistics, frame, frame ? frame->function : 0);
@@ -83,8 +84,8 @@ static bool row_belongs(const struct top *top, const struct statistics *statisti
 	/* The most recent frame is the last. */
 	uint32_t first = top->settings.cumulative || row->frame_count == 0 ? 0 : row->frame_count - 1;
 
-	if (group->key == KEY_DOMAIN)
-		return true;
+	if (group->key == KEY_DOMAIN || group->key == KEY_THREAD)
+		return true;            /* others were left out before */
 	if (group->key == KEY_TRACEBACK)
 		return top_row_id(statistics, row) == group->id;
 	for (uint32_t i = first; i < row->frame_count; i++)
@@ -188,10 +189,51 @@ static int filters_make(const struct top *top, struct stack_filters *ret)
 	return r;
 }
 
+/* What one thread allocated of a snapshot: its traces, with this thread's blocks alone.  It borrows all else. */
+static int cut_thread(const struct snapshot *snapshot, uint32_t thread, struct snapshot *ret)
+{
+	struct snapshot cut = *snapshot;
+
+	cut.traces.items = calloc(cut.traces.count + 1, sizeof(*cut.traces.items));
+	if (!cut.traces.items)
+		return -ENOMEM;
+	for (size_t i = 0; i < cut.traces.count; i++) {
+		cut.traces.items[i].stack = snapshot->traces.items[i].stack;
+		cut.traces.items[i].domain = snapshot->traces.items[i].domain;
+	}
+	for (size_t i = 0; i < snapshot->blocks.count; i++) {
+		const struct snapshot_block *block = &snapshot->blocks.items[i];
+
+		if (block->thread != thread)
+			continue;
+		cut.traces.items[block->trace].live_blocks++;
+		cut.traces.items[block->trace].live_bytes += block->size;
+	}
+	*ret = cut;
+	return 0;
+}
+
+static int compare_of_thread(const struct top *top, const struct statistics_query *query, struct statistics **ret)
+{
+	struct snapshot older, newer;
+	const char *reason;
+	int r = cut_thread(top->baseline, top->group.thread, &older);
+
+	if (r < 0)
+		return r;
+	r = cut_thread(top->newest, top->group.thread, &newer);
+	if (r == 0) {
+		r = statistics_compare(&older, &newer, query, ret, &reason);
+		free(newer.traces.items);
+	}
+	free(older.traces.items);
+	return r;
+}
+
 static int compare_stacks(struct top *top, struct statistics **ret)
 {
 	struct statistics_query query = { .key = KEY_TRACEBACK, .traceback = top->settings.traceback };
-	struct stack_filters filters;
+	struct stack_filters filters = { .count = 0 };
 	const char *reason;
 	int r = filters_make(top, &filters);
 
@@ -199,7 +241,10 @@ static int compare_stacks(struct top *top, struct statistics **ret)
 		return r;
 	query.filters = filters.items;
 	query.filter_count = filters.count;
-	r = statistics_compare(top->baseline, top->newest, &query, ret, &reason);
+	if (top->group.key == KEY_THREAD)
+		r = compare_of_thread(top, &query, ret);
+	else
+		r = statistics_compare(top->baseline, top->newest, &query, ret, &reason);
 	free(filters.own);
 	free(filters.items);
 	return r;

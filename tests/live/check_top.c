@@ -254,6 +254,20 @@ static void each_key_does_what_the_help_says(void)
 	leave_and_clear(&stage);
 }
 
+static void threads_have_their_own_tracebacks(void)
+{
+	struct stage stage = set_stage("--interval 100ms --by thread");
+
+	subject_command(stage.subject, 'g');
+	row_with(live_text("thread %d", stage.subject->pid), 164);
+	terminal_keys("Enter");
+	terminal_expect(live_text("Tracebacks of thread %d", stage.subject->pid));
+	terminal_expect("100 memory blocks (+100): 97.7 KiB (+97.7 KiB)");
+	terminal_expect(", in copy_header");
+	terminal_keys("q");
+	leave_and_clear(&stage);
+}
+
 static void freezing_holds_the_figures_and_asks_for_none(void)
 {
 	struct stage stage = set_stage("--interval 100ms");
@@ -320,6 +334,26 @@ static void a_job_stops_and_goes_on(void)
 		terminal_expect("events/s");
 		row_with(stage.leak, subject_tally(stage.subject, "blocks"));
 	}
+	leave_and_clear(&stage);
+}
+
+static void an_exec_has_a_baseline_of_its_own(void)
+{
+	struct stage stage = { .tool = tool_start(), .subject = victim_start("tests/victims/execer", NULL) };
+	const char *kept = live_text("execer.c:%d", line_of("tests/victims/execer.c", "malloc(KEPT_BYTES)"));
+
+	tool_attach(stage.tool, stage.subject->pid);
+	terminal_start(environment(stage.tool, ""), 110, 30);
+	start_top(&stage, "--interval 100ms");
+	terminal_expect("events/s");
+	for (long i = 1; i <= 3; i++)
+		subject_command(stage.subject, 'a');
+	require_equal(row_with(kept, 3).count_growth, 3);
+	subject_command(stage.subject, 'g');
+	terminal_expect("the baseline is new");
+	terminal_expect_gone(kept);
+	subject_command(stage.subject, 'a');
+	require_equal(row_with(kept, 1).count_growth, 1);
 	leave_and_clear(&stage);
 }
 
@@ -426,6 +460,21 @@ static void refreshes_leave_nothing_in_the_daemon(void)
 static bool is_untraced(void *context)
 {
 	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
+}
+
+static void who_closes_the_terminal_lets_go_as_well(void)
+{
+	struct stage stage = { .tool = tool_start(), .subject = victim_start(SAMPLE, "--commands", NULL) };
+
+	stage.before = state_take(stage.subject->pid);
+	terminal_start(environment(stage.tool, ""), 110, 30);
+	start_top(&stage, "--interval 100ms");
+	terminal_expect("events/s");
+	terminal_end();
+	if (!live_wait(is_untraced, &stage.subject->pid, SCREEN_MS))
+		live_fail("it is still traced");
+	require_unharmed(stage.subject->pid, stage.before);
+	subject_quit(stage.subject);
 }
 
 static void an_untraced_process_is_attached_to_and_let_go(void)
@@ -570,15 +619,18 @@ static void a_hostile_name_does_not_reach_the_terminal(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(the_figures_are_the_processs_own),
 	LIVE_CASE(each_key_does_what_the_help_says),
+	LIVE_CASE(threads_have_their_own_tracebacks),
 	LIVE_CASE(freezing_holds_the_figures_and_asks_for_none),
 	LIVE_CASE(a_snapshot_is_kept_under_its_name),
 	LIVE_CASE(windows_of_any_size_are_filled),
 	LIVE_CASE(a_job_stops_and_goes_on),
+	LIVE_CASE(an_exec_has_a_baseline_of_its_own),
 	LIVE_CASE(the_end_of_the_process_is_said_and_the_last_figures_stay),
 	LIVE_CASE(the_end_of_the_daemon_is_said_and_the_last_figures_stay),
 	LIVE_CASE(keys_are_obeyed_while_the_daemon_is_silent),
 	LIVE_CASE(refreshes_leave_nothing_in_the_daemon),
 	LIVE_CASE(an_untraced_process_is_attached_to_and_let_go),
+	LIVE_CASE(who_closes_the_terminal_lets_go_as_well),
 	LIVE_CASE(another_ones_detach_is_said),
 	LIVE_CASE(programs_get_documents_and_need_no_terminal),
 	LIVE_CASE(colours_are_left_out_when_they_are_not_wanted),

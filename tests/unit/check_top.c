@@ -107,6 +107,8 @@ static struct top *grown(void)
 	return top;
 }
 
+static struct snapshot *random_snapshot(uint64_t seconds);
+
 static enum top_wish press(struct top *top, uint32_t key)
 {
 	enum top_wish wish;
@@ -208,13 +210,16 @@ END_TEST
 START_TEST(growth_counts_from_the_first_figures_and_then_from_a_set_baseline)
 {
 	struct top *top = grown();
+	struct snapshot *older;
 
 	ck_assert_int_eq(top->statistics->total_size_diff, 5580);
 	press(top, 'b');
 	ck_assert_int_eq(top->statistics->total_size_diff, 0);
 	/* what is gone in both is no group any more */
 	expect_order(top, "/src/a.c:1 /src/d.c:4 /src/b.c:2");
-	take(top, before());
+	older = before();
+	older->counters.allocations = 400;
+	take(top, older);
 	ck_assert_int_eq(top->statistics->total_size_diff, -5580);
 	top_free(top);
 }
@@ -230,6 +235,15 @@ START_TEST(another_program_has_a_baseline_of_its_own)
 	ck_assert_int_eq(top->statistics->total_size_diff, 0);
 	ck_assert_msg(strstr(top->message, "baseline is new"), "%s", top->message);
 	ck_assert(top->events_per_second < 0);
+	/* after an exec of the same file less is counted */
+	take(top, before());
+	ck_assert_int_eq(top->statistics->total_size_diff, 0);
+	other = before();
+	free(other->exe);
+	other->exe = strdup("/bin/other");
+	top->message[0] = '\0';
+	take(top, other);
+	ck_assert_msg(strstr(top->message, "baseline is new"), "%s", top->message);
 	top_free(top);
 }
 END_TEST
@@ -421,6 +435,31 @@ START_TEST(the_key_for_keys_goes_through_all_and_round)
 }
 END_TEST
 
+START_TEST(by_thread_all_snapshots_have_blocks)
+{
+	struct top_settings settings = plain();
+	struct top *top = top_new(&settings);
+
+	ck_assert(!top_wants_blocks(top));
+	top_free(top);
+	settings.key = KEY_THREAD;
+	top = top_new(&settings);
+	take(top, random_snapshot(1));
+	press(top, 'g');
+	ck_assert_str_eq(top_key_name(top->settings.key), "domain");
+	ck_assert(top_wants_blocks(top));
+	while (top->settings.key != KEY_THREAD)
+		press(top, 'K');
+	expect_part(top, "thread 1\n");
+	expect_part(top, "unknown thread\n");
+	/* the last one of a process that has ended was kept without them */
+	take(top, after());
+	ck_assert_msg(strstr(top->message, "older figures"), "%s", top->message);
+	expect_part(top, "thread 1\n");
+	top_free(top);
+}
+END_TEST
+
 START_TEST(cumulative_leaves_out_keys_it_does_not_go_with)
 {
 	struct top *top = grown();
@@ -605,6 +644,7 @@ END_TEST
 START_TEST(tracebacks_have_source_lines_and_follow_the_figures)
 {
 	struct top *top = grown();
+	struct snapshot *older;
 
 	top_resize(top, 70, 14);
 	press(top, TOP_KEY_ENTER);
@@ -617,7 +657,9 @@ START_TEST(tracebacks_have_source_lines_and_follow_the_figures)
 		"    call(1);\n");
 	press(top, 'm');
 	expect_part(top, "(+2.0 KiB)\n  File \"/src/a.c\", line 1, in alpha\n");
-	take(top, before());
+	older = before();
+	older->counters.allocations = 400;
+	take(top, older);
 	expect_part(top, "10 memory blocks (+0): 9.8 KiB (+0.0 KiB)\n");
 	press(top, TOP_KEY_RIGHT);
 	expect_part(top, "\ny blocks (+0): 9.8 KiB");
@@ -639,6 +681,15 @@ static uint64_t size_in(const char *line)
 	return (uint64_t)(kib * 1024 + 0.5);
 }
 
+static void add_block(struct snapshot *snapshot, uint32_t trace, uint64_t size)
+{
+	struct snapshot_block *block = vec_push(&snapshot->blocks);
+
+	ck_assert_ptr_nonnull(block);
+	*block = (struct snapshot_block){ .address = 0x10000 * snapshot->blocks.count, .size = size, .trace = trace,
+					  .thread = (uint32_t)(random_u64() % 4) };
+}
+
 /* Sizes are multiples of 1024, so that "%.1f KiB" says them exactly. */
 static struct snapshot *random_snapshot(uint64_t seconds)
 {
@@ -647,6 +698,8 @@ static struct snapshot *random_snapshot(uint64_t seconds)
 	struct snapshot *snapshot = snapshot_at(seconds);
 	uint32_t module = build_module(snapshot, "/usr/bin/one");
 	uint32_t other = build_module(snapshot, "/usr/lib/two.so");
+
+	snapshot->has_blocks = true;
 
 	for (int i = 0; i < 30; i++) {
 		uint32_t frames[4], count = 1 + (uint32_t)(random_u64() % 4), domain = (uint32_t)(random_u64() % 3);
@@ -661,6 +714,8 @@ static struct snapshot *random_snapshot(uint64_t seconds)
 					       false);
 		}
 		build_trace(snapshot, build_stack(snapshot, frames, count), domain, blocks, blocks * 1024);
+		while (blocks-- > 0)
+			add_block(snapshot, (uint32_t)snapshot->traces.count - 1, 1024);
 	}
 	return snapshot;
 }
@@ -679,7 +734,7 @@ START_TEST(the_tracebacks_of_a_group_add_up_to_it)
 {
 	static const char *const filters[] = { "", "-*/c.h", "*/a.c */b*", "*:2 -@function=f", "@object=*two*",
 					       "@function=h* @domain=0" };
-	size_t groups = 0;
+	size_t groups = 0, threads = 0;
 
 	for (int round = 0; round < 24; round++) {
 		struct top_settings settings = plain();
@@ -699,13 +754,15 @@ START_TEST(the_tracebacks_of_a_group_add_up_to_it)
 					      (unsigned long long)sum_of_lines(top), (unsigned long long)size);
 				press(top, 'q');
 				groups++;
+				threads += top->settings.key == KEY_THREAD;
 			}
 			press(top, 'g');
 		} while (top->settings.key != KEY_LINENO);
 		top_free(top);
 	}
 	ck_assert_uint_gt(groups, 1000);
-	printf("%zu groups\n", groups);
+	ck_assert_uint_gt(threads, 50);
+	printf("%zu groups, of these %zu threads\n", groups, threads);
 }
 END_TEST
 
@@ -845,6 +902,7 @@ int main(void)
 	tcase_add_test(tcase, the_cursor_goes_with_its_group_but_stays_on_the_first_line);
 	tcase_add_test(tcase, keys_move_by_lines_pages_and_to_the_ends);
 	tcase_add_test(tcase, the_key_for_keys_goes_through_all_and_round);
+	tcase_add_test(tcase, by_thread_all_snapshots_have_blocks);
 	tcase_add_test(tcase, cumulative_leaves_out_keys_it_does_not_go_with);
 	tcase_add_test(tcase, filters_are_tracemallocs_inclusive_and_exclusive_together);
 	tcase_add_test(tcase, a_wrong_filter_changes_nothing_and_can_be_mended);

@@ -132,7 +132,7 @@ static const struct {
 	{ "stats", "needs SNAP" },
 	{ "stats nothing", "is no snapshot" },
 	{ "stats 1 --by colour", "not a key" },
-	{ "top 1 --by thread", "cannot group by thread" },
+	{ "top 1 --by thread --cumulative", "cannot be combined with --by thread" },
 	{ "stats 1 --by thread --cumulative", "cannot be combined with --by thread" },
 	{ "stats 1 --by traceback --cumulative", "cannot be combined" },
 	{ "diff 1 2 --by domain --cumulative", "cannot be combined" },
