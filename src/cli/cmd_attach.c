@@ -4,81 +4,21 @@
 #include "cli/show.h"
 #include "cli/terminal.h"
 #include "cli/tracing.h"
-#include "cli/units.h"
+#include "cli/waiting.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/pidfd.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
-enum wait_end { WAIT_ELAPSED, WAIT_INTERRUPTED, WAIT_EXITED };
 static const char *const end_names[] = { "elapsed", "interrupted", "exited" };
 
-/* From before the attach on: a Ctrl-C in the middle of it must still detach. */
-static int catch_signals(int *ret_fd)
-{
-	sigset_t set;
-	int fd;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return -errno;
-	fd = signalfd(-1, &set, SFD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	*ret_fd = fd;
-	return 0;
-}
-
-static void show_rest(const char *name, uint64_t deadline)
-{
-	char rest[UNITS_TEXT_MAX];
-	uint64_t now = clock_monotonic_ns();
-
-	if (now < deadline)
-		progress("tracing %s, %s left; Ctrl-C detaches at once", name,
-			 units_duration_text(rest, deadline - now));
-}
-
-static enum wait_end wait_for_end(pid_t pid, const char *name, uint64_t deadline, int signal_fd)
-{
-	int pid_fd = pidfd_open(pid, 0);
-	enum wait_end end = WAIT_EXITED;        /* without a pidfd it is gone already */
-
-	while (pid_fd >= 0) {
-		struct pollfd fds[] = { { signal_fd, POLLIN, 0 }, { pid_fd, POLLIN, 0 } };
-		uint64_t now = clock_monotonic_ns();
-		uint64_t rest_ms = now < deadline ? (deadline - now) / NSEC_PER_MSEC + 1 : 0;
-
-		if (rest_ms == 0) {
-			end = WAIT_ELAPSED;
-			break;
-		}
-		show_rest(name, deadline);
-		if (poll(fds, 2, rest_ms > 1000 ? 1000 : (int)rest_ms) <= 0)
-			continue;
-		end = fds[0].revents ? WAIT_INTERRUPTED : WAIT_EXITED;
-		break;
-	}
-	progress_clear();
-	fd_close(&pid_fd);
-	return end;
-}
-
 /* A process that has ended is no longer traced; the daemon keeps its last snapshot. */
-static int end_tracing(struct session *session, pid_t pid, const char *name, enum wait_end end)
+static int end_tracing(struct session *session, pid_t pid, const char *name, enum waiting_end end)
 {
-	if (end == WAIT_EXITED)
+	if (end == WAITING_EXITED)
 		return session_call(session, "cannot wait for the last snapshot", "WaitGone",
 				    json_pack("{s:i}", "pid", (int)pid), NULL);
 	return tracing_detach(session, pid, name, false, NULL);
@@ -87,7 +27,7 @@ static int end_tracing(struct session *session, pid_t pid, const char *name, enu
 static int trace_for_a_while(struct session *session, const struct options *options, pid_t pid,
 			     const char *name, int signal_fd, json_t *reply)
 {
-	enum wait_end end = wait_for_end(pid, name, clock_monotonic_ns() + options->duration_ns, signal_fd);
+	enum waiting_end end = waiting_for(pid, name, clock_monotonic_ns() + options->duration_ns, signal_fd);
 	int r = end_tracing(session, pid, name, end);
 
 	if (r != EXIT_DONE)
@@ -95,7 +35,7 @@ static int trace_for_a_while(struct session *session, const struct options *opti
 	if (options_have(options, OPTION(JSON)))
 		return json_object_set_new(reply, "ended", json_string(end_names[end])) < 0 ? fail_memory()
 											    : EXIT_DONE;
-	if (end == WAIT_EXITED)
+	if (end == WAITING_EXITED)
 		printf("%s has ended; its last snapshot is %d:exit\n", name, (int)pid);
 	else
 		printf("detached from %s\n", name);
@@ -147,7 +87,7 @@ int cmd_attach(const struct options *options, int argc, char **argv)
 	if (r != EXIT_DONE)
 		return r;
 	if (options->duration_ns > 0) {
-		r = catch_signals(&signal_fd);
+		r = waiting_catch_signals(&signal_fd);
 		if (r < 0)
 			return fail("cannot attach to %d: signals cannot be caught: %s", (int)pid, strerror(-r));
 	}

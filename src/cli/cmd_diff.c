@@ -16,7 +16,7 @@ static int compare(const struct options *options, const struct statistics_query 
 		return fail_usage("diff", "%s", reason);
 	if (r < 0)
 		return fail_memory();
-	r = show_statistics(options, statistics, true);
+	r = show_statistics(options, statistics, !query->born);
 	statistics_free(statistics);
 	return r;
 }

@@ -24,30 +24,6 @@ struct view {
 	int signals;
 };
 
-/* A process that nobody traces yet is attached to, as long as the view is shown. */
-static int attach_if_need_be(struct view *view)
-{
-	char what[96];
-	json_t *error, *reply = NULL;
-	int r;
-
-	snprintf(what, sizeof(what), "cannot show process %d", (int)view->pid);
-	r = session_try(&view->session, what, "GetStatus", json_pack("{s:i}", "pid", (int)view->pid), &reply, &error);
-	json_decref(reply);
-	if (r == EXIT_DONE || !error)
-		return r;
-	if (session_error_is(error, "NotTraced") || view->session.shared) {
-		reply = NULL;
-		r = tracing_attach(&view->session, view->options, view->pid, view->name, false, &reply);
-		view->attached = r == EXIT_DONE;
-		json_decref(reply);
-	} else {
-		r = fail_remote(what, error);
-	}
-	json_decref(error);
-	return r;
-}
-
 /* It may have ended since the last refresh, or another one has detached from it. */
 static bool is_traced(struct view *view)
 {
@@ -200,7 +176,7 @@ static int open_view(struct view *view)
 	if (r < 0)
 		return fail("cannot catch signals: %s", strerror(-r));
 	tracing_name(view->name, view->pid);
-	return attach_if_need_be(view);
+	return tracing_attach_if_need_be(&view->session, view->options, view->pid, view->name, "show", &view->attached);
 }
 
 int cmd_top(const struct options *options, int argc, char **argv)

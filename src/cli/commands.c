@@ -32,7 +32,7 @@ const struct command commands[] = {
 	{ "snapshots", "[PID | FILE]", "show the kept snapshots, or those of a file", NULL, 0, 0, 1, false, cmd_snapshots },
 	{ "rm", "ID...", "forget kept snapshots", NULL, 0, 1, -1, false, cmd_rm },
 	{ "stats", "SNAP", "show which lines hold the memory", SNAP_HELP,
-	  GROUPING | TRACEBACKS | OPTION(PRETTY), 1, 1, false, cmd_stats },
+	  GROUPING | TRACEBACKS | OPTION(PRETTY) | OPTION(OLDER_THAN), 1, 1, false, cmd_stats },
 	{ "diff", "OLD NEW", "show what grew and shrank between two snapshots",
 	  "OLD and NEW are written as the SNAP of 'stats'.\n" SNAP_HELP,
 	  GROUPING | TRACEBACKS | OPTION(SORT) | OPTION(BORN), 2, 2, false, cmd_diff },
@@ -43,6 +43,9 @@ const struct command commands[] = {
 	  OPTION(BY) | OPTION(KEY) | OPTION(CUMULATIVE) | OPTION(FILTER) | OPTION(FRAMES) | OPTION(SHOW_RUNTIME) |
 	  OPTION(MOST_RECENT_FIRST) | OPTION(INTERVAL) | OPTION(ITERATIONS) | OPTION(TOP_SORT) | OPTION(DOMAINS) |
 	  OPTION(ENGINE), 1, 1, false, cmd_top },
+	{ "leaks", "PID [T]", "wait for T, then show what was allocated before the half of it and is still there",
+	  "T is 60s unless given.  A process that is not traced yet is attached to, and let go at the end.\n",
+	  GROUPING | TRACEBACKS | OPTION(PRETTY) | OPTION(DOMAINS) | OPTION(ENGINE), 1, 2, false, cmd_leaks },
 	{ "block", "PID ADDRESS", "show the traceback that allocated the block holding ADDRESS", NULL,
 	  TRACEBACKS, 2, 2, false, cmd_block },
 	{ "clear", "PID", "forget the traces gathered so far", NULL, 0, 1, 1, false, cmd_clear },

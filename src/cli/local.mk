@@ -5,7 +5,7 @@ src_libcli_a_SOURCES = \
 	src/cli/answer.c src/cli/answer.h \
 	src/cli/canvas.c src/cli/canvas.h \
 	src/cli/cmd_attach.c src/cli/cmd_block.c src/cli/cmd_clear.c src/cli/cmd_detach.c \
-	src/cli/cmd_diff.c src/cli/cmd_dump.c src/cli/cmd_export.c src/cli/cmd_list.c src/cli/cmd_load.c \
+	src/cli/cmd_diff.c src/cli/cmd_dump.c src/cli/cmd_export.c src/cli/cmd_leaks.c src/cli/cmd_list.c src/cli/cmd_load.c \
 	src/cli/cmd_reset_peak.c src/cli/cmd_rm.c src/cli/cmd_run.c src/cli/cmd_snapshot.c \
 	src/cli/cmd_snapshots.c src/cli/cmd_stats.c src/cli/cmd_status.c src/cli/cmd_top.c \
 	src/cli/command.h src/cli/commands.c \
@@ -36,6 +36,7 @@ src_libcli_a_SOURCES = \
 	src/cli/top_screen.c src/cli/top_screen.h \
 	src/cli/top_stacks.c src/cli/top_stacks.h \
 	src/cli/tracing.c src/cli/tracing.h \
+	src/cli/waiting.c src/cli/waiting.h \
 	src/cli/units.c src/cli/units.h
 src_libcli_a_CPPFLAGS = $(AM_CPPFLAGS) -DSBINDIR='"$(sbindir)"'
 src_libcli_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(CURSES_CFLAGS)

@@ -18,7 +18,7 @@ static int print_version(void)
 /* Commands that belong to the interface but do not exist yet are told from typing errors. */
 static int unknown_command(const char *name)
 {
-	static const char *const planned[] = { "leaks", "watch" };
+	static const char *const planned[] = { "watch" };
 
 	for (size_t i = 0; i < sizeof(planned) / sizeof(planned[0]); i++)
 		if (strcmp(planned[i], name) == 0)

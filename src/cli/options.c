@@ -161,6 +161,17 @@ static int set_name(struct options *options, const char *value, const char **ret
 	return 0;
 }
 
+static int set_older_than(struct options *options, const char *value, const char **ret_reason)
+{
+	int r = units_parse_duration(value, &options->older_than_ns);
+
+	if (r == -ERANGE)
+		return refuse(ret_reason, "longer than 100 years");
+	if (r < 0)
+		return refuse(ret_reason, "not an age: write 60s, 10min or '1h 30min'");
+	return 0;
+}
+
 static int set_output(struct options *options, const char *value, const char **ret_reason)
 {
 	if (!*value)
@@ -208,6 +219,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_APPEND] = { "append", NULL, "add to a file of the same process, whose snapshots then share "
 			    "their stacks", NULL },
 	[OPTION_BLOCKS] = { "blocks", NULL, "keep every block with its address, size, age and thread, too", NULL },
+	[OPTION_BORN] = { "born", NULL, "show only blocks that were allocated after OLD and are there in NEW, "
+			  "with their ages", NULL },
 	[OPTION_BY] = { "by", "KEY", "group by lineno (default), filename, traceback, function, object, thread "
 			"or domain", set_by },
 	[OPTION_CUMULATIVE] = { "cumulative", NULL, "count a block for every frame of its traceback, not "
@@ -235,6 +248,7 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_MOST_RECENT_FIRST] = { "most-recent-first", NULL, "print tracebacks from the allocation "
 				       "outwards", NULL },
 	[OPTION_NAME] = { "name", "NAME", "name it, so that PID:NAME means it", set_name },
+	[OPTION_OLDER_THAN] = { "older-than", "T", "count only blocks older than T, such as 60s, 10min", set_older_than },
 	[OPTION_OUTPUT] = { "output", "FILE", "write to FILE", set_output },
 	[OPTION_PRETTY] = { "pretty", NULL, "short names, source lines, and what the rest adds up to "
 			    "(10 rows unless --limit is given)", NULL },
@@ -246,7 +260,6 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_STRICT] = { "strict", NULL, "exit with status 3 when the answer is not exact", NULL },
 	[OPTION_TOP_SORT] = { "sort", "ORDER", "size (default), growth, shrink, count, new (count's growth), average or "
 			      "name", set_top_sort },
-	[OPTION_BORN] = { "born", NULL, NULL, NULL },
 	[OPTION_HELP] = { "help", NULL, "show this help", NULL },
 	[OPTION_JSON] = { "json", NULL, "answer with one JSON document", NULL },
 	[OPTION_SOCKET] = { "socket", "PATH", "the daemon's socket", set_socket },
@@ -313,8 +326,6 @@ static int take(struct options *options, const char *name, uint64_t allowed, int
 	const struct option_kind *kind = &kinds[id];
 	const char *reason = "";
 
-	if (OPTIONS_MISSING & allowed & (1ULL << id))
-		return fail_usage(name, "option '--%s' is not available yet", kind->name);
 	if (!(allowed & (1ULL << id)))
 		return name ? fail_usage(name, "'%s' takes no option '--%s'", name, kind->name)
 			    : fail_usage(name, "option '--%s' belongs behind a command", kind->name);

@@ -15,6 +15,7 @@ enum option_id {
 	OPTION_ALL,
 	OPTION_APPEND,
 	OPTION_BLOCKS,
+	OPTION_BORN,
 	OPTION_BY,
 	OPTION_CUMULATIVE,
 	OPTION_DOMAINS,
@@ -34,6 +35,7 @@ enum option_id {
 	OPTION_LIMIT,
 	OPTION_MOST_RECENT_FIRST,
 	OPTION_NAME,
+	OPTION_OLDER_THAN,
 	OPTION_OUTPUT,
 	OPTION_PRETTY,
 	OPTION_PYTHON,
@@ -41,8 +43,6 @@ enum option_id {
 	OPTION_SORT,
 	OPTION_STRICT,
 	OPTION_TOP_SORT,                /* --sort, too: of what is live, not of differences */
-	/* named in the interface, refused until they exist */
-	OPTION_BORN,
 	/* taken by every command */
 	OPTION_HELP,
 	OPTION_JSON,
@@ -53,7 +53,6 @@ enum option_id {
 
 #define OPTION(name) (1ULL << OPTION_##name)
 #define OPTIONS_COMMON (OPTION(HELP) | OPTION(JSON) | OPTION(SOCKET) | OPTION(VERSION))
-#define OPTIONS_MISSING OPTION(BORN)
 
 #define FILTERS_MAX 1000
 #define FRAMES_MAX 1024
@@ -66,6 +65,7 @@ struct options {
 	int64_t frames_shown;
 	uint64_t limit;                 /* 0: none given */
 	uint64_t duration_ns;
+	uint64_t older_than_ns;
 	uint64_t fail_over;
 	uint64_t interval_ns;
 	uint64_t iterations;            /* 0: none given */

@@ -16,12 +16,17 @@ int show_query(const struct options *options, const char *command, struct statis
 		.key = options->key,
 		.cumulative = options_have(options, OPTION(CUMULATIVE)),
 		.sort = options->sort,
+		.born = options_have(options, OPTION(BORN)),
 		.filters = options->filters.items,
 		.filter_count = options->filters.count,
 		.traceback = { .limit = options->frames,
 			       .show_runtime = options_have(options, OPTION(SHOW_RUNTIME)) },
 	};
 
+	if (options_have(options, OPTION(OLDER_THAN)))
+		query.ages = statistics_older_than(options->older_than_ns);
+	if (query.born && options_have(options, OPTION(SORT)))
+		return fail_usage(command, "--born cannot be combined with --sort: there are no differences to sort by");
 	if (query.cumulative && query.key == KEY_TRACEBACK)
 		return fail_usage(command, "--cumulative cannot be combined with --by traceback: a traceback is "
 				  "counted once as it is");

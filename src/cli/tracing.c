@@ -101,3 +101,28 @@ int tracing_detach(struct session *session, pid_t pid, const char *name, bool ke
 	json_decref(reply);
 	return r;
 }
+
+int tracing_attach_if_need_be(struct session *session, const struct options *options, pid_t pid, const char *name,
+			      const char *purpose, bool *ret_attached)
+{
+	json_t *error, *reply = NULL;
+	char what[96];
+	int r;
+
+	*ret_attached = false;
+	snprintf(what, sizeof(what), "cannot %s process %d", purpose, (int)pid);
+	r = session_try(session, what, "GetStatus", json_pack("{s:i}", "pid", (int)pid), &reply, &error);
+	json_decref(reply);
+	if (r == EXIT_DONE || !error)
+		return r;
+	if (session_error_is(error, "NotTraced") || session->shared) {
+		reply = NULL;
+		r = tracing_attach(session, options, pid, name, false, &reply);
+		*ret_attached = r == EXIT_DONE;
+		json_decref(reply);
+	} else {
+		r = fail_remote(what, error);
+	}
+	json_decref(error);
+	return r;
+}

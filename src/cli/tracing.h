@@ -17,6 +17,9 @@ const char *tracing_name(char text[TRACING_NAME_MAX], pid_t pid);
  * private one is asked.  *ret_reply is {pid, tasks, probes}. */
 int tracing_attach(struct session *session, const struct options *options, pid_t pid, const char *name,
 		   bool wait_for_exec, json_t **ret_reply);
+/* Only when nobody traces it yet; *ret_attached says whether it did.  purpose: "show", what it is for. */
+int tracing_attach_if_need_be(struct session *session, const struct options *options, pid_t pid, const char *name,
+			      const char *purpose, bool *ret_attached);
 /* keep: for a while, see detach --keep.  *ret_reply is {clean, message}; may be NULL. */
 int tracing_detach(struct session *session, pid_t pid, const char *name, bool keep, json_t **ret_reply);
 

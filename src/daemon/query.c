@@ -14,7 +14,8 @@ static const struct param members[] = {
 	{ "key", PARAM_TEXT, true },    { "cumulative", PARAM_BOOL, true },
 	{ "filters", PARAM_TEXTS, true }, { "sort", PARAM_TEXT, true },
 	{ "limit", PARAM_COUNT, true }, { "frames", PARAM_COUNT, true },
-	{ "show_runtime", PARAM_BOOL, true }, { 0 }
+	{ "show_runtime", PARAM_BOOL, true }, { "older_than_ms", PARAM_COUNT, true },
+	{ "born", PARAM_BOOL, true },   { 0 }
 };
 
 void query_fini(struct query *query)
@@ -66,16 +67,25 @@ static int take_members(const json_t *json, struct query *query, char **ret_reas
 	const char *key = param_text(json, "key", "lineno"), *sort = param_text(json, "sort", "abs");
 
 	if (statistics_key_parse(key, &query->statistics.key) < 0)
-		return explain(ret_reason, "'%.64s' is no key to group by; lineno, filename, traceback, function, object "
-					   "and domain are", key);
+		return explain(ret_reason, "'%.64s' is no key to group by; lineno, filename, traceback, function, object, "
+					   "thread and domain are", key);
 	if (diff_sort_parse(sort, &query->statistics.sort) < 0)
 		return explain(ret_reason, "'%.64s' is no order of differences; abs, growth and shrink are", sort);
 	query->statistics.cumulative = param_bool(json, "cumulative");
 	query->statistics.traceback.limit = param_count(json, "frames", 0);
 	query->statistics.traceback.show_runtime = param_bool(json, "show_runtime");
+	query->statistics.born = param_bool(json, "born");
+	if (param_count(json, "older_than_ms", 0) > 0)
+		query->statistics.ages = statistics_older_than(param_count(json, "older_than_ms", 0) * 1000000ULL);
 	query->limited = json_is_integer(json_object_get(json, "limit"));
 	query->limit = param_count(json, "limit", 0);
 	return take_filters(json_object_get(json, "filters"), query, ret_reason);
+}
+
+bool query_needs_blocks(const json_t *json)
+{
+	return strcmp(param_text(json, "key", ""), "thread") == 0 || param_bool(json, "born") ||
+	       param_count(json, "older_than_ms", 0) > 0;
 }
 
 int query_parse(const json_t *json, struct query *ret, const char **ret_parameter, char **ret_reason)

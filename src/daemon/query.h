@@ -17,6 +17,8 @@ struct query {
  * wrong for a person, and *ret_parameter names a member of the wrong type or range, or is NULL;
  * -ENOMEM. */
 int query_parse(const json_t *json, struct query *ret, const char **ret_parameter, char **ret_reason);
+/* Whether it can be answered of a snapshot with blocks only; of one that was parsed, or NULL. */
+bool query_needs_blocks(const json_t *json);
 void query_fini(struct query *query);
 
 #endif

@@ -14,7 +14,7 @@
 struct report {
 	struct call *call;
 	struct query query;
-	bool compare;
+	bool compare, with_diff;
 	struct snapshot *older, *newer;       /* older: of a comparison only */
 	/* the job's */
 	struct statistics *statistics;
@@ -37,9 +37,9 @@ static void report_free(struct report *report)
 
 static json_t *make_rows(const struct report *report, size_t count)
 {
-	json_t *rows = codec_statistics_rows(report->statistics, report->next, count, report->compare);
+	json_t *rows = codec_statistics_rows(report->statistics, report->next, count, report->with_diff);
 
-	return codec_statistics_frame(report->statistics, rows, report->compare);
+	return codec_statistics_frame(report->statistics, rows, report->with_diff);
 }
 
 static void fail_too_long(struct call *call, const struct report *report, size_t rows)
@@ -221,8 +221,15 @@ static struct report *report_new(struct call *call, bool compare)
 		return NULL;
 	}
 	report->call = call;
-	report->compare = compare;
 	r = query_parse(json_object_get(call->parameters, "query"), &report->query, &parameter, &reason);
+	report->compare = compare;
+	report->with_diff = compare && !report->query.statistics.born;
+	if (r == 0 && !compare && report->query.statistics.born) {
+		query_fini(&report->query);
+		free(report);
+		fail_query(call, "%s", "what was born between two snapshots is a question for Compare");
+		return NULL;
+	}
 	if (r == 0)
 		return report;
 	free(report);

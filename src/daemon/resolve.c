@@ -3,6 +3,7 @@
 #include "daemon/daemon.h"
 #include "daemon/failures.h"
 #include "daemon/params.h"
+#include "daemon/query.h"
 #include "daemon/permit.h"
 
 #include <errno.h>
@@ -109,17 +110,12 @@ static void on_answer(void *context, const struct answer *answer)
 		fail(give_up(resolve), "the snapshot of process %d cannot be read: %s", pid, reason);
 }
 
-/* Statistics by thread need blocks. */
-static bool by_thread(const struct call *call)
-{
-	return strcmp(param_text(json_object_get(call->parameters, "query"), "key", ""), "thread") == 0;
-}
-
 static void try_fresh(struct resolve *resolve, struct session *session)
 {
 	struct wire_snapshot_request message = { .head.type = WIRE_SNAPSHOT };
 
-	message.with_blocks = param_bool(resolve->call->parameters, "blocks") || by_thread(resolve->call);
+	message.with_blocks = param_bool(resolve->call->parameters, "blocks") ||
+			      query_needs_blocks(json_object_get(resolve->call->parameters, "query"));
 	session_ask(session, &message.head, sizeof(message), WIRE_SNAPSHOT_READY, SNAPSHOT_TIMEOUT_US, on_answer,
 		    resolve);
 }

@@ -1,5 +1,6 @@
 #include "export/text.h"
 
+#include "base/clock.h"
 #include "export/printable.h"
 
 #include <errno.h>
@@ -34,6 +35,31 @@ static double average(uint64_t size, uint64_t count)
 	if (size <= 1ULL << 53 && count <= 1ULL << 53)
 		return (double)size / (double)count;
 	return (double)((long double)size / (long double)count);
+}
+
+const char *text_age(char text[TEXT_AGE_MAX], uint64_t ns)
+{
+	static const struct { uint64_t below_ns, unit_ns; const char *name; int digits; } steps[] = {
+		{ 100 * NSEC_PER_SEC, NSEC_PER_SEC, "s", 1 },
+		{ 6000 * NSEC_PER_SEC, 60 * NSEC_PER_SEC, "min", 0 },
+		{ 48 * 3600 * NSEC_PER_SEC, 3600 * NSEC_PER_SEC, "h", 0 },
+		{ UINT64_MAX, 86400 * NSEC_PER_SEC, "d", 0 },
+	};
+	size_t i = 0;
+
+	while (ns >= steps[i].below_ns && steps[i].below_ns != UINT64_MAX)
+		i++;
+	snprintf(text, TEXT_AGE_MAX, "%.*f %s", steps[i].digits, (double)ns / (double)steps[i].unit_ns, steps[i].name);
+	return text;
+}
+
+static void print_ages(FILE *out, const struct statistic *row)
+{
+	char young[TEXT_AGE_MAX], old[TEXT_AGE_MAX];
+
+	fprintf(out, ", age=%s", text_age(young, row->youngest_ns));
+	if (row->oldest_ns > row->youngest_ns)
+		fprintf(out, " to %s", text_age(old, row->oldest_ns));
 }
 
 static void print_thread(FILE *out, const struct statistic *row)
@@ -75,6 +101,8 @@ void text_statistic(FILE *out, const struct statistics *statistics, const struct
 		fprintf(out, " (%+" PRId64 ")", row->count_diff);
 	if (row->count > 0)
 		fprintf(out, ", average=%s", text_size(size, average(row->size, row->count), false));
+	if (statistics->has_ages)
+		print_ages(out, row);
 	fputc('\n', out);
 }
 
@@ -135,7 +163,7 @@ void text_traceback(FILE *out, const struct text_frame *frames, size_t count,
 		print_frame(out, &frames[style->most_recent_first ? end - 1 - (i - first) : i], style);
 }
 
-static void print_heading(FILE *out, const struct statistic *row, bool diff)
+static void print_heading(FILE *out, const struct statistics *statistics, const struct statistic *row, bool diff)
 {
 	fprintf(out, "%" PRIu64 " memory blocks", row->count);
 	if (diff)
@@ -143,6 +171,8 @@ static void print_heading(FILE *out, const struct statistic *row, bool diff)
 	fprintf(out, ": %.1f KiB", (double)row->size / 1024);
 	if (diff)
 		fprintf(out, " (%+.1f KiB)", (double)row->size_diff / 1024);
+	if (statistics->has_ages)
+		print_ages(out, row);
 	fputc('\n', out);
 }
 
@@ -161,7 +191,7 @@ int text_statistic_traceback(FILE *out, const struct statistics *statistics,
 		frames[i].line = frame->line;
 		frames[i].has_line = frame->has_line;
 	}
-	print_heading(out, row, diff);
+	print_heading(out, statistics, row, diff);
 	text_traceback(out, frames, row->frame_count, style);
 	free(frames);
 	return 0;

@@ -39,6 +39,10 @@ struct text_frame {
 #define TEXT_SIZE_MAX 48
 const char *text_size(char text[TEXT_SIZE_MAX], double bytes, bool sign);
 
+/* 0.3 s, 59.9 s, 12 min, 47 h, 3 d. */
+#define TEXT_AGE_MAX 32
+const char *text_age(char text[TEXT_AGE_MAX], uint64_t ns);
+
 /* "FILE:LINE: size=..., count=..., average=..."; with `diff` the differences in brackets. */
 void text_statistic(FILE *out, const struct statistics *statistics, const struct statistic *row,
 		    bool diff);

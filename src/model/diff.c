@@ -35,16 +35,41 @@ static bool sees_frames(const struct statistics_query *query)
 	return sees;
 }
 
+/* Whatever dates are rounded to, a snapshot's clock parts its blocks from those that came later. */
+static int make_born(const struct snapshot *older, const struct snapshot *newer,
+		     const struct statistics_query *query, struct statistics **ret, const char **ret_reason)
+{
+	struct statistics_query born = *query;
+
+	if (older->pid != newer->pid || older->start_time != newer->start_time)
+		*ret_reason = "what was born between two snapshots is known of two of one process only";
+	else if (!older->clock_ns || !newer->clock_ns)
+		*ret_reason = "one of the snapshots was taken by an older version, which did not note the exact moment";
+	else if (older->clock_ns > newer->clock_ns)
+		*ret_reason = "the first snapshot is the later one: the older one comes first";
+	else
+		*ret_reason = NULL;
+	if (*ret_reason)
+		return -EINVAL;
+	born.born = false;
+	born.ages.given = true;
+	born.ages.below_ns = newer->clock_ns - older->clock_ns;
+	return statistics_make(newer, &born, ret, ret_reason);
+}
+
 int statistics_compare(const struct snapshot *older, const struct snapshot *newer,
 		       const struct statistics_query *query, struct statistics **ret,
 		       const char **ret_reason)
 {
 	uint32_t common = smaller_limit(older->frames_limit, newer->frames_limit);
 	uint32_t limit = smaller_limit(query->traceback.limit, common);
-	struct statistics *statistics = statistics_new(newer);
+	struct statistics *statistics;
 	struct grouping grouping;
 	int r;
 
+	if (query->born)
+		return make_born(older, newer, query, ret, ret_reason);
+	statistics = statistics_new(newer);
 	if (!statistics)
 		return -ENOMEM;
 	statistics->exact = older->exact && newer->exact;

@@ -119,15 +119,8 @@ static struct group *add_group(struct grouping *grouping, const struct key *key,
 	return group;
 }
 
-/* Many recursions of one trace may add it many times: what is too much to count stays at the top. */
-static void add_up(uint64_t *sum, uint64_t value)
-{
-	if (__builtin_add_overflow(*sum, value, sum) || *sum > INT64_MAX)
-		*sum = INT64_MAX;
-}
-
-static struct group *count_bytes(struct grouping *grouping, const struct key *key, uint64_t blocks,
-				 uint64_t bytes, bool older)
+static struct group *count_in(struct grouping *grouping, const struct key *key,
+			      const struct measure *measure, bool older)
 {
 	uint64_t hash = key_hash(key);
 	struct group *group = find_group(grouping, key, hash);
@@ -136,15 +129,8 @@ static struct group *count_bytes(struct grouping *grouping, const struct key *ke
 		group = add_group(grouping, key, hash);
 	if (!group)
 		return NULL;
-	add_up(older ? &group->old_size : &group->row.size, bytes);
-	add_up(older ? &group->old_count : &group->row.count, blocks);
+	measure_add(older ? &group->old : &group->now, measure);
 	return group;
-}
-
-static struct group *count_in(struct grouping *grouping, const struct key *key,
-			      const struct snapshot_trace *trace, bool older)
-{
-	return count_bytes(grouping, key, trace->live_blocks, trace->live_bytes, older);
 }
 
 /* --- keys of a trace --- */
@@ -181,7 +167,7 @@ static int key_frame(const struct grouping *grouping, const struct statistic_fra
 }
 
 static int count_frame(struct grouping *grouping, const struct statistic_frame *frame,
-		       const struct snapshot_trace *trace, bool older)
+		       const struct measure *measure, bool older)
 {
 	struct statistic_frame of;
 	struct key key = { &of, 1, 0, 0 };
@@ -189,14 +175,14 @@ static int count_frame(struct grouping *grouping, const struct statistic_frame *
 
 	if (r < 0)
 		return r;
-	return count_in(grouping, &key, trace, older) ? 0 : -ENOMEM;
+	return count_in(grouping, &key, measure, older) ? 0 : -ENOMEM;
 }
 
 static int count_traceback(struct grouping *grouping, const struct traceback *traceback,
-			   const struct snapshot_trace *trace, bool older)
+			   const struct measure *measure, bool older)
 {
 	struct key key = { grouping->frames.items, (uint32_t)grouping->frames.count, 0, 0 };
-	struct group *group = count_in(grouping, &key, trace, older);
+	struct group *group = count_in(grouping, &key, measure, older);
 
 	if (!group)
 		return -ENOMEM;
@@ -207,27 +193,27 @@ static int count_traceback(struct grouping *grouping, const struct traceback *tr
 	return 0;
 }
 
-static int count_domain(struct grouping *grouping, const struct snapshot_trace *trace, bool older)
+static int count_domain(struct grouping *grouping, uint32_t domain, const struct measure *measure, bool older)
 {
-	struct key key = { NULL, 0, trace->domain, 0 };
+	struct key key = { NULL, 0, domain, 0 };
 
-	return count_in(grouping, &key, trace, older) ? 0 : -ENOMEM;
+	return count_in(grouping, &key, measure, older) ? 0 : -ENOMEM;
 }
 
-static int count_trace(struct grouping *grouping, const struct traceback *traceback,
-		       const struct snapshot_trace *trace, bool older)
+static int count_trace(struct grouping *grouping, const struct traceback *traceback, uint32_t domain,
+		       const struct measure *measure, bool older)
 {
 	size_t count = grouping->query->cumulative ? grouping->frames.count : 1;
 	int r = 0;
 
 	if (grouping->query->key == KEY_TRACEBACK)
-		return count_traceback(grouping, traceback, trace, older);
+		return count_traceback(grouping, traceback, measure, older);
 	if (grouping->query->key == KEY_DOMAIN)
-		return count_domain(grouping, trace, older);
+		return count_domain(grouping, domain, measure, older);
 	if (grouping->query->key == KEY_THREAD)
 		return 0;               /* by its blocks, see count_threads() */
 	for (size_t i = 0; r == 0 && i < count; i++)
-		r = count_frame(grouping, &grouping->frames.items[i], trace, older);
+		r = count_frame(grouping, &grouping->frames.items[i], measure, older);
 	return r;
 }
 
@@ -256,7 +242,7 @@ static int take_frames(struct grouping *grouping, struct names *names, const str
 
 /* Whether the trace was taken, or negative errno. */
 static int add_trace(struct grouping *grouping, struct names *names, const struct traceback *traceback,
-		     const struct snapshot_trace *trace, bool older)
+		     uint32_t domain, const struct measure *measure, bool older)
 {
 	const struct statistics_query *query = grouping->query;
 	int r = take_frames(grouping, names, traceback);
@@ -264,11 +250,10 @@ static int add_trace(struct grouping *grouping, struct names *names, const struc
 	if (r < 0)
 		return r;
 	if (!filters_pass(query->filters, query->filter_count, grouping->strings,
-			  grouping->frames.items, (uint32_t)grouping->frames.count, trace->domain))
+			  grouping->frames.items, (uint32_t)grouping->frames.count, domain))
 		return 0;
-	*(older ? &grouping->old_size : &grouping->size) += trace->live_bytes;
-	*(older ? &grouping->old_count : &grouping->count) += trace->live_blocks;
-	r = count_trace(grouping, traceback, trace, older);
+	measure_add(older ? &grouping->old : &grouping->now, measure);
+	r = count_trace(grouping, traceback, domain, measure, older);
 	return r < 0 ? r : 1;
 }
 
@@ -279,8 +264,10 @@ static int count_threads(struct grouping *grouping, const struct snapshot *snaps
 	for (size_t i = 0; i < snapshot->blocks.count; i++) {
 		const struct snapshot_block *block = &snapshot->blocks.items[i];
 		struct key key = { NULL, 0, 0, block->thread };
+		struct measure measure;
 
-		if (taken[block->trace] && !count_bytes(grouping, &key, 1, block->size, older))
+		if (taken[block->trace] && measure_block(block, grouping->query, &measure) &&
+		    !count_in(grouping, &key, &measure, older))
 			return -ENOMEM;
 	}
 	return 0;
@@ -288,7 +275,8 @@ static int count_threads(struct grouping *grouping, const struct snapshot *snaps
 
 /* `taken` says of each trace whether it passed. */
 static int add_traces(struct grouping *grouping, const struct snapshot *snapshot,
-		      const struct traceback_options *options, uint8_t *taken, bool older)
+		      const struct traceback_options *options, const struct measure *measures, uint8_t *taken,
+		      bool older)
 {
 	struct names names;
 	int r = names_init(&names, snapshot, grouping->strings);
@@ -298,12 +286,12 @@ static int add_traces(struct grouping *grouping, const struct snapshot *snapshot
 		struct traceback traceback;
 
 		/* tracemalloc knows live traces only. */
-		if (trace->live_blocks == 0)
+		if (measures[i].count == 0)
 			continue;
 		r = traceback_make(snapshot, trace->stack, options, &traceback);
 		if (r < 0)
 			break;
-		r = add_trace(grouping, &names, &traceback, trace, older);
+		r = add_trace(grouping, &names, &traceback, trace->domain, &measures[i], older);
 		taken[i] = r > 0;
 		traceback_fini(&traceback);
 	}
@@ -315,23 +303,34 @@ int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uin
 		 const char **ret_reason)
 {
 	struct traceback_options options = grouping->query->traceback;
-	bool by_thread = grouping->query->key == KEY_THREAD;
+	struct measure *measures;
 	uint8_t *taken;
-	int r;
+	int r = measure_check(snapshot, grouping->query, ret_reason);
 
-	if (by_thread && !snapshot->has_blocks) {
-		*ret_reason = "which thread allocated is known of snapshots with blocks only: take them with --blocks";
-		return -EINVAL;
-	}
+	if (r < 0)
+		return r;
+	measures = measure_traces(snapshot, grouping->query);
 	taken = calloc(snapshot->traces.count + 1, sizeof(*taken));
-	if (!taken)
-		return -ENOMEM;
 	options.limit = limit;
-	r = add_traces(grouping, snapshot, &options, taken, older);
-	if (r == 0 && by_thread)
+	r = measures && taken ? add_traces(grouping, snapshot, &options, measures, taken, older) : -ENOMEM;
+	if (r == 0 && grouping->query->key == KEY_THREAD)
 		r = count_threads(grouping, snapshot, taken, older);
+	free(measures);
 	free(taken);
 	return r;
+}
+
+static void take_row(const struct group *group, bool with_diff, struct statistic *ret_row)
+{
+	*ret_row = group->row;
+	ret_row->size = group->now.size;
+	ret_row->count = group->now.count;
+	ret_row->youngest_ns = group->now.youngest_ns;
+	ret_row->oldest_ns = group->now.oldest_ns;
+	if (!with_diff)
+		return;
+	ret_row->size_diff = (int64_t)(group->now.size - group->old.size);
+	ret_row->count_diff = (int64_t)(group->now.count - group->old.count);
 }
 
 int grouping_take(struct grouping *grouping, bool with_diff, struct statistics *into)
@@ -341,23 +340,17 @@ int grouping_take(struct grouping *grouping, bool with_diff, struct statistics *
 
 	if (!rows)
 		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		const struct group *group = &grouping->groups.items[i];
-
-		rows[i] = group->row;
-		if (!with_diff)
-			continue;
-		rows[i].size_diff = (int64_t)(group->row.size - group->old_size);
-		rows[i].count_diff = (int64_t)(group->row.count - group->old_count);
-	}
+	for (size_t i = 0; i < count; i++)
+		take_row(&grouping->groups.items[i], with_diff, &rows[i]);
 	grouping->groups.count = 0;
 	into->rows = rows;
 	into->row_count = count;
-	into->total_size = grouping->size;
-	into->total_count = grouping->count;
+	into->has_ages = grouping->query->ages.given;
+	into->total_size = grouping->now.size;
+	into->total_count = grouping->now.count;
 	if (with_diff) {
-		into->total_size_diff = (int64_t)(grouping->size - grouping->old_size);
-		into->total_count_diff = (int64_t)(grouping->count - grouping->old_count);
+		into->total_size_diff = (int64_t)(grouping->now.size - grouping->old.size);
+		into->total_count_diff = (int64_t)(grouping->now.count - grouping->old.count);
 	}
 	return 0;
 }

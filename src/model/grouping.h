@@ -4,11 +4,12 @@
 #define ALLOCWATCH_MODEL_GROUPING_H
 
 #include "model/id_table.h"
+#include "model/measure.h"
 #include "model/statistics.h"
 
 struct group {
-	struct statistic row;
-	uint64_t old_size, old_count;         /* of the older snapshot */
+	struct statistic row;                 /* what it is; the numbers come at the end */
+	struct measure now, old;              /* old: of the older snapshot */
 };
 
 struct grouping {
@@ -17,8 +18,7 @@ struct grouping {
 	VEC_OF(struct group) groups;
 	struct id_table index;                /* of groups: the same ids */
 	VEC_OF(struct statistic_frame) frames;/* of the trace at hand, most recent first */
-	uint64_t size, count;                 /* of all traces that passed the filters */
-	uint64_t old_size, old_count;
+	struct measure now, old;              /* of all traces that passed the filters */
 };
 
 /* 0, or -EINVAL with a reason when the query cannot be answered. */

@@ -14,6 +14,7 @@ src_libmodel_a_SOURCES = \
 	src/model/heap_visit.c \
 	src/model/hidden.c src/model/hidden.h \
 	src/model/id_table.c src/model/id_table.h \
+	src/model/measure.c src/model/measure.h \
 	src/model/module.c src/model/module.h \
 	src/model/names.c src/model/names.h \
 	src/model/seen.c src/model/seen.h \

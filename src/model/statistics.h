@@ -22,10 +22,19 @@ int statistics_key_parse(const char *name, enum statistics_key *ret_key);
 enum diff_sort { SORT_ABS, SORT_GROWTH, SORT_SHRINK };
 int diff_sort_parse(const char *name, enum diff_sort *ret_sort);
 
+/* Only blocks of such an age, when their snapshot was taken; needs a snapshot with blocks. */
+struct block_ages {
+	bool given;
+	uint64_t least_ns, below_ns;
+};
+
 struct statistics_query {
 	enum statistics_key key;
 	bool cumulative;          /* with KEY_TRACEBACK: -EINVAL */
 	enum diff_sort sort;      /* diffs only */
+	struct block_ages ages;
+	bool born;                /* of a diff: what was born after the older and lives in the newer; no differences,
+				   * but ages */
 	const struct filter *filters;
 	size_t filter_count;
 	struct traceback_options traceback;
@@ -35,6 +44,7 @@ struct statistics_query {
 struct statistic {
 	uint64_t size, count;
 	int64_t size_diff, count_diff;
+	uint64_t youngest_ns, oldest_ns;    /* of its blocks; when the query was about ages */
 	uint32_t domain;                    /* KEY_DOMAIN only */
 	uint32_t thread;                    /* KEY_THREAD only: its tid, 0 not known */
 	bool is_thread;                     /* of KEY_THREAD */
@@ -62,14 +72,20 @@ struct statistics {
 	int64_t total_size_diff, total_count_diff;
 	bool exact;
 	struct snapshot_unknown unknown;          /* of a diff: the newer's */
+	bool has_ages;
 	bool limits_differ;                       /* diff by traceback at the smaller limit */
 };
+
+static inline struct block_ages statistics_older_than(uint64_t ns)
+{
+	return (struct block_ages){ .given = true, .least_ns = ns + 1, .below_ns = UINT64_MAX };
+}
 
 /* 0, -EINVAL with *ret_reason, -ENOMEM.  Free with statistics_free. */
 int statistics_make(const struct snapshot *snapshot, const struct statistics_query *query,
 		    struct statistics **ret, const char **ret_reason);
 /* Rows of (newer - older).  tracemalloc's compare_to: groups equal on both sides stay, with diffs
- * of 0. */
+ * of 0.  A query for what was born needs two snapshots of one process, the newer with blocks. */
 int statistics_compare(const struct snapshot *older, const struct snapshot *newer,
 		       const struct statistics_query *query, struct statistics **ret,
 		       const char **ret_reason);

@@ -95,11 +95,11 @@ json_t *codec_traceback(const struct traceback *traceback)
 	return list;
 }
 
-static json_t *encode_row(const struct strtab *strings, const struct statistic *row, bool with_diff)
+static json_t *encode_row(const struct statistics *statistics, const struct statistic *row, bool with_diff)
 {
 	json_t *json = json_pack("{s:I, s:I, s:o}", "size", codec_count(row->size),
 				 "count", codec_count(row->count),
-				 "traceback", encode_traceback(strings, row));
+				 "traceback", encode_traceback(statistics->strings, row));
 	int failed = 0;
 
 	if (!json)
@@ -107,6 +107,10 @@ static json_t *encode_row(const struct strtab *strings, const struct statistic *
 	if (with_diff) {
 		failed |= json_object_set_new(json, "size_diff", json_integer(row->size_diff));
 		failed |= json_object_set_new(json, "count_diff", json_integer(row->count_diff));
+	}
+	if (statistics->has_ages) {
+		failed |= json_object_set_new(json, "youngest_seconds", json_real((double)row->youngest_ns / 1e9));
+		failed |= json_object_set_new(json, "oldest_seconds", json_real((double)row->oldest_ns / 1e9));
 	}
 	if (row->is_thread)
 		failed |= json_object_set_new(json, "thread", json_integer(row->thread));
@@ -134,8 +138,7 @@ json_t *codec_statistics_rows(const struct statistics *statistics, size_t first,
 	if (count > statistics->row_count - first)
 		count = statistics->row_count - first;
 	for (size_t i = first; list && i < first + count; i++)
-		list = append_or_free(list, encode_row(statistics->strings, &statistics->rows[i],
-						       with_diff));
+		list = append_or_free(list, encode_row(statistics, &statistics->rows[i], with_diff));
 	return list;
 }
 

@@ -28,6 +28,7 @@ live_tests = \
 	tests/live/check_forks \
 	tests/live/check_clones \
 	tests/live/check_guests \
+	tests/live/check_leaks \
 	tests/live/check_oracle \
 	tests/live/check_signals \
 	tests/live/check_survival \
@@ -171,6 +172,11 @@ tests_live_check_run_LDADD = $(live_libs)
 tests_live_check_terminal_SOURCES = tests/live/check_terminal.c
 tests_live_check_terminal_CFLAGS = $(live_cflags)
 tests_live_check_terminal_LDADD = $(live_libs)
+
+tests_live_check_leaks_SOURCES = tests/live/check_leaks.c
+tests_live_check_leaks_CFLAGS = $(live_cflags)
+tests_live_check_leaks_LDADD = $(live_libs)
+EXTRA_DIST += tests/oracle/blocks_of_ages.py
 
 tests_live_check_top_SOURCES = tests/live/check_top.c
 tests_live_check_top_CFLAGS = $(live_cflags)

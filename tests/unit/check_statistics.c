@@ -240,6 +240,64 @@ START_TEST(threads_differ_between_two_snapshots_as_other_groups_do)
 }
 END_TEST
 
+static void add_aged(uint32_t trace, uint64_t size, uint64_t age_ns)
+{
+	add_block(trace, 1, size);
+	s->blocks.items[s->blocks.count - 1].age_ns = age_ns;
+}
+
+START_TEST(blocks_of_an_age_are_counted_up_to_the_nanosecond)
+{
+	struct statistics *t;
+
+	add_aged(0, 100, 1001);
+	add_aged(1, 20, 1000);
+	add_aged(1, 30, 5000);
+	query.ages = statistics_older_than(1000);
+	t = make();
+	ck_assert(t->has_ages);
+	ck_assert_uint_eq(t->row_count, 2);
+	ck_assert_uint_eq(t->rows[0].size, 100);
+	ck_assert_uint_eq(t->rows[1].size, 30);
+	ck_assert_uint_eq(t->rows[1].count, 1);
+	ck_assert_uint_eq(t->rows[1].youngest_ns, 5000);
+	ck_assert_uint_eq(t->total_count, 2);
+	statistics_free(t);
+	query.ages = statistics_older_than(0);
+	query.key = KEY_DOMAIN;
+	t = make();
+	ck_assert_uint_eq(t->total_size, 150);
+	ck_assert_uint_eq(t->rows[1].oldest_ns, 5000);
+	ck_assert_uint_eq(t->rows[1].youngest_ns, 1000);
+	statistics_free(t);
+}
+END_TEST
+
+START_TEST(what_was_born_needs_two_snapshots_of_one_process_in_their_order)
+{
+	struct snapshot *old = snapshot_new();
+	struct statistics *t;
+	const char *reason;
+
+	add_aged(0, 100, 499);
+	add_aged(1, 20, 500);
+	s->clock_ns = 10500;
+	query.born = true;
+	ck_assert_int_eq(statistics_compare(old, s, &query, &t, &reason), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(reason, "older version"));
+	old->clock_ns = 10000;
+	ck_assert_int_eq(statistics_compare(old, s, &query, &t, &reason), 0);
+	ck_assert_uint_eq(t->total_size, 100);
+	statistics_free(t);
+	ck_assert_int_eq(statistics_compare(s, old, &query, &t, &reason), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(reason, "comes first"));
+	old->start_time = s->start_time + 1;
+	ck_assert_int_eq(statistics_compare(old, s, &query, &t, &reason), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(reason, "one process"));
+	snapshot_put(old);
+}
+END_TEST
+
 START_TEST(traces_without_live_blocks_are_no_rows)
 {
 	struct statistics *t;
@@ -458,6 +516,8 @@ int main(void)
 	tcase_add_test(tcase, different_limits_are_compared_at_the_smaller_one_and_said);
 	tcase_add_test(tcase, a_cumulative_count_past_all_bounds_stays_at_the_top);
 	tcase_add_loop_test(tcase, a_difference_of_equals_is_zero_and_the_reverse_has_the_other_sign, 0, 3);
+	tcase_add_test(tcase, blocks_of_an_age_are_counted_up_to_the_nanosecond);
+	tcase_add_test(tcase, what_was_born_needs_two_snapshots_of_one_process_in_their_order);
 	tcase_add_test(tcase, blocks_are_grouped_by_the_thread_that_allocated_them);
 	tcase_add_test(tcase, threads_differ_between_two_snapshots_as_other_groups_do);
 	tcase_add_test(tcase, keys_and_orders_are_parsed_by_name);

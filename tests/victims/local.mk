@@ -26,6 +26,7 @@ check_PROGRAMS += \
 	tests/victims/hammer \
 	tests/victims/int3s \
 	tests/victims/jumper \
+	tests/victims/leaker \
 	tests/victims/leaver \
 	tests/victims/mainless \
 	tests/victims/nested \
@@ -207,6 +208,11 @@ tests_victims_int3s_SOURCES = tests/victims/int3s.c
 tests_victims_int3s_CFLAGS = $(victim_cflags)
 tests_victims_int3s_LDFLAGS = $(victim_ldflags)
 tests_victims_int3s_LDADD = $(victim_libs)
+
+tests_victims_leaker_SOURCES = tests/victims/leaker.c
+tests_victims_leaker_CFLAGS = $(victim_cflags)
+tests_victims_leaker_LDFLAGS = $(victim_ldflags)
+tests_victims_leaker_LDADD = $(victim_libs)
 
 tests_victims_turnover_SOURCES = tests/victims/turnover.c
 tests_victims_turnover_CFLAGS = $(victim_cflags)

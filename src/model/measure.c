@@ -1,0 +1,74 @@
+#include "model/measure.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int measure_check(const struct snapshot *snapshot, const struct statistics_query *query, const char **ret_reason)
+{
+	if (snapshot->has_blocks)
+		return 0;
+	if (query->key == KEY_THREAD)
+		*ret_reason = "which thread allocated is known of snapshots with blocks only: take them with --blocks";
+	else if (query->ages.given)
+		*ret_reason = "the age of blocks is known of snapshots with blocks only: take them with --blocks";
+	else
+		return 0;
+	return -EINVAL;
+}
+
+bool measure_block(const struct snapshot_block *block, const struct statistics_query *query, struct measure *ret)
+{
+	const struct block_ages *ages = &query->ages;
+
+	if (ages->given && (block->age_ns < ages->least_ns || block->age_ns >= ages->below_ns))
+		return false;
+	*ret = (struct measure){ .size = block->size, .count = 1, .youngest_ns = block->age_ns,
+				 .oldest_ns = block->age_ns };
+	return true;
+}
+
+/* Cumulative sums of a deep recursion could run over. */
+static void add_up(uint64_t *sum, uint64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum) || *sum > INT64_MAX)
+		*sum = INT64_MAX;
+}
+
+void measure_add(struct measure *sum, const struct measure *more)
+{
+	if (more->count > 0 && (sum->count == 0 || more->youngest_ns < sum->youngest_ns))
+		sum->youngest_ns = more->youngest_ns;
+	if (more->oldest_ns > sum->oldest_ns)
+		sum->oldest_ns = more->oldest_ns;
+	add_up(&sum->size, more->size);
+	add_up(&sum->count, more->count);
+}
+
+static void measure_by_blocks(const struct snapshot *snapshot, const struct statistics_query *query,
+			      struct measure *measures)
+{
+	for (size_t i = 0; i < snapshot->blocks.count; i++) {
+		const struct snapshot_block *block = &snapshot->blocks.items[i];
+		struct measure measure;
+
+		if (measure_block(block, query, &measure))
+			measure_add(&measures[block->trace], &measure);
+	}
+}
+
+struct measure *measure_traces(const struct snapshot *snapshot, const struct statistics_query *query)
+{
+	struct measure *measures = calloc(snapshot->traces.count + 1, sizeof(*measures));
+
+	if (!measures)
+		return NULL;
+	if (query->ages.given) {
+		measure_by_blocks(snapshot, query, measures);
+		return measures;
+	}
+	for (size_t i = 0; i < snapshot->traces.count; i++) {
+		measures[i].size = snapshot->traces.items[i].live_bytes;
+		measures[i].count = snapshot->traces.items[i].live_blocks;
+	}
+	return measures;
+}

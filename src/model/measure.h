@@ -1,0 +1,21 @@
+/* What a query counts of a trace, or of a single block. */
+#ifndef ALLOCWATCH_MODEL_MEASURE_H
+#define ALLOCWATCH_MODEL_MEASURE_H
+
+#include "model/statistics.h"
+
+struct measure {
+	uint64_t size, count;
+	uint64_t youngest_ns, oldest_ns;      /* of blocks, when the query is about ages */
+};
+
+/* 0, or -EINVAL with a reason when the snapshot does not know what the query is about. */
+int measure_check(const struct snapshot *snapshot, const struct statistics_query *query, const char **ret_reason);
+/* One for each trace of a snapshot that was checked; NULL without memory. */
+struct measure *measure_traces(const struct snapshot *snapshot, const struct statistics_query *query);
+/* false: the query is not about this block. */
+bool measure_block(const struct snapshot_block *block, const struct statistics_query *query, struct measure *ret);
+/* Stays at the top instead of overflowing. */
+void measure_add(struct measure *sum, const struct measure *more);
+
+#endif

@@ -1,0 +1,192 @@
+/* What is left over, told from what is only busy: blocks by their age, on a victim with a known leak, a known churner
+ * and a steady grower; tests/oracle/blocks_of_ages.py computes the same from the snapshots' files. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define SOURCE "tests/victims/leaker.c"
+
+static void do_times(struct subject *subject, char command, int times)
+{
+	for (int i = 0; i < times; i++)
+		subject_command(subject, command);
+}
+
+/* Asks an oracle, which reads files only, about an answer of the client. */
+static void ask_oracle(struct tool *tool, json_t *answer, const char *new, const char *old)
+{
+	const char *source = getenv("srcdir") ? getenv("srcdir") : ".";
+	const char *path = live_text("%s/answer.json", live_folder());
+	const char *file = live_text("%s/new.aw", live_folder()), *than = old;
+
+	if (json_dump_file(answer, path, 0) < 0)
+		live_fail("cannot write %s", path);
+	remove(file);
+	tool_out(tool, "dump", new, file, NULL);
+	if (strchr(old, ':')) {
+		than = live_text("%s/old.aw", live_folder());
+		remove(than);
+		tool_out(tool, "dump", old, than, NULL);
+	}
+	if (system(live_text("/usr/bin/python3 %s/tests/oracle/blocks_of_ages.py leaker.c %s %s %s", source, path, file,
+			     than)) != 0)
+		live_fail("the oracle does not agree");
+}
+
+static void only_what_was_born_between_two_snapshots_is_shown(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/leaker", NULL);
+	struct state *before = state_take(subject->pid);
+	const char *old = live_text("%d:old", subject->pid), *new = live_text("%d:new", subject->pid);
+	json_t *born;
+
+	tool_attach(tool, subject->pid);
+	do_times(subject, 'l', 3);
+	do_times(subject, 's', 2);
+	tool_out(tool, "snapshot", pid_text(subject->pid), "--name", "old", NULL);
+	do_times(subject, 'l', 5);
+	do_times(subject, 'c', 2);
+	do_times(subject, 's', 4);
+	tool_out(tool, "snapshot", pid_text(subject->pid), "--name", "new", "--blocks", NULL);
+	do_times(subject, 'l', 7);
+	born = tool_json(tool, "diff", old, new, "--born", NULL);
+	require_row(born, SOURCE, "/* leaked block */", 500, 5);
+	require_row(born, SOURCE, "/* session block */", 300, 1);
+	require_equal((long long)json_array_size(json_object_get(born, "statistics")), 2);
+	require_equal(json_number(born, "total.count"), 6);
+	require(!json_object_get(json_array_get(json_object_get(born, "statistics"), 0), "size_diff"));
+	ask_oracle(tool, born, new, old);
+	/* a difference of totals takes the session for something that did not change */
+	require(json_number(row_at(tool_diff(tool, old, new), SOURCE, line_of(SOURCE, "/* session block */")),
+			    "count_diff") == 0);
+	require_text(tool_out(tool, "diff", old, new, "--born", NULL), "count=5, average=100 B, age=");
+	/* a fresh one has blocks by itself, and by other keys it is the same sum */
+	require_equal(json_number(tool_json(tool, "diff", new, pid_text(subject->pid), "--born", "--by", "thread", NULL),
+				  "total.count"), 7);
+	require_equal(json_number(tool_json(tool, "diff", new, new, "--born", NULL), "total.count"), 0);
+	require_text(tool_try(tool, "diff", new, old, "--born", NULL).err, "the older one comes first");
+	tool_end(tool, subject, before);
+}
+
+/* Rows' ages, by the test's own clock; births are dated to 10 ms. */
+static void require_age(json_t *row, uint64_t born_from, uint64_t born_to, uint64_t asked, uint64_t answered)
+{
+	double youngest = json_number_value(json_object_get(row, "youngest_seconds"));
+	double oldest = json_number_value(json_object_get(row, "oldest_seconds"));
+
+	live_note("ages %.3f to %.3f s", youngest, oldest);
+	require(youngest <= oldest);
+	require(youngest >= (double)(asked - born_to) / 1e9 - 0.02);
+	require(oldest <= (double)(answered - born_from) / 1e9 + 0.02);
+}
+
+static void blocks_older_than_a_time_are_counted_and_younger_ones_are_not(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/leaker", NULL);
+	struct state *before = state_take(subject->pid);
+	const char *pid = pid_text(subject->pid), *snap = live_text("%d:all", subject->pid);
+	uint64_t first[2], second[2], asked, answered;
+	json_t *stats, *row;
+	double limit;
+
+	tool_attach(tool, subject->pid);
+	first[0] = clock_monotonic_ns();
+	do_times(subject, 'l', 4);
+	first[1] = clock_monotonic_ns();
+	/* time passes */
+	while (clock_monotonic_ns() < first[1] + NSEC_PER_SEC / 2)
+		subject_command(subject, 's');
+	second[0] = clock_monotonic_ns();
+	do_times(subject, 'l', 3);
+	second[1] = clock_monotonic_ns();
+	asked = clock_monotonic_ns();
+	tool_out(tool, "snapshot", pid, "--name", "all", "--blocks", NULL);
+	answered = clock_monotonic_ns();
+	stats = tool_json(tool, "stats", snap, "--older-than", "0s", NULL);
+	row = row_at(stats, SOURCE, line_of(SOURCE, "/* leaked block */"));
+	require(row);
+	require_equal(json_number(row, "count"), 7);
+	require_age(row, first[0], second[1], asked, answered);
+	/* a time between the youngest of the first four and the oldest of the others */
+	limit = (json_number_value(json_object_get(row, "oldest_seconds")) +
+		 json_number_value(json_object_get(row, "youngest_seconds"))) / 2;
+	stats = tool_json(tool, "stats", snap, "--older-than", live_text("%dms", (int)(limit * 1000)), NULL);
+	require_row(stats, SOURCE, "/* leaked block */", 400, 4);
+	require_equal((long long)json_array_size(json_object_get(stats, "statistics")), 1);
+	ask_oracle(tool, stats, snap, live_text("%d.%03d", (int)(limit * 1000) / 1000, (int)(limit * 1000) % 1000));
+	require_equal(json_number(tool_json(tool, "stats", pid, "--older-than", "1h", NULL), "total.count"), 0);
+	tool_out(tool, "snapshot", pid, "--name", "plain", NULL);
+	require_text(tool_try(tool, "stats", live_text("%d:plain", subject->pid), "--older-than", "1s", NULL).err,
+		     "--blocks");
+	tool_end(tool, subject, before);
+}
+
+static void leaks_names_the_line_that_leaks_and_no_other(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/leaker", NULL);
+	struct state *before = state_take(subject->pid);
+	long line = line_of(SOURCE, "/* leaked block */");
+	json_t *leaks, *rows;
+
+	subject_command(subject, 'w');
+	leaks = tool_json(tool, "leaks", pid_text(subject->pid), "2s", NULL);
+	subject_command(subject, 'i');
+	rows = json_object_get(leaks, "statistics");
+	require_equal((long long)json_array_size(rows), 1);
+	require(row_at(leaks, SOURCE, (int)line));
+	live_note("%lld blocks leaked and a second old, of %ld; %ld sessions", json_number(leaks, "total.count"),
+		  subject_tally(subject, "leaked"), subject_tally(subject, "sessions"));
+	require_at_least(json_number(leaks, "total.count"), 3);
+	require_at_least(subject_tally(subject, "leaked"), json_number(leaks, "total.count") + 1);
+	require_at_least(subject_tally(subject, "sessions"), 20);
+	require_equal(json_number(leaks, "total.size"), 100 * json_number(leaks, "total.count"));
+	require(json_number_value(json_object_get(json_array_get(rows, 0), "youngest_seconds")) >= 1.0);
+	/* it was let go; one that is traced already stays so, and is known to the block */
+	require(!tool_lists(tool, subject->pid));
+	tool_attach(tool, subject->pid);
+	do_times(subject, 'l', 6);
+	do_times(subject, 'c', 1);
+	leaks = tool_json(tool, "leaks", pid_text(subject->pid), "1s", NULL);
+	require_row(leaks, SOURCE, "/* leaked block */", 600, 6);
+	require_equal(json_number(leaks, "total.count"), 6);
+	require(tool_lists(tool, subject->pid));
+	tool_end(tool, subject, before);
+}
+
+static void leaks_of_a_process_that_ends_meanwhile_says_so(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/leaker", NULL);
+	pid_t pid = subject->pid, client;
+	int status;
+
+	client = tool_begin(tool, "leaks", pid_text(pid), "1h", NULL);
+	while (tool_try(tool, "status", pid_text(pid), NULL).status != 0)
+		subject_command(subject, 's');
+	subject_quit(subject);
+	require(waitpid(client, &status, 0) == client);
+	require(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(only_what_was_born_between_two_snapshots_is_shown),
+	LIVE_CASE(blocks_older_than_a_time_are_counted_and_younger_ones_are_not),
+	LIVE_CASE(leaks_names_the_line_that_leaks_and_no_other),
+	LIVE_CASE(leaks_of_a_process_that_ends_meanwhile_says_so),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
