@@ -283,6 +283,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	struct target *target;
 	uid_t uid = 0;
 	gid_t gid = 0;
+	bool root = geteuid() == 0;
 	int r;
 
 	r = become_owner(link, request);
@@ -306,7 +307,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		return r;
 	}
 	target->task_gone = on_task_gone;
-	session->gives_up_rights = geteuid() == 0 && uid != 0 && !target->filtered;
+	session->gives_up_rights = root && (geteuid() != 0 || (uid != 0 && !target->filtered));
 	if (session->follows)
 		target->copy_made = follow_copy;
 	target->context = session;

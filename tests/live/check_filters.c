@@ -105,6 +105,16 @@ static void a_filter_that_comes_later_is_lifted_by_the_roots_daemon(void)
 		require_left_as_it_was(tool_start(), victim_start_ordinary(FILTERED, "--late", kinds[i], NULL));
 }
 
+/* Also when it is not root who asked. */
+static void a_filter_that_comes_later_is_lifted_for_a_user_of_roots_daemon(void)
+{
+	struct tool *system;
+
+	require_root();
+	system = tool_start_system(NULL, NULL);
+	require_left_as_it_was(tool_of_user(system, ORDINARY_UID), victim_start_ordinary(FILTERED, "--late", "--late", NULL));
+}
+
 static void a_filter_of_roots_own_process_is_lifted(void)
 {
 	static const char *const kinds[] = { "--late", "--trap", "--sleepers" };
@@ -188,6 +198,7 @@ static void a_program_under_a_filter_is_run_to_its_end(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(a_filter_that_comes_later_kills_nobody_of_a_user),
 	LIVE_CASE(a_filter_that_comes_later_is_lifted_by_the_roots_daemon),
+	LIVE_CASE(a_filter_that_comes_later_is_lifted_for_a_user_of_roots_daemon),
 	LIVE_CASE(a_filter_of_roots_own_process_is_lifted),
 	LIVE_CASE(a_filter_that_is_there_before_is_lifted_by_root),
 	LIVE_CASE(a_thread_without_the_filter_serves_a_user),

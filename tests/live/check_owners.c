@@ -372,6 +372,81 @@ static void at_an_exec_it_is_asked_again(void)
 	exec_matrix(tool_of_user(system, ORDINARY_UID), true);
 }
 
+/* --- for each new process --- */
+
+#define PRIVILEGED "tests/victims/privileged"
+#define FORKER "tests/victims/forker"
+#define FORKER_C "tests/victims/forker.c"
+#define WAYS 8
+
+/* Children that execute what their user may not trace, in each way: each has its rights, so none is traced. */
+static long children_with_rights(struct tool *tool, enum special special, bool follow)
+{
+	const char *program = special_copy(PRIVILEGED, special);
+	struct subject *parent = victim_start_as(ORDINARY_UID, public_copy(PRIVILEGED), program, NULL);
+
+	tool_out(tool, "attach", pid_text(parent->pid), follow ? "--follow-forks" : NULL, NULL);
+	subject_command(parent, 'g');
+	subject_command(parent, 'g');
+	require_equal(subject_tally(parent, "runs"), 2 * WAYS);
+	require_equal(subject_tally(parent, "good"), 2 * WAYS);
+	require_nothing_unknown(tool_status(tool, parent->pid), 0);
+	tool_end(tool, parent, NULL);
+	return 2 * WAYS;
+}
+
+static void for_each_new_process_it_is_asked_again(void)
+{
+	struct tool *system, *one;
+	long count = 0;
+
+	require_root();
+	system = tool_start_system(NULL, NULL);
+	one = tool_of_user(system, ORDINARY_UID);
+	for (unsigned i = 0; i < live_rounds(1, 30); i++) {
+		count += children_with_rights(one, SET_UID, false);
+		count += children_with_rights(one, SET_UID, true);
+		count += children_with_rights(one, CAPABILITY, false);
+		count += children_with_rights(one, CAPABILITY, true);
+	}
+	live_survey("children with rights that their user has not", live_rounds(1, 30), 0, (unsigned)count, (unsigned)count);
+}
+
+static bool is_listed(void *context)
+{
+	const struct last *last = context;
+
+	return tool_lists(last->tool, last->pid) &&
+	       !strcmp(json_text(tool_status(last->tool, last->pid), "state"), "tracing");
+}
+
+/* A followed child is its parent's owner's, and its tracer is that user. */
+static void a_followed_child_is_its_owners(void)
+{
+	struct users users = users_start();
+	struct subject *forker = victim_start_as(ORDINARY_UID, public_copy(FORKER), NULL);
+	struct last child = { users.one, 0 };
+
+	tool_out(users.one, "attach", "--follow-forks", pid_text(forker->pid), NULL);
+	for (int i = 1; i <= 3; i++) {
+		subject_command(forker, 'g');
+		child.pid = (pid_t)subject_tally(forker, "child");
+		require(live_wait(is_listed, &child, LET_GO_MS));
+		require_identity(tool_tracer(child.pid), ORDINARY_UID);
+		require_row(tool_stats(users.one, pid_text(child.pid)), FORKER_C, "/* kept */", 104 * i, i);
+		require_unseen(tool_try(users.another, "status", pid_text(child.pid), NULL), "not traced");
+		require_unseen(tool_try(users.another, "stats", pid_text(child.pid), NULL), "not traced");
+		subject_command(forker, 'g');
+		require_equal(subject_tally(forker, "status"), 7);
+	}
+	require_equal((long long)count_of(users.another, "snapshots", "snapshots"), 0);
+	require_equal((long long)count_of(users.another, "list", "targets"), 1);
+	tool_end(users.one, forker, NULL);
+	tool_end(users.one, users.of_one, NULL);
+	tool_end(users.another, users.of_another, NULL);
+	tool_end(users.system, users.of_root, NULL);
+}
+
 /* --- numbers that come again --- */
 
 static struct subject *start_with_pid(pid_t pid, uid_t uid)
@@ -444,6 +519,8 @@ static const struct live_case cases[] = {
 	LIVE_CASE(the_tracer_is_who_asked),
 	LIVE_CASE(what_a_user_could_not_trace_is_refused),
 	LIVE_CASE(at_an_exec_it_is_asked_again),
+	LIVE_CASE(for_each_new_process_it_is_asked_again),
+	LIVE_CASE(a_followed_child_is_its_owners),
 	LIVE_CASE(a_number_used_again_is_another_process),
 };
 
