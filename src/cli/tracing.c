@@ -93,8 +93,10 @@ int tracing_detach(struct session *session, pid_t pid, const char *name, bool ke
 	if (!answer_true(reply, "clean")) {
 		const char *message = answer_text(reply, "message");
 
-		r = fail("detached from %s, but not all of it is as it was: %s; restart it when it can be spared", name,
-			 *message ? message : "the daemon does not say what");
+		/* Where there is a better remedy it says so itself. */
+		r = fail("detached from %s, but not all of it is as it was: %s%s", name,
+			 *message ? message : "the daemon does not say what",
+			 strchr(message, ';') ? "" : "; restart it when it can be spared");
 	}
 	if (ret_reply)
 		*ret_reply = json_incref(reply);

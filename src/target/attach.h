@@ -9,6 +9,7 @@
 #define STOP_ALL_DEADLINE_MS 2000      /* to have all threads stopped; those in an uninterruptible wait
 					* (vfork, D state) stop before they run another instruction */
 #define UNINTERRUPTIBLE_MS 10          /* others are held no longer for those */
+#define PATIENCE_MS 3000               /* at the attach, for a process all of whose threads are in such waits */
 #define SCAN_DEADLINE_MS 5000          /* for a task list that never gets stable */
 #define ENDING_DEADLINE_MS 2000        /* for the ends of the threads of a process that was killed */
 
@@ -21,6 +22,12 @@ int target_seize(struct target *target, struct sharers *sharers);
  * that could not stop yet (interrupt_due).  Children that appear meanwhile are dealt with.  Returns how
  * many tasks still run, or -ESRCH when the process has ended. */
 int target_stop_all(struct target *target);
+
+/* Is at least one thread of the process itself held? */
+bool target_holds_any(const struct target *target);
+/* When none is, because all are in waits that nothing breaks off: lets the guests go, for which they may be waiting (vfork), and
+ * waits until one stops.  0; -EAGAIN: none did by PATIENCE_MS; -ESRCH: the process has ended. */
+int target_wait_for_any(struct target *target);
 
 /* Was the process killed while its tasks were held, or has it ended before?  Its threads' ends are then taken in. */
 bool target_has_ended(struct target *target);

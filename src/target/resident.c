@@ -116,9 +116,10 @@ static int remove_with(struct target *target, struct task *task)
 	int r = 0, failed = 0;
 
 	if (target->handler_installed)
-		failed = task ? restore_action(target, task) : -ESRCH;
+		failed = task ? restore_action(target, task) : -EAGAIN;
+	r = restore_guests(target);
 	if (failed == 0)
-		failed = restore_guests(target);
+		failed = r;
 	/* With the handler still set its code must stay. */
 	if (failed < 0)
 		return failed;

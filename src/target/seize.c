@@ -302,6 +302,50 @@ static void take_ends(struct target *target)
 	drop_ended(target);
 }
 
+bool target_holds_any(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i]->stopped && !target->tasks.items[i]->guest)
+			return true;
+	}
+	return false;
+}
+
+static void let_guests_go(struct target *target)
+{
+	for (size_t i = target->tasks.count; i-- > 0;) {
+		struct task *task = target->tasks.items[i];
+
+		if (!task->guest || !task->stopped)
+			continue;
+		task_detach(task);
+		target->task_gone(target->context, task);
+	}
+}
+
+int target_wait_for_any(struct target *target)
+{
+	uint64_t deadline = clock_monotonic_ns() + PATIENCE_MS * NSEC_PER_MSEC;
+
+	for (unsigned round = 0; !target_holds_any(target); round++) {
+		let_guests_go(target);
+		for (size_t i = 0; i < target->tasks.count; i++) {
+			struct task *task = target->tasks.items[i];
+			struct stop stop;
+
+			if (!task->stopped && stop_look(task->tid, &stop) == 0 && stop.kind != STOP_NONE)
+				task_take_stop(task, &stop);
+		}
+		drop_ended(target);
+		if (!has_own_tasks(target))
+			return -ESRCH;
+		if (clock_passed(deadline))
+			return -EAGAIN;
+		pause_briefly(round);
+	}
+	return 0;
+}
+
 bool target_has_ended(struct target *target)
 {
 	uint64_t deadline = clock_monotonic_ns() + ENDING_DEADLINE_MS * NSEC_PER_MSEC;

@@ -62,6 +62,7 @@ struct target {
 	bool mem_writable;
 	bool filtered;                 /* threads have seccomp filters, which are lifted while we make a call in them */
 	bool all_filtered;
+	bool undo_due;                 /* no thread could be held to take the handler out: all were in such waits */
 	bool left_filtered;            /* in one with such a filter, it or a copy of it, the handler had to stay */
 	int maps_fd;
 	struct module_map modules;

@@ -132,9 +132,14 @@ bool target_undo(struct target *target, const char **ret_text)
 	if (!*ret_text && target->tasks.count > 0)
 		r = resident_remove(target);
 	target->left_filtered |= r == -EKEYREJECTED;
+	target->undo_due = r == -EAGAIN;
 	if (r == -EKEYREJECTED)
 		*ret_text = "its seccomp filter might kill it for a system call of ours: the SIGTRAP handler stays, and does no "
 			    "harm; 'allocwatchd --heal' as root takes it out";
+	else if (r == -EAGAIN)
+		*ret_text = "all its threads are in waits that nothing breaks off (in vfork until the child executes a program, "
+			    "in D state for a disk): the SIGTRAP handler stays, and does no harm; the next attach or "
+			    "'allocwatchd --heal' takes it out";
 	else if (r < 0)
 		*ret_text = "the SIGTRAP handler could not be taken out: it stays, and does no harm";
 	return *ret_text == NULL;

@@ -160,6 +160,16 @@ static int hold_and_plant(struct session *session, struct sharers *sharers)
 	if (r < 0 || session->waits_for_exec)
 		return r;
 	r = target_stop_all(target);
+	if (r >= 0 && !target_holds_any(target)) {
+		r = target_wait_for_any(target);
+		started_ns = clock_monotonic_ns();     /* until then nobody was held */
+		if (r == 0)
+			r = sharers_look(target, sharers);
+		if (r == 0)
+			r = target_seize(target, sharers);
+		if (r == 0)
+			r = target_stop_all(target);
+	}
 	if (r < 0)
 		return r;
 	/* What was loaded between the look and the stop is rare, and little. */

@@ -40,6 +40,8 @@ struct loop {
 	unsigned ticks;
 	unsigned since_sweep;          /* stops served since all tasks were looked at */
 	uint64_t leaving_deadline_ns;
+	bool owes_answer;              /* to a detach that waits for a thread that can be held */
+	uint32_t owed_serial;
 	pid_t stranger;                /* who stopped and is no task yet */
 	uint64_t stranger_deadline_ns;
 	bool done;
@@ -332,8 +334,42 @@ static void serve_lost(struct loop *loop)
 	serve_ends(loop);
 }
 
+static void answer_detach(struct loop *loop, uint32_t serial, bool clean, const char *text)
+{
+	struct session *session = loop->session;
+	struct wire_detached answer = { .head = { WIRE_DETACHED, serial, session->target->pid, sizeof(answer) },
+					.clean = clean };
+
+	if (text)
+		strncpy(answer.text, text, sizeof(answer.text) - 1);
+	link_send(loop->link, &answer, sizeof(answer), -1);
+	loop->owes_answer = false;
+}
+
+/* Takes out what can be taken out, and answers; later, when for all of it a thread must be held and none can be yet. */
+static void undo(struct loop *loop, uint32_t serial)
+{
+	struct session *session = loop->session;
+	const char *text;
+	bool clean = session_detach(session, &text);
+
+	if (session->ended) {
+		loop->owes_answer = false;
+		finish(loop);
+	} else if (session->target->undo_due && !clock_passed(loop->leaving_deadline_ns)) {
+		loop->owes_answer = true;
+		loop->owed_serial = serial;
+	} else {
+		answer_detach(loop, serial, clean, text);
+	}
+}
+
 static void let_go(struct loop *loop, struct task *task)
 {
+	if (loop->owes_answer && !task->guest) {
+		undo(loop, loop->owed_serial);     /* with this one held */
+		return;
+	}
 	if (!stop_is_end(task->stop.kind))
 		task_detach(task);
 	engine_task_gone(loop->session->engine, task);
@@ -501,24 +537,14 @@ static void attach(struct loop *loop, const struct wire_attach *request)
 static void detach(struct loop *loop, uint32_t serial)
 {
 	struct session *session = loop->session;
-	struct wire_detached answer = { .head = { WIRE_DETACHED, serial, session->target->pid, sizeof(answer) } };
-	const char *text;
 
 	loop->leaving_deadline_ns = clock_monotonic_ns() + LEAVING_DEADLINE_MS * NSEC_PER_MSEC;
 	if (session->set_aside) {
 		session->set_aside = false;
-		answer.clean = 1;
-		link_send(loop->link, &answer, sizeof(answer), -1);
+		answer_detach(loop, serial, true, NULL);
 		return;
 	}
-	answer.clean = session_detach(session, &text);
-	if (session->ended) {
-		finish(loop);
-		return;
-	}
-	if (text)
-		strncpy(answer.text, text, sizeof(answer.text) - 1);
-	link_send(loop->link, &answer, sizeof(answer), -1);
+	undo(loop, serial);
 }
 
 static void set_aside(struct loop *loop, uint32_t serial)
@@ -673,6 +699,8 @@ int loop_run(struct link *link, struct session *session)
 		else
 			serve_next_stop(&loop);
 	}
+	if (loop.owes_answer)
+		undo(&loop, loop.owed_serial);
 	if (loop.session && session_left_to_root(loop.session))
 		status = TRACER_LEFT_SOMETHING;
 	begin_long_step(&loop);        /* until this process has ended */

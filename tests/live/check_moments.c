@@ -244,72 +244,134 @@ static void the_last_of_stop_and_cont_wins(void)
 	live_survey("STOP and CONT in attach and detach", 2 * rounds, 8 * rounds, 1, 1);
 }
 
-static void require_vfork_ends(struct subject *vforker, unsigned rounds)
+/* What a command does with a process in vfork, started before and ended after the vfork is told to end. */
+struct in_vfork {
+	struct tool *tool;
+	struct subject *vforker;
+	unsigned rounds;                /* of vfork, so far */
+};
+
+static void enter_vfork(struct in_vfork *in)
 {
-	subject_command(vforker, 'x');
-	require_equal(subject_tally(vforker, "rounds"), rounds);
-	require_equal(subject_tally(vforker, "status"), 7);
+	require(!strcmp(subject_command(in->vforker, 'v'), "in vfork"));
+	in->rounds++;
 }
 
-/* It waits in the kernel and cannot be held; the attach says so in bounded time, has changed nothing, and
- * neither parent nor child notices. */
-static void a_process_in_vfork_is_left_in_peace(void)
+static void end_vfork(struct in_vfork *in)
 {
-	struct tool *tool = tool_start();
-	struct subject *vforker = victim_start(VFORKER, NULL);
-	struct state *before = state_take(vforker->pid);
-	unsigned rounds = live_rounds(1, 10);
+	subject_command(in->vforker, 'x');
+	require_equal(subject_tally(in->vforker, "rounds"), in->rounds);
+	require_equal(subject_tally(in->vforker, "status"), 7);
+}
 
-	for (unsigned i = 1; i <= rounds; i++) {
-		uint64_t started_ns = clock_monotonic_ns();
+static struct tool_run timed(struct tool *tool, const char *command, pid_t pid, unsigned within_s)
+{
+	uint64_t started_ns = clock_monotonic_ns();
+	struct tool_run run = tool_try(tool, command, pid_text(pid), NULL);
+
+	require(clock_monotonic_ns() - started_ns < within_s * NSEC_PER_SEC);
+	return run;
+}
+
+/* It waits in the kernel and cannot be held; both commands say so in bounded time, and neither parent nor child
+ * notices.  What the detach leaves in it does no harm, and the next attach takes it out. */
+static void a_process_that_stays_in_vfork_is_left_in_peace(void)
+{
+	struct in_vfork in = { tool_start(), victim_start(VFORKER, NULL), 0 };
+	pid_t pid = in.vforker->pid;
+	struct state *before = state_take(pid);
+	unsigned rounds = live_rounds(1, 3);
+
+	for (unsigned i = 0; i < rounds; i++) {
 		struct tool_run run;
 
-		require(!strcmp(subject_command(vforker, 'v'), "in vfork"));
-		run = tool_try(tool, "attach", pid_text(vforker->pid), NULL);
+		enter_vfork(&in);
+		run = timed(in.tool, "attach", pid, 8);
 		require_equal(run.status, 1);
 		require_text(run.err, "in waits that nothing breaks off");
-		require(clock_monotonic_ns() - started_ns < 10 * NSEC_PER_SEC);
 		/* The tracer's own end lets go of a thread that cannot be stopped. */
-		if (!live_wait(is_untraced, &vforker->pid, 10000))
-			live_fail("process %d is not let go", vforker->pid);
-		require_vfork_ends(vforker, i);
+		if (!live_wait(is_untraced, &pid, 10000))
+			live_fail("process %d is not let go", pid);
+		end_vfork(&in);
+		require_unharmed(pid, before);
+		tool_attach(in.tool, pid);
+		enter_vfork(&in);
+		tool_out(in.tool, "snapshot", pid_text(pid), NULL);
+		run = timed(in.tool, "detach", pid, 16);
+		require_equal(run.status, 1);
+		require_text(run.err, "in waits that nothing breaks off");
+		require_text(run.err, "'allocwatchd --heal' takes it out");
+		end_vfork(&in);
+		require(live_wait(is_untraced, &pid, 10000));
+		tool_attach(in.tool, pid);
+		tool_detach(in.tool, pid);
+		require_unharmed(pid, before);
 	}
-	require_unharmed(vforker->pid, before);
-	subject_quit(vforker);
-	live_survey("attach in vfork", rounds, 0, 1, 1);
+	subject_command(in.vforker, 'g');
+	subject_quit(in.vforker);
+	live_survey("attach and detach in a vfork that lasts", 2 * rounds, 0, 1, 1);
 }
 
-/* Traced before its vfork, it is held up by none of the commands, and let go in the middle of it.  It can make no
- * system call for us then, so the detach says that the handler stays; the next attach takes it out. */
-static void a_traced_process_in_vfork_is_let_go(void)
+static bool is_traced(void *context)
+{
+	return status_number(*(pid_t *)context, "TracerPid", 10) > 0;
+}
+
+/* Both wait for the end of the vfork, which nobody else is held up by. */
+static void a_vfork_that_ends_is_waited_for(void)
+{
+	struct in_vfork in = { tool_start(), victim_start(VFORKER, NULL), 0 };
+	pid_t pid = in.vforker->pid;
+	struct state *before = state_take(pid);
+	unsigned rounds = live_rounds(6, 100);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		pid_t client;
+		int status;
+
+		enter_vfork(&in);
+		client = tool_begin(in.tool, "attach", pid_text(pid), NULL);
+		require(live_wait(is_traced, &pid, 10000));
+		let_some_time_pass(300);
+		end_vfork(&in);
+		require(waitpid(client, &status, 0) == client);
+		require_equal(status, 0);
+		subject_command(in.vforker, 'g');
+		require_equal(json_number(tool_status(in.tool, pid), "blocks"), 1);
+		enter_vfork(&in);
+		client = tool_begin(in.tool, "detach", pid_text(pid), NULL);
+		let_some_time_pass(300);
+		end_vfork(&in);
+		require(waitpid(client, &status, 0) == client);
+		require_equal(status, 0);
+		require_unharmed(pid, before);
+	}
+	subject_quit(in.vforker);
+	live_survey("attach and detach in a vfork that ends", 2 * rounds, 0, 1, 1);
+}
+
+static void a_process_killed_in_vfork_is_told_as_killed(void)
 {
 	struct tool *tool = tool_start();
-	struct subject *vforker = victim_start(VFORKER, NULL);
-	struct state *before = state_take(vforker->pid);
-	unsigned rounds = live_rounds(2, 30);
+	unsigned rounds = live_rounds(4, 60);
 
-	for (unsigned i = 1; i <= rounds; i++) {
-		uint64_t started_ns;
+	for (unsigned i = 0; i < rounds; i++) {
+		struct in_vfork in = { tool, victim_start(VFORKER, NULL), 0 };
 		struct tool_run run;
+		pid_t killer;
 
-		tool_attach(tool, vforker->pid);
-		require(!strcmp(subject_command(vforker, 'v'), "in vfork"));
-		tool_out(tool, "snapshot", pid_text(vforker->pid), NULL);
-		started_ns = clock_monotonic_ns();
-		run = tool_try(tool, "detach", pid_text(vforker->pid), NULL);
-		require(clock_monotonic_ns() - started_ns < 10 * NSEC_PER_SEC);
-		require_equal(run.status, 1);
-		require_text(run.err, "the SIGTRAP handler could not be taken out");
-		require_vfork_ends(vforker, i);
-		if (!live_wait(is_untraced, &vforker->pid, 10000))
-			live_fail("process %d is not let go", vforker->pid);
-		tool_attach(tool, vforker->pid);
-		tool_detach(tool, vforker->pid);
-		require_unharmed(vforker->pid, before);
+		if (i % 2)
+			tool_attach(tool, in.vforker->pid);
+		enter_vfork(&in);
+		killer = kill_soon(in.vforker->pid, 300);
+		run = timed(tool, i % 2 ? "detach" : "attach", in.vforker->pid, 8);
+		tells_of_the_kill(&run, i % 2 ? "detach" : "attach", i % 2);
+		require(waitpid(killer, NULL, 0) == killer);
+		subject_send(in.vforker, 'x');          /* its child lives */
+		subject_wait(in.vforker);
 	}
-	subject_command(vforker, 'g');
-	subject_quit(vforker);
-	live_survey("detach in vfork", rounds, 0, 1, 1);
+	require_daemon_works(tool);
+	live_survey("killed in vfork, in attach and detach", rounds, rounds, 1, 1);
 }
 
 static void a_thousand_threads_are_traced_and_let_go(void)
@@ -386,8 +448,9 @@ static const struct live_case cases[] = {
 	LIVE_CASE(no_thread_that_is_born_in_the_attach_escapes),
 	LIVE_CASE(a_target_killed_in_the_middle_is_told_as_killed),
 	LIVE_CASE(the_last_of_stop_and_cont_wins),
-	LIVE_CASE(a_process_in_vfork_is_left_in_peace),
-	LIVE_CASE(a_traced_process_in_vfork_is_let_go),
+	LIVE_CASE(a_process_that_stays_in_vfork_is_left_in_peace),
+	LIVE_CASE(a_vfork_that_ends_is_waited_for),
+	LIVE_CASE(a_process_killed_in_vfork_is_told_as_killed),
 	LIVE_CASE(a_thousand_threads_are_traced_and_let_go),
 	LIVE_CASE(the_shells_job_control_stays_intact),
 };
