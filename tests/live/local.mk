@@ -44,6 +44,7 @@ live_tests = \
 	tests/live/check_foreign \
 	tests/live/check_tracers \
 	tests/live/check_uprobes \
+	tests/live/check_perf \
 	tests/live/check_traps \
 	tests/live/check_permission \
 	tests/live/check_filters \
@@ -148,6 +149,10 @@ tests_live_check_tracers_LDADD = $(live_libs)
 tests_live_check_uprobes_SOURCES = tests/live/check_uprobes.c
 tests_live_check_uprobes_CFLAGS = $(live_cflags)
 tests_live_check_uprobes_LDADD = $(live_libs)
+
+tests_live_check_perf_SOURCES = tests/live/check_perf.c
+tests_live_check_perf_CFLAGS = $(live_cflags)
+tests_live_check_perf_LDADD = $(live_libs)
 
 tests_live_check_traps_SOURCES = tests/live/check_traps.c
 tests_live_check_traps_CFLAGS = $(live_cflags)
