@@ -122,11 +122,32 @@ static bool read_name(const struct session *session, raddr at, char *name, size_
 	return false;
 }
 
+/* Names that mean something else to each process: what of them is to be replaced by our name for that one. */
+static const char *skip_self(const char *name, const char **ret_part)
+{
+	static const struct {
+		const char *prefix, *part;
+	} names[] = { { "/proc/self/", "" }, { "/proc/thread-self/", "" }, { "/dev/fd/", "fd/" } };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t len = strlen(names[i].prefix);
+
+		*ret_part = names[i].part;
+		if (strncmp(name, names[i].prefix, len) == 0)
+			return name + len;
+	}
+	return NULL;
+}
+
 /* As the process would find it: from its own root, its folder or an open one.  An empty name is the descriptor's own
  * file. */
 static void make_path(pid_t tid, int folder, const char *name, char path[PATH_SPACE])
 {
-	if (name[0] == '/')
+	const char *part, *own = skip_self(name, &part);
+
+	if (own)
+		snprintf(path, PATH_SPACE, "/proc/%d/%s%s", tid, part, own);
+	else if (name[0] == '/')
 		snprintf(path, PATH_SPACE, "/proc/%d/root%s", tid, name);
 	else if (folder == AT_FDCWD)
 		snprintf(path, PATH_SPACE, "/proc/%d/cwd/%s", tid, name);

@@ -19,7 +19,7 @@
 #define PRIVILEGED "tests/victims/privileged"
 #define RIGHTS 41
 #define LAST_MS 20000
-#define WAYS 8             /* in which the victim executes it each time */
+#define WAYS 10            /* in which the victim executes it each time */
 
 enum rights { SET_UID, CAPABILITY };
 

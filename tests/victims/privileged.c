@@ -78,6 +78,23 @@ static void by_call_with_descriptor(char **argv)
 	syscall(SYS_execveat, open(program, O_RDONLY | O_CLOEXEC), "", argv, environ, AT_EMPTY_PATH);
 }
 
+/* Names that each process has of its own. */
+static void by_own_name(char **argv)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", open(program, O_RDONLY));
+	execv(path, argv);
+}
+
+static void by_other_own_name(char **argv)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/dev/fd/%d", open(program, O_RDONLY));
+	execv(path, argv);
+}
+
 static void execute_as_child(pid_t pid, void (*execute)(char **argv))
 {
 	char *argv[] = { program, NULL };
@@ -99,6 +116,8 @@ static void turn(void)
 	execute_as_child(fork(), by_folder);
 	execute_as_child(fork(), by_call);
 	execute_as_child(fork(), by_call_with_descriptor);
+	execute_as_child(fork(), by_own_name);
+	execute_as_child(fork(), by_other_own_name);
 	pid = vfork();
 	if (pid == 0) {
 		execveat(AT_FDCWD, program, argv, environ, 0);
