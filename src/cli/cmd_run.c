@@ -89,7 +89,7 @@ static int start_traced(struct run *run, char **argv)
 		launch_abandon(&run->launch);
 		return r;
 	}
-	r = launch_go(&run->launch);
+	r = launch_go(&run->launch, session_daemon(&run->session));
 	if (r == 0)
 		return EXIT_DONE;
 	forget_last_snapshot(run);

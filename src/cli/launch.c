@@ -31,28 +31,32 @@ static void handled_set(sigset_t *set)
 		sigdelset(set, ours[i]);
 }
 
-static void wait_for_go(int go_fd)
+static pid_t wait_for_go(int go_fd)
 {
-	char byte;
+	pid_t daemon;
 	ssize_t n;
 
 	do {
-		n = read(go_fd, &byte, 1);
+		n = read(go_fd, &daemon, sizeof(daemon));
 	} while (n < 0 && errno == EINTR);
-	if (n != 1)
+	if (n != sizeof(daemon))
 		_exit(EXIT_FAILED);
+	return daemon;
 }
 
 /* Under yama's ptrace_scope 1 a process is traced by its ancestors only, and the tracer is none.
- * The door is open only while this process waits and has nothing worth seeing yet. */
+ * The door is open to all only while this process waits and has nothing worth seeing yet; then to the daemon, whose
+ * tracers may come again: after a detach, or to heal it. */
 static void child_main(char **argv, int go_fd, int error_fd, const sigset_t *mask,
 		       const struct sigaction *on_child)
 {
+	pid_t daemon;
 	int error;
 
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-	wait_for_go(go_fd);
-	prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+	daemon = wait_for_go(go_fd);
+	if (prctl(PR_SET_PTRACER, daemon, 0, 0, 0) < 0)
+		prctl(PR_SET_PTRACER, 0, 0, 0, 0);
 	sigaction(SIGCHLD, on_child, NULL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
@@ -156,13 +160,13 @@ static void reap(struct launch *launch)
 	finish(launch);
 }
 
-int launch_go(struct launch *launch)
+int launch_go(struct launch *launch, pid_t daemon)
 {
 	int error = 0, r;
 	ssize_t n;
 
 	start_witness(launch);
-	r = fd_write_all(launch->go_fd, "g", 1);
+	r = fd_write_all(launch->go_fd, &daemon, sizeof(daemon));
 	fd_close(&launch->go_fd);
 	do {
 		n = read(launch->error_fd, &error, sizeof(error));

@@ -12,7 +12,7 @@
 
 struct launch {
 	pid_t pid;
-	int go_fd;              /* a byte lets it exec, closing it ends it */
+	int go_fd;              /* a pid lets it exec, closing it ends it */
 	int error_fd;           /* errno when the exec fails, end of file when it works */
 	struct witness witness;
 	sigset_t mask;          /* as before launch_start() */
@@ -21,8 +21,8 @@ struct launch {
 
 /* Blocks the signals that launch_wait() handles, until the command has ended, and forks.  0 or negative errno. */
 int launch_start(struct launch *launch, char **argv);
-/* Lets it exec; 0, or the negative errno of its exec (the child has then ended). */
-int launch_go(struct launch *launch);
+/* Lets it exec, after it has named `daemon` (0: nobody) to Yama as who may trace it; 0, or the negative errno of its exec (the child has then ended). */
+int launch_go(struct launch *launch, pid_t daemon);
 /* Ends a child that has not been let go. */
 void launch_abandon(struct launch *launch);
 

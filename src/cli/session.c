@@ -1,11 +1,16 @@
 #include "cli/session.h"
 
+#include "base/fd.h"
+
 #include "cli/failure.h"
 #include "cli/spawn.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define COMM_MAX 64
 
 static int adopt(struct session *ret_session, struct varlink_client *client, const char *path, bool shared)
 {
@@ -147,6 +152,18 @@ void session_close(struct session *session)
 	varlink_client_close(session->client);
 	free(session->path);
 	memset(session, 0, sizeof(*session));
+}
+
+pid_t session_daemon(const struct session *session)
+{
+	pid_t pid = varlink_client_peer(session->client);
+	char path[32], *name = NULL;
+	bool is_it;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	is_it = pid > 0 && file_read_text(path, COMM_MAX, &name, NULL) == 0 && strcmp(name, "allocwatchd\n") == 0;
+	free(name);
+	return is_it ? pid : 0;
 }
 
 static int fail_transport(const struct session *session, const char *what, int result)

@@ -9,6 +9,8 @@
 #include "cli/options.h"
 #include "varlink/client.h"
 
+#include <sys/types.h>
+
 #define SYSTEM_SOCKET "/run/allocwatch/allocwatch.sock"
 
 struct session {
@@ -27,6 +29,8 @@ int session_open_kept(const struct options *options, struct session *ret_session
 /* Passes over the system's daemon, which has refused. */
 int session_open_private(struct session *ret_session);
 void session_close(struct session *session);
+/* The daemon's process; 0: not known, or another program listens for it (systemd). */
+pid_t session_daemon(const struct session *session);
 
 /* Calls a method and says "what: why" when it fails.  parameters is taken over and may be NULL (as
  * json_pack returns it without memory); ret_reply may be NULL. */

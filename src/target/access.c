@@ -9,12 +9,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -114,7 +116,7 @@ static bool is_in_first_namespace(void)
 	return first;
 }
 
-static int read_yama_scope(void)
+int access_yama_scope(void)
 {
 	char *text;
 	int scope = 0;
@@ -167,6 +169,18 @@ static enum access_obstacle obstacle_with_capability(const struct access *access
 	return access->yama_scope > 2 ? ACCESS_YAMA : ACCESS_UNKNOWN;
 }
 
+/* kcmp asks them all, in the mode for reading, in which Yama has no say. */
+bool access_but_for_yama(pid_t pid)
+{
+	return syscall(SYS_kcmp, getpid(), pid, KCMP_VM, 0, 0) >= 0;
+}
+
+/* It lets those with the capability pass in all its modes but the last. */
+static bool yama_forbids(const struct access *access, pid_t pid)
+{
+	return access->yama_scope > (access->capable ? 2 : 0) && access_but_for_yama(pid);
+}
+
 struct access access_examine(pid_t pid)
 {
 	struct access access = { .obstacle = ACCESS_UNKNOWN };
@@ -175,7 +189,7 @@ struct access access_examine(pid_t pid)
 
 	snprintf(who, sizeof(who), "%d", pid);
 	access.in_namespace = !is_in_first_namespace();
-	access.yama_scope = read_yama_scope();
+	access.yama_scope = access_yama_scope();
 	if (read_rights(getpid(), &ours) < 0 || read_rights(pid, &theirs) < 0)
 		return access;
 	access.capable = has(ours.effective, CAP_SYS_PTRACE);
@@ -185,6 +199,8 @@ struct access access_examine(pid_t pid)
 		access.obstacle = ACCESS_OWN_FILTER;
 	else if (kernel_permits(pid))
 		access.obstacle = ACCESS_OPEN;
+	else if (yama_forbids(&access, pid))
+		access.obstacle = ACCESS_YAMA;
 	else if (access.capable)
 		access.obstacle = obstacle_with_capability(&access, who);
 	else

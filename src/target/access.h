@@ -28,6 +28,10 @@ struct access {
 };
 
 struct access access_examine(pid_t pid);
+/* The kernel's rules but Yama's let us look at the process.  (False, too, where kcmp(2) is missing or filtered.) */
+bool access_but_for_yama(pid_t pid);
+/* /proc/sys/kernel/yama/ptrace_scope; 0 without Yama. */
+int access_yama_scope(void);
 /* Whether a filter can be lifted for a moment (PTRACE_O_SUSPEND_SECCOMP): takes CAP_SYS_ADMIN in the first
  * user namespace, and no filter on us. */
 bool access_may_suspend_seccomp(void);

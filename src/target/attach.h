@@ -66,6 +66,11 @@ bool task_hits_again(struct task *task, const struct breakpoint *bp, const struc
  * becomes a guest, one with a copy is cleaned of all that is ours and let go.  1 when a task was added, 0
  * when it was let go, negative errno.  A guest is added in its first stop, a thread running. */
 int target_adopt_child(struct target *target, struct task *parent, pid_t child);
+/* Has a held child that `tracer` shall seize name it to Yama, by a call of the child's own in the stub (bytes of its
+ * memory that it does not need).  0; negative errno, the call's or ours: it could not. */
+int target_child_names_tracer(const struct target *parent, pid_t child, raddr stub, pid_t tracer);
+/* The same for a target with resident code, some task of which is held. */
+int target_names_tracer(struct target *target, pid_t tracer);
 /* Lets a guest go: at its exec, or just before one that must not be traced. */
 void target_release_guest(struct task *task, bool executed);
 

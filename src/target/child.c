@@ -12,10 +12,9 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/kcmp.h>
 #include <stddef.h>
-#include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,31 +46,73 @@ static bool shares_memory(struct target *target, pid_t child)
 	return target->areas && shares_our_word(target, child);
 }
 
-/* A child with a copy of the memory has a copy of our changes.  For a moment it is a target of its own,
- * with the parent's breakpoints and resident code, and everything is undone before it runs its first
- * instruction. */
+/* A child with a copy of the memory has a copy of our changes.  For a moment it is a target of its own, with the
+ * parent's breakpoints and resident code. */
+struct copy {
+	struct target target;
+	struct task task, *tasks[1];
+};
+
+static void copy_init(struct copy *copy, const struct target *parent, pid_t child)
+{
+	copy->target = *parent;
+	copy->task = (struct task){ .tid = child, .target = &copy->target, .stopped = true, .masked = true };
+	copy->task.stop = (struct stop){ STOP_INTERRUPTED, child, 0 };
+	copy->tasks[0] = &copy->task;
+	copy->target.served = NULL;
+	copy->target.pid = copy->target.memory_tid = child;
+	copy->target.tasks.items = copy->tasks;
+	copy->target.tasks.count = 1;
+	copy->target.mem_fd = target_open_memory(child, &copy->target.mem_writable);
+}
+
+static void copy_fini(struct copy *copy)
+{
+	if (copy->target.mem_fd >= 0)
+		fd_close(&copy->target.mem_fd);
+}
+
+/* Everything is undone before it runs its first instruction. */
 static void clean_copy(struct target *parent, struct task *parent_task, pid_t child)
 {
-	struct target copy = *parent;
-	struct task task = { .tid = child, .target = &copy, .stopped = true, .masked = true };
-	struct task *task_pointer = &task;
-	char path[64];
+	struct copy copy;
 
-	copy.pid = copy.memory_tid = child;
-	copy.tasks.items = &task_pointer;
-	copy.tasks.count = 1;
-	snprintf(path, sizeof(path), "/proc/%d/mem", child);
-	copy.mem_fd = open(path, O_RDWR | O_CLOEXEC);
-	copy.mem_writable = copy.mem_fd >= 0;
+	copy_init(&copy, parent, child);
 	if (parent_task)
-		task.sigtrap_was_blocked = parent_task->sigtrap_was_blocked;
-	task.stop = (struct stop){ STOP_INTERRUPTED, child, 0 };
-
-	bp_restore_copy(&copy);
-	if (resident_remove_copy(&copy, &task) == -EKEYREJECTED)
+		copy.task.sigtrap_was_blocked = parent_task->sigtrap_was_blocked;
+	bp_restore_copy(&copy.target);
+	if (resident_remove_copy(&copy.target, &copy.task) == -EKEYREJECTED)
 		parent->left_filtered = true;
-	task_detach(&task);
-	fd_close(&copy.mem_fd);
+	task_detach(&copy.task);
+	copy_fini(&copy);
+}
+
+static int name_tracer(struct task *task, raddr stub, pid_t tracer)
+{
+	const struct arch_stub_call call = { .number = SYS_prctl, .args = { PR_SET_PTRACER, (uint64_t)tracer },
+					     .data_arg = -1 };
+	int64_t result;
+	int r = inject_syscall(task, stub, &call, &result);
+
+	return r < 0 ? r : (int)result;
+}
+
+int target_child_names_tracer(const struct target *parent, pid_t child, raddr stub, pid_t tracer)
+{
+	struct copy copy;
+	int r;
+
+	copy_init(&copy, parent, child);
+	r = name_tracer(&copy.task, stub, tracer);
+	copy_fini(&copy);
+	return r;
+}
+
+int target_names_tracer(struct target *target, pid_t tracer)
+{
+	struct task *task = target->stub != 0 ? inject_find_task(target) : NULL;
+
+	return task ? name_tracer(task, target->stub, tracer) : -EAGAIN;
 }
 
 /* A child is stopped before its first instruction; it comes within microseconds. */

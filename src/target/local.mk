@@ -20,6 +20,7 @@ src_libtarget_a_SOURCES = \
 	src/target/resident_adopt.c \
 	src/target/resident_area.c src/target/resident_area.h \
 	src/target/resume.c \
+	src/target/rights.c src/target/rights.h \
 	src/target/seize.c \
 	src/target/sharers.c src/target/sharers.h \
 	src/target/signals.c src/target/signals.h \

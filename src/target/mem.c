@@ -28,17 +28,26 @@ static int read_vm(const struct target *target, raddr at, void *buf, size_t len)
 	return (size_t)n == len ? 0 : -EFAULT;
 }
 
+/* What our being the tracer gives by itself, whatever else is asked for: a word at a time, through a thread that is
+ * held. */
+static int read_by_word(const struct target *target, raddr at, void *buf, size_t len)
+{
+	const struct task *task = target_stopped_task(target);
+
+	return task ? ptrace_peek(task->tid, at, buf, len) : -EAGAIN;
+}
+
 int target_read(struct target *target, raddr at, void *buf, size_t len)
 {
 	int r = read_vm(target, at, buf, len);
 
-	/* The thread that was asked may have ended while others live (pthread_exit of the main one); a
-	 * process that is not dumpable refuses process_vm_readv to a tracer without
-	 * capabilities; a filter on us may forbid the call.  The open file knows none of that. */
+	/* The thread that was asked may have ended while others live (pthread_exit of the main one); a process
+	 * that is not dumpable refuses process_vm_readv to a tracer without capabilities, and so does Yama in its
+	 * modes 2 and 3; a filter on us may forbid the call.  The open file knows none of that. */
 	if (r == -ESRCH && target->tasks.count > 0)
 		target->memory_tid = target->tasks.items[0]->tid;
 	if (r == -EPERM || r == -ESRCH || r == -ENOSYS || r == -EACCES)
-		r = read_mem_file(target, at, buf, len);
+		r = target->mem_fd >= 0 ? read_mem_file(target, at, buf, len) : read_by_word(target, at, buf, len);
 	if (r == 0)
 		bp_hide(target, at, buf, len);     /* nobody sees our own int3 */
 	return r;

@@ -1,5 +1,7 @@
 #include "target/ptrace.h"
 
+#include "target/rights.h"
+
 #include "arch/arch.h"
 
 #include <errno.h>
@@ -17,7 +19,13 @@ static int request(int what, pid_t tid, uintptr_t address, uintptr_t data)
 
 int ptrace_seize(pid_t tid)
 {
-	return request(PTRACE_SEIZE, tid, 0, OPTIONS);
+	int r = request(PTRACE_SEIZE, tid, 0, OPTIONS);
+
+	if (r == -EPERM && rights_raise_for(tid)) {
+		r = request(PTRACE_SEIZE, tid, 0, OPTIONS);
+		rights_lower();
+	}
+	return r;
 }
 
 int ptrace_suspend_seccomp(pid_t tid, bool suspend)

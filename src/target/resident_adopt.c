@@ -11,6 +11,7 @@
 #include "target/maps.h"
 #include "target/park.h"
 #include "target/resident_area.h"
+#include "target/rights.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -108,7 +109,6 @@ int resident_find_room(pid_t pid, raddr near, size_t data_len, raddr *ret_at)
 {
 	size_t len = (ARCH_STUB_MAX + data_len + 15) & ~(size_t)15;
 	uint8_t bytes[PAGE];
-	struct iovec local = { bytes, len }, remote = { NULL, len };
 	struct map_line map = { 0 };
 	char path[64], *text, *cursor;
 	bool found = false;
@@ -120,8 +120,7 @@ int resident_find_room(pid_t pid, raddr near, size_t data_len, raddr *ret_at)
 	while (!found && maps_next(&cursor, &map))
 		found = map.executable && near >= map.start && near < map.end;
 	free(text);
-	remote.iov_base = (void *)(uintptr_t)(map.end - len);
-	if (!found || process_vm_readv(pid, &local, 1, &remote, 1, 0) != (ssize_t)len)
+	if (!found || !rights_read_memory(pid, map.end - len, bytes, len))
 		return -ENOSPC;
 	for (size_t i = 0; i < len; i++) {
 		if (bytes[i] != 0)

@@ -1,8 +1,10 @@
 #include "target/target.h"
 
+#include "target/access.h"
 #include "target/bp.h"
 #include "target/process.h"
 #include "target/resident.h"
+#include "target/rights.h"
 
 #include "base/fd.h"
 
@@ -25,23 +27,48 @@ static int open_proc(pid_t pid, const char *file, int flags)
 	return fd;
 }
 
+static int open_as_we_are(pid_t pid, bool *ret_writable)
+{
+	int fd = open_proc(pid, "mem", O_RDWR);
+
+	*ret_writable = fd >= 0;
+	return fd == -EACCES || fd == -EPERM ? open_proc(pid, "mem", O_RDONLY) : fd;
+}
+
+int target_open_memory(pid_t pid, bool *ret_writable)
+{
+	int fd = open_as_we_are(pid, ret_writable);
+
+	if ((fd == -EACCES || fd == -EPERM) && rights_raise_for(pid)) {
+		fd = open_as_we_are(pid, ret_writable);
+		rights_lower();
+	}
+	return fd;
+}
+
+/* Of those who may look at a process Yama lets some, in its mode 3 all, not open its memory; its tracer has another way to
+ * that.  Where Yama is not the reason, the refusal is meant. */
+static bool is_only_yama(const struct target *target, int error)
+{
+	return (error == -EACCES || error == -EPERM) && target->tasks.count > 0 && access_yama_scope() > 0;
+}
+
 int target_reopen_memory(struct target *target)
 {
-	int mem = open_proc(target->memory_tid, "mem", O_RDWR), maps;
-	bool writable = mem >= 0;
+	bool writable;
+	int mem = target_open_memory(target->memory_tid, &writable), maps;
 
-	if (mem == -EACCES || mem == -EPERM)
-		mem = open_proc(target->memory_tid, "mem", O_RDONLY);
-	if (mem < 0)
+	if (mem < 0 && !is_only_yama(target, mem))
 		return mem;
+	/* Asks the ordinary rules. */
 	maps = open_proc(target->memory_tid, "maps", O_RDONLY);
 	if (maps < 0) {
-		close(mem);
+		fd_close(&mem);
 		return maps;
 	}
 	fd_close(&target->mem_fd);
 	fd_close(&target->maps_fd);
-	target->mem_fd = mem;
+	target->mem_fd = mem >= 0 ? mem : -1;
 	target->maps_fd = maps;
 	target->mem_writable = writable;
 	return 0;

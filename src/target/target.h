@@ -58,7 +58,7 @@ struct target {
 	pid_t memory_tid;              /* a thread that has the memory: pid, unless the main thread is gone */
 	uint64_t start_time;           /* field 22 of /proc/PID/stat: with pid, its identity */
 	int pid_fd;
-	int mem_fd;                    /* /proc/PID/mem; read-write where permitted */
+	int mem_fd;                    /* /proc/PID/mem; read-write where permitted; -1: not permitted */
 	bool mem_writable;
 	bool filtered;                 /* threads have seccomp filters, which are lifted while we make a call in them */
 	bool all_filtered;
@@ -70,6 +70,7 @@ struct target {
 	VEC_OF(struct module_slack) slacks;
 	VEC_OF(struct task *) tasks;
 	VEC_OF(struct breakpoint *) breakpoints;
+	struct task *served;           /* its stop is being looked at: held without being `stopped` */
 	struct breakpoint **bp_hash;
 	size_t bp_hash_size;
 	raddr bp_lowest, bp_highest;   /* of those ever planted */
@@ -105,8 +106,11 @@ int target_read(struct target *target, raddr at, void *buf, size_t len);
 /* Needs a stopped task unless mem is writable. */
 int target_write(struct target *target, raddr at, const void *data, size_t len);
 struct reader target_reader(struct target *target);
-/* After exec: the old files are of the old memory. */
+/* After exec: the old files are of the old memory.  Where it is Yama alone that lets us not open the memory of what we
+ * trace, it is read and written through held threads (-EAGAIN: none is). */
 int target_reopen_memory(struct target *target);
+/* /proc/PID/mem, for writing where that is permitted; a descriptor or negative errno. */
+int target_open_memory(pid_t pid, bool *ret_writable);
 
 /* --- objects (target/modules.c) --- */
 /* Reads /proc/PID/maps and brings modules, module_fds and slacks up to date.  *ret_changed: something

@@ -53,6 +53,8 @@ void task_remove(struct task *task)
 	while (*link != task)
 		link = &(*link)->hash_next;
 	*link = task->hash_next;
+	if (target->served == task)
+		target->served = NULL;
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		if (target->tasks.items[i] == task) {
 			vec_remove_unordered(&target->tasks, i);
@@ -64,6 +66,8 @@ void task_remove(struct task *task)
 
 struct task *target_stopped_task(const struct target *target)
 {
+	if (target->served)
+		return target->served;
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		if (target->tasks.items[i]->stopped)
 			return target->tasks.items[i];

@@ -317,6 +317,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		return r;
 	}
 	target->task_gone = on_task_gone;
+	session->daemon = getppid();
 	session->gives_up_rights = root && (geteuid() != 0 || (uid != 0 && !target->filtered));
 	if (session->follows)
 		target->copy_made = follow_copy;

@@ -21,10 +21,14 @@ static void explain_yama(pid_t pid, const struct access *access, char *text, siz
 {
 	static const char setting[] = "/proc/sys/kernel/yama/ptrace_scope";
 
-	if (access->yama_scope == 1)
-		snprintf(text, space, "cannot attach to process %d: it is yours, but %s is 1, which lets a process trace "
-			 "only its own children; run allocwatch as root, start the program with 'allocwatch run', or "
-			 "let root set it to 0", pid, setting);
+	if (access->yama_scope < 3 && geteuid() == 0)
+		snprintf(text, space, "cannot attach to process %d: %s is %d, and root has no CAP_SYS_PTRACE here (a "
+			 "container?), which that asks for; run allocwatch where it has that capability", pid, setting,
+			 access->yama_scope);
+	else if (access->yama_scope == 1)
+		snprintf(text, space, "cannot attach to process %d: it is yours, but %s is 1, which lets a process be "
+			 "traced only by what started it or by whom it names (PR_SET_PTRACER); run allocwatch as root, start "
+			 "the program with 'allocwatch run', or let root set it to 0", pid, setting);
 	else if (access->yama_scope == 2)
 		snprintf(text, space, "cannot attach to process %d: %s is 2, which lets only processes with CAP_SYS_PTRACE "
 			 "trace; run allocwatch as root", pid, setting);

@@ -8,6 +8,7 @@
 #include "target/process.h"
 #include "target/ptrace.h"
 #include "target/resident.h"
+#include "target/rights.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -19,7 +20,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #define DAEMON_PATIENCE_MS 5000        /* until it has closed its end */
@@ -133,6 +133,9 @@ static void __attribute__((noreturn)) run(struct session *session, int sock, int
 	} else {
 		session_tell_modules(session);
 	}
+	/* For whoever heals it, should this process die: then all that was named would be a dead one. */
+	if (rights_bound_by_yama())
+		target_names_tracer(session->target, session->daemon);
 	session_send_program(session, WIRE_ATTACHED, 0);
 	status = loop_run(link, session);
 	wait_for_daemon(link);
@@ -146,9 +149,14 @@ static void __attribute__((noreturn)) run(struct session *session, int sock, int
 static bool may_take(pid_t child, raddr at)
 {
 	uint8_t byte;
-	struct iovec local = { &byte, 1 }, remote = { (void *)(uintptr_t)at, 1 };
 
-	return process_vm_readv(child, &local, 1, &remote, 1, 0) == 1;
+	return rights_read_memory(child, at, &byte, 1);
+}
+
+/* To Yama the forked tracer is a stranger to the child, unless that names it. */
+static bool may_seize(struct session *session, pid_t child, raddr stub, pid_t tracer)
+{
+	return !rights_bound_by_yama() || target_child_names_tracer(session->target, child, stub, tracer) == 0;
 }
 
 static void tell_daemon(struct session *session, pid_t child, pid_t tracer, int fd)
@@ -207,12 +215,11 @@ static bool hand_over(struct session *session, struct task *parent, pid_t child,
 
 	/* Nobody could lift its filter while it waits in a call of ours. */
 	if (process_is_filtered(child) || tracers.count >= FOLLOWED_MAX || vec_reserve(&tracers, 1) < 0 ||
-	    !may_take(child, stub) ||
-	    fork_tracer(session, parent, new_program, &handover) < 0)
+	    !may_take(child, stub) || fork_tracer(session, parent, new_program, &handover) < 0)
 		return false;
 	slot = vec_push(&tracers);
 	*slot = handover.tracer;
-	if (park_leave(child, stub, note, &parking) < 0) {
+	if (!may_seize(session, child, stub, handover.tracer) || park_leave(child, stub, note, &parking) < 0) {
 		handover_fini(&handover);
 		return false;
 	}

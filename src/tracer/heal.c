@@ -1,5 +1,7 @@
 #include "tracer/heal.h"
 
+#include "tracer/explain.h"
+
 #include "target/attach.h"
 #include "target/park.h"
 #include "target/process.h"
@@ -23,6 +25,15 @@ static enum heal_result say(char text[HEAL_TEXT_MAX], enum heal_result result, c
 {
 	snprintf(text, HEAL_TEXT_MAX, "%s%s%s", what, why ? ": " : "", why ? why : "");
 	return result;
+}
+
+static enum heal_result say_refused(pid_t pid, int error, char text[HEAL_TEXT_MAX])
+{
+	char why[HEAL_TEXT_MAX - 64];
+	pid_t tracer;
+
+	explain_attach(pid, error, why, sizeof(why), &tracer);
+	return say(text, HEAL_FAILED, "whether a tracer has left anything there cannot be seen", why);
 }
 
 /* With all tasks held. */
@@ -91,9 +102,15 @@ enum heal_result heal_process(pid_t pid, uint64_t start_time, char text[HEAL_TEX
 {
 	enum heal_result result = HEAL_NOTHING;
 	struct target *target;
+	int r;
 
 	text[0] = '\0';
-	if (process_tracer(pid) != 0 || target_new(pid, &target) < 0)
+	if (process_tracer(pid) != 0)
+		return HEAL_NOTHING;
+	r = target_new(pid, &target);
+	if (r == -EACCES || r == -EPERM)
+		return say_refused(pid, r, text);
+	if (r < 0)
 		return HEAL_NOTHING;
 	target->task_gone = drop_task;
 	if (start_time == 0 || start_time == target->start_time)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define HEAL_TEXT_MAX 512
+#define HEAL_TEXT_MAX 640
 
 enum heal_result {
 	HEAL_NOTHING,              /* nothing of ours is there, or somebody traces it, or it has ended */

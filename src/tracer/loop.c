@@ -164,10 +164,15 @@ static bool serve_breakpoint(struct loop *loop, struct task *task)
 static void serve_signal(struct loop *loop, struct task *task, const struct stop *stop)
 {
 	struct session *session = loop->session;
+	struct target *target = session->target;
 	struct user_regs_struct regs;
 	struct breakpoint *bp;
+	bool ours;
 
-	if (stop->sig == SIGTRAP && !session->leaving && serve_breakpoint(loop, task))
+	target->served = task;
+	ours = stop->sig == SIGTRAP && !session->leaving && serve_breakpoint(loop, task);
+	target->served = NULL;
+	if (ours)
 		return;
 	task_take_stop(task, stop);
 	/* The handler may leave by a jump: then the call was not made, or did not return. */

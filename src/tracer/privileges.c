@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "tracer/privileges.h"
 
+#include "target/rights.h"
+
 #include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -11,13 +13,21 @@
 
 int privileges_drop_to(uid_t uid, gid_t gid)
 {
+	bool keep = rights_yama_asks();
+
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	if (geteuid() != 0 || uid == 0)
 		return 0;
+	/* Of this thread, which is the only one that looks at processes; the others keep nothing. */
+	if (keep && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+		return -errno;
 	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return -errno;
-	return 0;
+	if (!keep)
+		return 0;
+	prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0);
+	return rights_keep_ptrace();
 }
 
 /* Secure bits of whoever started us may have kept them. */

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Run by root, takes the target's ids, no supplementary groups and no capabilities.  The tracer
- * of a target of root's own stays root.  0 or negative errno. */
+/* Run by root, takes the target's ids, no supplementary groups and no capabilities; under Yama the calling thread keeps
+ * what target/rights.h says.  The tracer of a target of root's own stays root.  0 or negative errno. */
 int privileges_drop_to(uid_t uid, gid_t gid);
 
 /* Run by root, becomes a user for whom it is to trace: before it looks at anything, so that the kernel asks of each thing

@@ -54,6 +54,7 @@ struct session {
 	bool uprobes_told;
 	uint64_t orphans_seen;         /* returns without a call, when they were last looked at */
 	uint32_t tasks_at_attach;
+	pid_t daemon;
 	bool gives_up_rights;          /* this process began as root, and is or will be another user */
 	uint32_t frames_limit;
 	bool waits_for_exec;           /* `run`: nothing is probed before the exec */

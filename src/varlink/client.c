@@ -1,3 +1,4 @@
+#define _GNU_SOURCE              /* struct ucred */
 #include "varlink/client.h"
 
 #include "base/fd.h"
@@ -38,6 +39,14 @@ static int connect_unix(const char *path)
 		return r;
 	}
 	return sock;
+}
+
+pid_t varlink_client_peer(const struct varlink_client *client)
+{
+	struct ucred peer = { .pid = 0 };
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(client->sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.pid : 0;
 }
 
 int varlink_client_open(const char *path, struct varlink_client **ret_client)

@@ -5,12 +5,15 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct varlink_client;
 
 /* Connects to an AF_UNIX stream socket; 0 or negative errno. */
 int varlink_client_open(const char *path, struct varlink_client **ret_client);
 void varlink_client_close(struct varlink_client *client);        /* accepts NULL */
+/* The process that listens for whoever answers; 0: it cannot be told. */
+pid_t varlink_client_peer(const struct varlink_client *client);
 
 /* Calls "org.allocwatch.Tracer.<method>" (or a method with its interface, when it has a dot) and
  * waits for the answer.  parameters is borrowed and may be NULL.  0: *ret_reply holds the reply's

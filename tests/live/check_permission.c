@@ -1,7 +1,7 @@
 /* Attach is tried first and explained afterwards: each reason for a refusal has a message and a remedy of its
  * own, the real reason comes first, and nothing that was refused is changed.
  *
- * Yama is absent from many kernels; its modes are not tested here. */
+ * Yama is absent from many kernels: its modes are tested by tests/yama. */
 #include "live.h"
 #include "state.h"
 #include "subject.h"

@@ -149,12 +149,18 @@ struct tool *tool_start_wrapped(const char *const *wrapper)
 
 struct tool *tool_start_ordinary(void)
 {
+	return tool_start_ordinary_wrapped(NULL);
+}
+
+struct tool *tool_start_ordinary_wrapped(const char *const *wrapper)
+{
 	struct tool *tool = tool_new("ordinary", ORDINARY_UID);
 
 	for (size_t i = 2; i < sizeof(programs) / sizeof(programs[0]); i++)
 		public_copy(programs[i]);
 	tool->client = public_copy(programs[0]);
 	tool->program = public_copy(programs[1]);
+	tool->wrapper = wrapper;
 	start_daemon(tool);
 	return tool;
 }

@@ -26,6 +26,7 @@ struct tool *tool_start_wrapped(const char *const *wrapper);
 struct tool *tool_start_system(const char *option, const char *value);
 /* Another user of it. */
 struct tool *tool_of_user(const struct tool *system, uid_t uid);
+struct tool *tool_start_ordinary_wrapped(const char *const *wrapper);
 pid_t tool_daemon(const struct tool *tool);
 const char *tool_socket(const struct tool *tool);
 /* A signal to the daemon, and its end, which must be exit status 0. */

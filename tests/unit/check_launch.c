@@ -67,7 +67,7 @@ static int run_shell(const char *script)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	open_output();
 	start_shell(&launch, script);
-	ck_assert_int_eq(launch_go(&launch), 0);
+	ck_assert_int_eq(launch_go(&launch, 0), 0);
 	ck_assert_int_eq(launch_wait(&launch, UINT64_MAX), 0);
 	return launch_exit_status(&launch);
 }
@@ -105,10 +105,10 @@ START_TEST(a_failed_exec_tells_its_errno)
 	struct launch launch;
 
 	ck_assert_int_eq(launch_start(&launch, missing), 0);
-	ck_assert_int_eq(launch_go(&launch), -ENOENT);
+	ck_assert_int_eq(launch_go(&launch, 0), -ENOENT);
 	ck_assert_int_eq(launch_exit_status(&launch), 127);
 	ck_assert_int_eq(launch_start(&launch, plain), 0);
-	ck_assert_int_eq(launch_go(&launch), -EACCES);
+	ck_assert_int_eq(launch_go(&launch, 0), -EACCES);
 	ck_assert_int_eq(launch_exit_status(&launch), 126);
 }
 END_TEST
@@ -153,7 +153,7 @@ START_TEST(signals_of_the_command_are_as_without_us)
 	open_output();
 	ck_assert_int_eq(launch_start(&launch, (char **)self_portrait), 0);
 	close(COMMAND_FD);
-	ck_assert_int_eq(launch_go(&launch), 0);
+	ck_assert_int_eq(launch_go(&launch, 0), 0);
 	ck_assert_int_eq(launch_wait(&launch, UINT64_MAX), 0);
 	ck_assert_int_eq(launch_exit_status(&launch), 0);
 	after = signal_lines();
@@ -172,7 +172,7 @@ START_TEST(a_signal_sent_to_us_reaches_the_command)
 	open_output();
 	open_silence();
 	start_shell(&launch, "trap 'exit 42' TERM; printf r >&9; read x <&8");
-	ck_assert_int_eq(launch_go(&launch), 0);
+	ck_assert_int_eq(launch_go(&launch, 0), 0);
 	ck_assert_int_eq(read(output_fd, &byte, 1), 1);
 	kill(getpid(), SIGTERM);
 	ck_assert_int_eq(launch_wait(&launch, UINT64_MAX), 0);
@@ -189,7 +189,7 @@ START_TEST(a_wait_ends_at_its_deadline_and_can_go_on)
 	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
 	ck_assert_int_eq(dup2(fds[0], SILENT_FD), SILENT_FD);
 	start_shell(&launch, "read line <&8; exit 5");
-	ck_assert_int_eq(launch_go(&launch), 0);
+	ck_assert_int_eq(launch_go(&launch, 0), 0);
 	ck_assert_int_eq(launch_wait(&launch, clock_monotonic_ns() + 20 * NSEC_PER_MSEC), -ETIME);
 	ck_assert_int_eq(fd_write_all(fds[1], "x\n", 2), 0);
 	ck_assert_int_eq(launch_wait(&launch, UINT64_MAX), 0);

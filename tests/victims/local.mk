@@ -47,6 +47,7 @@ check_PROGRAMS += \
 	tests/victims/turnover \
 	tests/victims/vforker \
 	tests/victims/waiters \
+	tests/victims/watched \
 	tests/victims/tiny32 \
 	tests/victims/nomalloc
 
@@ -65,6 +66,11 @@ tests_victims_tallies_SOURCES = tests/victims/tallies.c tests/victims/tallies.h
 tests_victims_tallies_CFLAGS = $(victim_cflags)
 tests_victims_tallies_LDFLAGS = $(victim_ldflags)
 tests_victims_tallies_LDADD = $(victim_libs)
+
+tests_victims_watched_SOURCES = tests/victims/watched.c
+tests_victims_watched_CFLAGS = $(victim_cflags)
+tests_victims_watched_LDFLAGS = $(victim_ldflags)
+tests_victims_watched_LDADD = $(victim_libs)
 
 tests_victims_births_SOURCES = tests/victims/births.c
 tests_victims_births_CFLAGS = $(victim_cflags)

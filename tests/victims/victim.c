@@ -1,6 +1,7 @@
 #include "victim.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -61,6 +62,57 @@ int next_command(void)
 			return VICTIM_CLOSED;
 	} while (c == ' ' || c == '\n');
 	return c;
+}
+
+/* The bytes of one mapping that differ from its file; -1: it has no readable file. */
+static long compare_mapping(const char *start, size_t len, off_t offset, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char chunk[4096];
+	long different = 0;
+
+	if (fd < 0)
+		return -1;
+	for (size_t at = 0; at < len; at += sizeof(chunk)) {
+		ssize_t n = pread(fd, chunk, sizeof(chunk), offset + (off_t)at);
+
+		for (ssize_t i = 0; i < n; i++)
+			different += chunk[i] != start[at + (size_t)i];
+	}
+	close(fd);
+	return different;
+}
+
+/* Its own text against the files, for those who may not read it from outside.  The kernel gives whole lines. */
+void compare_text(long *ret_compared, long *ret_different)
+{
+	static char maps[65536];
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	long compared = 0, different = 0;
+	size_t len = 0;
+	ssize_t n;
+
+	while (fd >= 0 && (n = read(fd, maps + len, sizeof(maps) - 1 - len)) > 0)
+		len += (size_t)n;
+	close(fd);
+	maps[len] = '\0';
+	for (char *line = maps, *end; (end = strchr(line, '\n')); line = end + 1) {
+		unsigned long start, stop, offset;
+		char permissions[5], path[512];
+		long r;
+
+		*end = '\0';
+		if (sscanf(line, "%lx-%lx %4s %lx %*s %*u %511s", &start, &stop, permissions, &offset, path) != 5 ||
+		    permissions[2] != 'x' || path[0] != '/')
+			continue;
+		r = compare_mapping((const char *)start, stop - start, (off_t)offset, path);
+		if (r < 0)
+			continue;
+		compared += (long)(stop - start);
+		different += r;
+	}
+	*ret_compared = compared;
+	*ret_different = different;
 }
 
 void obey(void (*round)(void))

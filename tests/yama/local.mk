@@ -1,0 +1,11 @@
+# Yama's modes, in a virtual machine with Debian's own kernel; needs root, and what contrib/packages.yama lists.
+check_PROGRAMS += tests/yama/check_yama
+tests_yama_check_yama_SOURCES = tests/yama/check_yama.c tests/yama/steps.c tests/yama/steps.h
+tests_yama_check_yama_CFLAGS = $(live_cflags) -I$(srcdir)/tests/live
+tests_yama_check_yama_LDADD = $(live_libs)
+EXTRA_DIST += tests/yama/vm tests/yama/guest tests/yama/run
+
+yama: $(check_PROGRAMS) all
+	$(srcdir)/contrib/install-deps --yama
+	$(srcdir)/tests/yama/run
+.PHONY: yama
