@@ -32,10 +32,11 @@ const struct command commands[] = {
 	{ "snapshots", "[PID | FILE]", "show the kept snapshots, or those of a file", NULL, 0, 0, 1, false, cmd_snapshots },
 	{ "rm", "ID...", "forget kept snapshots", NULL, 0, 1, -1, false, cmd_rm },
 	{ "stats", "SNAP", "show which lines hold the memory", SNAP_HELP,
-	  GROUPING | TRACEBACKS | OPTION(PRETTY) | OPTION(OLDER_THAN), 1, 1, false, cmd_stats },
+	  GROUPING | TRACEBACKS | OPTION(PRETTY) | OPTION(OLDER_THAN) | OPTION(CHURN) | OPTION(PEAK),
+	  1, 1, false, cmd_stats },
 	{ "diff", "OLD NEW", "show what grew and shrank between two snapshots",
 	  "OLD and NEW are written as the SNAP of 'stats'.\n" SNAP_HELP,
-	  GROUPING | TRACEBACKS | OPTION(SORT) | OPTION(BORN), 2, 2, false, cmd_diff },
+	  GROUPING | TRACEBACKS | OPTION(SORT) | OPTION(BORN) | OPTION(CHURN), 2, 2, false, cmd_diff },
 	{ "top", "PID", "watch the groups of live memory change, on a terminal",
 	  "A process that is not traced yet is attached to, and let go at the end.  Keys: ? for help,\n"
 	  "q to leave, g the next KEY, s the next order, / filter, b baseline, Enter tracebacks.\n"

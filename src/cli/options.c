@@ -200,10 +200,8 @@ static int set_socket(struct options *options, const char *value, const char **r
 
 static int set_sort(struct options *options, const char *value, const char **ret_reason)
 {
-	if (strcmp(value, "churn") == 0)
-		return refuse(ret_reason, "sorting by churn is not available yet: use abs, growth or shrink");
 	if (diff_sort_parse(value, &options->sort) < 0)
-		return refuse(ret_reason, "not an order: use abs, growth or shrink");
+		return refuse(ret_reason, "not an order: use abs, growth, shrink or churn");
 	return 0;
 }
 
@@ -223,6 +221,7 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 			  "with their ages", NULL },
 	[OPTION_BY] = { "by", "KEY", "group by lineno (default), filename, traceback, function, object, thread "
 			"or domain", set_by },
+	[OPTION_CHURN] = { "churn", NULL, "show what was ever made and freed, too, and what was gone at once", NULL },
 	[OPTION_CUMULATIVE] = { "cumulative", NULL, "count a block for every frame of its traceback, not "
 				"for the most recent one only", NULL },
 	[OPTION_DOMAINS] = { "domains", "LIST", "which allocators to trace: malloc", set_domains },
@@ -250,13 +249,14 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_NAME] = { "name", "NAME", "name it, so that PID:NAME means it", set_name },
 	[OPTION_OLDER_THAN] = { "older-than", "T", "count only blocks older than T, such as 60s, 10min", set_older_than },
 	[OPTION_OUTPUT] = { "output", "FILE", "write to FILE", set_output },
+	[OPTION_PEAK] = { "peak", NULL, "show what lived when most bytes did, in place of what lives", NULL },
 	[OPTION_PRETTY] = { "pretty", NULL, "short names, source lines, and what the rest adds up to "
 			    "(10 rows unless --limit is given)", NULL },
 	[OPTION_PYTHON] = { "python", "VERSION", "the version of Python that will read it; 3.8 and older know "
 			    "less of a trace", set_python },
 	[OPTION_SHOW_RUNTIME] = { "show-runtime", NULL, "do not hide the frames of the allocator, libc and "
 				  "the languages' runtimes", NULL },
-	[OPTION_SORT] = { "sort", "ORDER", "abs (default), growth or shrink", set_sort },
+	[OPTION_SORT] = { "sort", "ORDER", "abs (default), growth, shrink or churn (most blocks made first)", set_sort },
 	[OPTION_STRICT] = { "strict", NULL, "exit with status 3 when the answer is not exact", NULL },
 	[OPTION_TOP_SORT] = { "sort", "ORDER", "size (default), growth, shrink, count, new (count's growth), average or "
 			      "name", set_top_sort },

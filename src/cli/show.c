@@ -16,6 +16,8 @@ int show_query(const struct options *options, const char *command, struct statis
 		.key = options->key,
 		.cumulative = options_have(options, OPTION(CUMULATIVE)),
 		.sort = options->sort,
+		.churn = options_have(options, OPTION(CHURN)) || options->sort == SORT_CHURN,
+		.peak = options_have(options, OPTION(PEAK)),
 		.born = options_have(options, OPTION(BORN)),
 		.filters = options->filters.items,
 		.filter_count = options->filters.count,
@@ -25,6 +27,8 @@ int show_query(const struct options *options, const char *command, struct statis
 
 	if (options_have(options, OPTION(OLDER_THAN)))
 		query.ages = statistics_older_than(options->older_than_ns);
+	if (query.churn && !options_have(options, OPTION(SORT)) && !query.born && strcmp(command, "stats") == 0)
+		query.sort = SORT_CHURN;
 	if (query.born && options_have(options, OPTION(SORT)))
 		return fail_usage(command, "--born cannot be combined with --sort: there are no differences to sort by");
 	if (query.cumulative && query.key == KEY_TRACEBACK)

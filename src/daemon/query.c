@@ -15,7 +15,8 @@ static const struct param members[] = {
 	{ "filters", PARAM_TEXTS, true }, { "sort", PARAM_TEXT, true },
 	{ "limit", PARAM_COUNT, true }, { "frames", PARAM_COUNT, true },
 	{ "show_runtime", PARAM_BOOL, true }, { "older_than_ms", PARAM_COUNT, true },
-	{ "born", PARAM_BOOL, true },   { 0 }
+	{ "born", PARAM_BOOL, true },   { "churn", PARAM_BOOL, true },
+	{ "peak", PARAM_BOOL, true },   { 0 }
 };
 
 void query_fini(struct query *query)
@@ -70,11 +71,13 @@ static int take_members(const json_t *json, struct query *query, char **ret_reas
 		return explain(ret_reason, "'%.64s' is no key to group by; lineno, filename, traceback, function, object, "
 					   "thread and domain are", key);
 	if (diff_sort_parse(sort, &query->statistics.sort) < 0)
-		return explain(ret_reason, "'%.64s' is no order of differences; abs, growth and shrink are", sort);
+		return explain(ret_reason, "'%.64s' is no order of differences; abs, growth, shrink and churn are", sort);
 	query->statistics.cumulative = param_bool(json, "cumulative");
 	query->statistics.traceback.limit = param_count(json, "frames", 0);
 	query->statistics.traceback.show_runtime = param_bool(json, "show_runtime");
 	query->statistics.born = param_bool(json, "born");
+	query->statistics.churn = param_bool(json, "churn") || query->statistics.sort == SORT_CHURN;
+	query->statistics.peak = param_bool(json, "peak");
 	if (param_count(json, "older_than_ms", 0) > 0)
 		query->statistics.ages = statistics_older_than(param_count(json, "older_than_ms", 0) * 1000000ULL);
 	query->limited = json_is_integer(json_object_get(json, "limit"));

@@ -62,6 +62,30 @@ static void print_ages(FILE *out, const struct statistic *row)
 		fprintf(out, " to %s", text_age(old, row->oldest_ns));
 }
 
+static void print_churn(FILE *out, const struct statistic *row, bool diff)
+{
+	char size[TEXT_SIZE_MAX];
+
+	text_size(size, (double)row->made_size, diff);
+	if (diff)
+		fprintf(out, ", made=%+" PRId64 " (%s), freed=%+" PRId64 ", temporary=%+" PRId64, row->made_count, size,
+			row->freed_count, row->temporary_count);
+	else
+		fprintf(out, ", made=%" PRId64 " (%s), freed=%" PRId64 ", temporary=%" PRId64, row->made_count, size,
+			row->freed_count, row->temporary_count);
+}
+
+/* What tracemalloc does not print: only when it was asked for. */
+static void print_beyond(FILE *out, const struct statistics *statistics, const struct statistic *row, bool diff)
+{
+	if (statistics->has_ages)
+		print_ages(out, row);
+	if (statistics->has_churn)
+		print_churn(out, row, diff);
+	if (diff && (statistics->has_churn || statistics->sort != SORT_ABS) && statistic_is_bigger(row))
+		fputs(", bigger, not more", out);
+}
+
 static void print_thread(FILE *out, const struct statistic *row)
 {
 	if (row->thread)
@@ -101,8 +125,7 @@ void text_statistic(FILE *out, const struct statistics *statistics, const struct
 		fprintf(out, " (%+" PRId64 ")", row->count_diff);
 	if (row->count > 0)
 		fprintf(out, ", average=%s", text_size(size, average(row->size, row->count), false));
-	if (statistics->has_ages)
-		print_ages(out, row);
+	print_beyond(out, statistics, row, diff);
 	fputc('\n', out);
 }
 
@@ -171,8 +194,7 @@ static void print_heading(FILE *out, const struct statistics *statistics, const 
 	fprintf(out, ": %.1f KiB", (double)row->size / 1024);
 	if (diff)
 		fprintf(out, " (%+.1f KiB)", (double)row->size_diff / 1024);
-	if (statistics->has_ages)
-		print_ages(out, row);
+	print_beyond(out, statistics, row, diff);
 	fputc('\n', out);
 }
 

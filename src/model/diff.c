@@ -7,6 +7,7 @@ int diff_sort_parse(const char *name, enum diff_sort *ret_sort)
 {
 	static const char *const names[] = {
 		[SORT_ABS] = "abs", [SORT_GROWTH] = "growth", [SORT_SHRINK] = "shrink",
+		[SORT_CHURN] = "churn",
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {

@@ -285,8 +285,8 @@ static int add_traces(struct grouping *grouping, const struct snapshot *snapshot
 		const struct snapshot_trace *trace = &snapshot->traces.items[i];
 		struct traceback traceback;
 
-		/* tracemalloc knows live traces only. */
-		if (measures[i].count == 0)
+		/* tracemalloc knows live traces only; made_count is of queries about churn. */
+		if (measures[i].count == 0 && measures[i].made_count == 0)
 			continue;
 		r = traceback_make(snapshot, trace->stack, options, &traceback);
 		if (r < 0)
@@ -325,6 +325,10 @@ static void take_row(const struct group *group, bool with_diff, struct statistic
 	*ret_row = group->row;
 	ret_row->size = group->now.size;
 	ret_row->count = group->now.count;
+	ret_row->made_size = (int64_t)(group->now.made_size - group->old.made_size);
+	ret_row->made_count = (int64_t)(group->now.made_count - group->old.made_count);
+	ret_row->freed_count = (int64_t)(group->now.freed_count - group->old.freed_count);
+	ret_row->temporary_count = (int64_t)(group->now.temporary_count - group->old.temporary_count);
 	ret_row->youngest_ns = group->now.youngest_ns;
 	ret_row->oldest_ns = group->now.oldest_ns;
 	if (!with_diff)
@@ -345,6 +349,8 @@ int grouping_take(struct grouping *grouping, bool with_diff, struct statistics *
 	grouping->groups.count = 0;
 	into->rows = rows;
 	into->row_count = count;
+	into->has_churn = grouping->query->churn;
+	into->sort = grouping->query->sort;
 	into->has_ages = grouping->query->ages.given;
 	into->total_size = grouping->now.size;
 	into->total_count = grouping->now.count;

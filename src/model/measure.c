@@ -3,8 +3,28 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* NULL, or why its parts do not go together. */
+static const char *contradiction(const struct statistics_query *query)
+{
+	if (query->churn && (query->ages.given || query->key == KEY_THREAD))
+		return "churn is what was ever made, of which no single blocks are known: not by thread, and of no age";
+	if (query->peak && (query->ages.given || query->key == KEY_THREAD))
+		return "what lived at the peak is known by stack and not by block: not by thread, and of no age";
+	if (query->peak && query->churn)
+		return "either what lived at the peak or what was ever made can be shown";
+	return NULL;
+}
+
 int measure_check(const struct snapshot *snapshot, const struct statistics_query *query, const char **ret_reason)
 {
+	const char *reason = contradiction(query);
+
+	if (!reason && query->peak && snapshot->counters.peak_bytes > 0 && snapshot->counters.peak_ns == 0)
+		reason = "the snapshot was taken by an older version, which did not note what made up the peak";
+	if (reason) {
+		*ret_reason = reason;
+		return -EINVAL;
+	}
 	if (snapshot->has_blocks)
 		return 0;
 	if (query->key == KEY_THREAD)
@@ -42,6 +62,10 @@ void measure_add(struct measure *sum, const struct measure *more)
 		sum->oldest_ns = more->oldest_ns;
 	add_up(&sum->size, more->size);
 	add_up(&sum->count, more->count);
+	add_up(&sum->made_size, more->made_size);
+	add_up(&sum->made_count, more->made_count);
+	add_up(&sum->freed_count, more->freed_count);
+	add_up(&sum->temporary_count, more->temporary_count);
 }
 
 static void measure_by_blocks(const struct snapshot *snapshot, const struct statistics_query *query,
@@ -56,6 +80,24 @@ static void measure_by_blocks(const struct snapshot *snapshot, const struct stat
 	}
 }
 
+static struct measure measure_trace(const struct snapshot_trace *trace, const struct statistics_query *query)
+{
+	struct measure measure = { .size = trace->live_bytes, .count = trace->live_blocks };
+
+	if (query->peak) {
+		measure.size = trace->peak_bytes;
+		measure.count = trace->peak_blocks;
+	}
+	if (query->churn) {
+		measure.made_size = trace->total_bytes;
+		measure.made_count = trace->total_blocks;
+		if (trace->total_blocks > trace->live_blocks)
+			measure.freed_count = trace->total_blocks - trace->live_blocks;
+		measure.temporary_count = trace->temporary_blocks;
+	}
+	return measure;
+}
+
 struct measure *measure_traces(const struct snapshot *snapshot, const struct statistics_query *query)
 {
 	struct measure *measures = calloc(snapshot->traces.count + 1, sizeof(*measures));
@@ -66,9 +108,7 @@ struct measure *measure_traces(const struct snapshot *snapshot, const struct sta
 		measure_by_blocks(snapshot, query, measures);
 		return measures;
 	}
-	for (size_t i = 0; i < snapshot->traces.count; i++) {
-		measures[i].size = snapshot->traces.items[i].live_bytes;
-		measures[i].count = snapshot->traces.items[i].live_blocks;
-	}
+	for (size_t i = 0; i < snapshot->traces.count; i++)
+		measures[i] = measure_trace(&snapshot->traces.items[i], query);
 	return measures;
 }

@@ -6,6 +6,7 @@
 
 struct measure {
 	uint64_t size, count;
+	uint64_t made_size, made_count, freed_count, temporary_count;
 	uint64_t youngest_ns, oldest_ns;      /* of blocks, when the query is about ages */
 };
 

@@ -19,7 +19,7 @@ enum statistics_key {
 /* -EINVAL for an unknown name. */
 int statistics_key_parse(const char *name, enum statistics_key *ret_key);
 
-enum diff_sort { SORT_ABS, SORT_GROWTH, SORT_SHRINK };
+enum diff_sort { SORT_ABS, SORT_GROWTH, SORT_SHRINK, SORT_CHURN };
 int diff_sort_parse(const char *name, enum diff_sort *ret_sort);
 
 /* Only blocks of such an age, when their snapshot was taken; needs a snapshot with blocks. */
@@ -31,7 +31,9 @@ struct block_ages {
 struct statistics_query {
 	enum statistics_key key;
 	bool cumulative;          /* with KEY_TRACEBACK: -EINVAL */
-	enum diff_sort sort;      /* diffs only */
+	enum diff_sort sort;      /* SORT_CHURN needs `churn`; the others are for diffs */
+	bool churn;               /* what was ever made, too, and groups of which nothing is left */
+	bool peak;                /* what lived at the peak, in place of what lives */
 	struct block_ages ages;
 	bool born;                /* of a diff: what was born after the older and lives in the newer; no differences,
 				   * but ages */
@@ -44,6 +46,9 @@ struct statistics_query {
 struct statistic {
 	uint64_t size, count;
 	int64_t size_diff, count_diff;
+	/* What was ever made, freed, and gone at once (see heap_trace); of a diff, between the two.  When the
+	 * query was about churn. */
+	int64_t made_size, made_count, freed_count, temporary_count;
 	uint64_t youngest_ns, oldest_ns;    /* of its blocks; when the query was about ages */
 	uint32_t domain;                    /* KEY_DOMAIN only */
 	uint32_t thread;                    /* KEY_THREAD only: its tid, 0 not known */
@@ -63,6 +68,12 @@ struct statistic {
 	enum truncation truncated;
 };
 
+/* In a diff: grew though there are no more blocks than before. */
+static inline bool statistic_is_bigger(const struct statistic *row)
+{
+	return row->size_diff > 0 && row->count_diff <= 0 && (int64_t)row->count > row->count_diff;
+}
+
 struct statistics {
 	struct strtab *strings;
 	struct statistic *rows;
@@ -72,7 +83,8 @@ struct statistics {
 	int64_t total_size_diff, total_count_diff;
 	bool exact;
 	struct snapshot_unknown unknown;          /* of a diff: the newer's */
-	bool has_ages;
+	bool has_ages, has_churn;
+	enum diff_sort sort;
 	bool limits_differ;                       /* diff by traceback at the smaller limit */
 };
 

@@ -59,6 +59,13 @@ static int compare_plain(const struct order *order, const struct statistic *a, c
 	return r != 0 ? r : compare_tracebacks(order->strings, a, b);
 }
 
+static int compare_churn(const struct statistic *a, const struct statistic *b)
+{
+	int r = COMPARE(a->made_count, b->made_count);
+
+	return r != 0 ? r : COMPARE(a->made_size, b->made_size);
+}
+
 /* Descending. */
 static int compare_rows(const void *left, const void *right, void *context)
 {
@@ -70,6 +77,8 @@ static int compare_rows(const void *left, const void *right, void *context)
 		r = COMPARE(a->size_diff, b->size_diff);
 	else if (order->with_diff && order->sort == SORT_SHRINK)
 		r = COMPARE(b->size_diff, a->size_diff);
+	else if (order->sort == SORT_CHURN)
+		r = compare_churn(a, b);
 	return -(r != 0 ? r : compare_plain(order, a, b));
 }
 

@@ -112,6 +112,14 @@ static json_t *encode_row(const struct statistics *statistics, const struct stat
 		failed |= json_object_set_new(json, "youngest_seconds", json_real((double)row->youngest_ns / 1e9));
 		failed |= json_object_set_new(json, "oldest_seconds", json_real((double)row->oldest_ns / 1e9));
 	}
+	if (statistics->has_churn) {
+		failed |= json_object_set_new(json, "allocations", json_integer(row->made_count));
+		failed |= json_object_set_new(json, "allocated_size", json_integer(row->made_size));
+		failed |= json_object_set_new(json, "frees", json_integer(row->freed_count));
+		failed |= json_object_set_new(json, "temporary", json_integer(row->temporary_count));
+	}
+	if (with_diff && statistic_is_bigger(row))
+		failed |= json_object_set_new(json, "bigger", json_true());
 	if (row->is_thread)
 		failed |= json_object_set_new(json, "thread", json_integer(row->thread));
 	else if (row->frame_count == 0)

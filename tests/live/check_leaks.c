@@ -172,14 +172,97 @@ static void leaks_of_a_process_that_ends_meanwhile_says_so(void)
 	int status;
 
 	client = tool_begin(tool, "leaks", pid_text(pid), "1h", NULL);
-	while (tool_try(tool, "status", pid_text(pid), NULL).status != 0)
+	while (tool_try(tool, "stats", pid_text(pid), NULL).status != 0)
 		subject_command(subject, 's');
 	subject_quit(subject);
 	require(waitpid(client, &status, 0) == client);
 	require(WIFEXITED(status) && WEXITSTATUS(status) == 1);
 }
 
+static void require_churn(json_t *document, const char *text, long long made, long long size, long long freed,
+			  long long temporary)
+{
+	json_t *row = row_at(document, SOURCE, line_of(SOURCE, text));
+
+	if (!row)
+		live_fail("no row for %s", text);
+	require_equal(json_number(row, "allocations"), made);
+	require_equal(json_number(row, "allocated_size"), size);
+	require_equal(json_number(row, "frees"), freed);
+	require_equal(json_number(row, "temporary"), temporary);
+}
+
+static void churn_stands_next_to_growth(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/leaker", NULL);
+	struct state *before = state_take(subject->pid);
+	const char *pid = pid_text(subject->pid), *old = live_text("%d:old", subject->pid);
+	json_t *stats, *diff;
+
+	tool_attach(tool, subject->pid);
+	do_times(subject, 's', 1);
+	do_times(subject, 'l', 2);
+	do_times(subject, 'b', 1);
+	do_times(subject, 'c', 1);
+	stats = tool_json(tool, "stats", pid, "--churn", NULL);
+	require_churn(stats, "/* churned block */", 50, 50000, 50, 50);
+	require_churn(stats, "/* leaked block */", 2, 200, 0, 0);
+	require_churn(stats, "/* session block */", 1, 300, 0, 0);
+	/* the busiest first, although nothing of it is left */
+	require(json_array_get(json_object_get(stats, "statistics"), 0) ==
+		row_at(stats, SOURCE, line_of(SOURCE, "/* churned block */")));
+	require_text(tool_out(tool, "stats", pid, "--churn", NULL), "size=0 B, count=0, made=50 (48.8 KiB), freed=50, temporary=50");
+	tool_out(tool, "snapshot", pid, "--name", "old", NULL);
+	do_times(subject, 'b', 2);
+	do_times(subject, 'c', 3);
+	do_times(subject, 's', 4);
+	do_times(subject, 'l', 1);
+	diff = tool_json(tool, "diff", old, pid, "--sort", "churn", NULL);
+	require_churn(diff, "/* churned block */", 150, 150000, 150, 150);
+	require_churn(diff, "/* buffer block */", 2, 384, 2, 1);
+	/* the first of the four was followed by other blocks; the others were the youngest when they went */
+	require_churn(diff, "/* session block */", 4, 1200, 4, 3);
+	require_churn(diff, "/* leaked block */", 1, 100, 0, 0);
+	require(json_is_true(json_object_get(row_at(diff, SOURCE, line_of(SOURCE, "/* buffer block */")), "bigger")));
+	require(!json_object_get(row_at(diff, SOURCE, line_of(SOURCE, "/* leaked block */")), "bigger"));
+	require_text(tool_out(tool, "diff", old, pid, "--sort", "growth", "--limit", "1", NULL),
+		     "size=256 B (+192 B), count=1 (+0), average=256 B, bigger, not more");
+	/* unless asked for, the text is tracemalloc's */
+	require(!strstr(tool_out(tool, "diff", old, pid, NULL), "bigger"));
+	tool_end(tool, subject, before);
+}
+
+static void what_made_up_the_peak_is_known_after_it(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/leaker", NULL);
+	struct state *before = state_take(subject->pid);
+	const char *pid = pid_text(subject->pid), *file = live_text("%s/peak.aw", live_folder());
+	json_t *stats;
+
+	tool_attach(tool, subject->pid);
+	do_times(subject, 'l', 2);
+	do_times(subject, 'c', 1);              /* 200 and one block of 1000 */
+	do_times(subject, 'l', 3);
+	do_times(subject, 's', 2);
+	stats = tool_json(tool, "stats", pid, "--peak", NULL);
+	require_row(stats, SOURCE, "/* leaked block */", 200, 2);
+	require_row(stats, SOURCE, "/* churned block */", 1000, 1);
+	require_equal((long long)json_array_size(json_object_get(stats, "statistics")), 2);
+	require_equal(json_number(stats, "total.size"), json_number(tool_status(tool, subject->pid), "traced_peak"));
+	tool_out(tool, "dump", pid, file, NULL);
+	require(json_equal(json_object_get(tool_json(tool, "stats", file, "--peak", NULL), "statistics"),
+			   json_object_get(stats, "statistics")));
+	tool_out(tool, "reset-peak", pid, NULL);
+	require_equal(json_number(tool_json(tool, "stats", pid, "--peak", NULL), "total.size"), 800);
+	require_text(tool_try(tool, "stats", pid, "--peak", "--churn", NULL).err, "either what lived at the peak");
+	tool_end(tool, subject, before);
+}
+
 static const struct live_case cases[] = {
+	LIVE_CASE(churn_stands_next_to_growth),
+	LIVE_CASE(what_made_up_the_peak_is_known_after_it),
 	LIVE_CASE(only_what_was_born_between_two_snapshots_is_shown),
 	LIVE_CASE(blocks_older_than_a_time_are_counted_and_younger_ones_are_not),
 	LIVE_CASE(leaks_names_the_line_that_leaks_and_no_other),

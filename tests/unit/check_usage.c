@@ -142,7 +142,7 @@ static const struct {
 	{ "stats 1 --sort abs", "takes no option '--sort'" },
 	{ "diff 1", "needs OLD NEW" },
 	{ "diff 1 wrong", "is no snapshot" },
-	{ "diff 1 2 --sort churn", "churn is not available yet" },
+	{ "diff 1 2 --sort colour", "use abs, growth, shrink or churn" },
 	{ "diff 1 2 --sort size", "not an order" },
 	{ "diff 1 2 --born --sort growth", "--born cannot be combined with --sort" },
 	{ "stats 1 --older-than soon", "not an age" },
