@@ -94,7 +94,7 @@ static void a_call_that_forks_returns_once(void)
 /* Its memory is a copy, and so are its calls that have not returned. */
 static void a_followed_child_returns_from_the_call_that_forked(void)
 {
-	unsigned rounds = live_rounds(3, 100);
+	unsigned rounds = live_rounds(3, 30);
 
 	for (unsigned i = 0; i < rounds; i++) {
 		struct tool *tool = tool_start();
