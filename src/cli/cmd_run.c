@@ -22,7 +22,10 @@ struct run {
 	FILE *report;                   /* standard output belongs to the command */
 	char name[TRACING_NAME_MAX];
 	bool detached;
+	char *let_go;                   /* by itself, before its end: why */
 };
+
+#define LOOK_AFTER_NS NSEC_PER_SEC     /* is it still traced? */
 
 static void name_run(struct run *run, const char *program)
 {
@@ -96,10 +99,44 @@ static int start_traced(struct run *run, char **argv)
 	return fail_exec(argv[0], r);
 }
 
+static void tell_let_go(struct run *run, const json_t *gone)
+{
+	if (run->let_go || !*answer_text(gone, "reason"))
+		return;
+	run->let_go = strdup(answer_text(gone, "reason"));
+	fputs("allocwatch: ", stderr);
+	printable_write(stderr, run->name, strlen(run->name), false);
+	fputs(" was let go and runs on untraced: ", stderr);
+	printable_write(stderr, answer_text(gone, "reason"), strlen(answer_text(gone, "reason")), false);
+	fputc('\n', stderr);
+}
+
+/* Who starts a server wants to know it before the server ends. */
+static void look_after(struct run *run)
+{
+	json_t *reply = NULL, *error = NULL, *gone = NULL, *other = NULL;
+	int pid = (int)run->launch.pid;
+
+	session_try(&run->session, "", "GetStatus", json_pack("{s:i}", "pid", pid), &reply, &error);
+	if (error && session_error_is(error, "NotTraced") &&
+	    session_try(&run->session, "", "WaitGone", json_pack("{s:i}", "pid", pid), &gone, &other) == EXIT_DONE)
+		tell_let_go(run, gone);
+	json_decref(reply);
+	json_decref(error);
+	json_decref(gone);
+	json_decref(other);
+}
+
 static void wait_for_command(struct run *run)
 {
 	uint64_t duration = run->options->duration_ns;
 
+	if (duration == 0 || duration > LOOK_AFTER_NS) {
+		if (launch_wait(&run->launch, clock_monotonic_ns() + LOOK_AFTER_NS) == 0)
+			return;
+		look_after(run);
+		duration -= duration > 0 ? LOOK_AFTER_NS : 0;
+	}
 	if (duration > 0 && launch_wait(&run->launch, clock_monotonic_ns() + duration) == -ETIME) {
 		run->detached = tracing_detach(&run->session, run->launch.pid, run->name, false, NULL) == EXIT_DONE;
 		launch_wait(&run->launch, UINT64_MAX);
@@ -118,6 +155,11 @@ static json_t *last_snapshot(struct run *run)
 	if (session_call(&run->session, "cannot wait for the last snapshot", "WaitGone",
 			 json_pack("{s:i}", "pid", pid), &gone) != EXIT_DONE)
 		return NULL;
+	tell_let_go(run, gone);
+	if (run->let_go) {
+		json_decref(gone);
+		return NULL;
+	}
 	if (session_call(&run->session, "cannot find the last snapshot", "ListSnapshots",
 			 json_pack("{s:i}", "pid", pid), &reply) == EXIT_DONE) {
 		json_array_foreach(json_object_get(reply, "snapshots"), i, info) {
@@ -137,9 +179,9 @@ static int print_report(struct run *run, const json_t *info)
 	char size[TEXT_SIZE_MAX];
 
 	if (options_have(run->options, OPTION(JSON)))
-		return show_json_to(run->report, json_pack("{s:i, s:i, s:O?}", "pid", (int)run->launch.pid,
+		return show_json_to(run->report, json_pack("{s:i, s:i, s:O?, s:s*}", "pid", (int)run->launch.pid,
 							   "exit_status", launch_exit_status(&run->launch),
-							   "snapshot", info));
+							   "snapshot", info, "let_go", run->let_go));
 	if (!info)
 		return EXIT_DONE;
 	fputs("allocwatch: ", run->report);
@@ -200,6 +242,7 @@ int cmd_run(const struct options *options, int argc, char **argv)
 		r = run_command(&run, argv);
 		session_close(&run.session);
 	}
+	free(run.let_go);
 	if (run.report != stderr && fclose(run.report) != 0 && r == EXIT_DONE)
 		r = fail("cannot write to %s: %s", options->output, strerror(errno));
 	return r;

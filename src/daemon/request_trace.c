@@ -290,9 +290,10 @@ static void reply_ending(struct call *call, const struct ending *ending)
 	if (ending->error < 0)
 		fail(call, "process %d is no longer traced: its tracer has died", ending->pid);
 	else
-		call_reply(call, json_pack("{s:o, s:o}", "exit_status",
+		call_reply(call, json_pack("{s:o, s:o, s:o}", "exit_status",
 					   known ? json_integer(ending->wait_status) : json_null(), "snapshot",
-					   ending->snapshot[0] ? json_string(ending->snapshot) : json_null()));
+					   ending->snapshot[0] ? json_string(ending->snapshot) : json_null(), "reason",
+					   ending->reason[0] ? codec_bytes(ending->reason) : json_null()));
 }
 
 static void on_ending(void *context, const struct ending *ending)

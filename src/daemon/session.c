@@ -334,6 +334,9 @@ static void take_answer(struct session *session, const struct wire_head *message
 		session->state = SESSION_TRACING;
 	else if (message->type == WIRE_DETACHED && session->keeps && session->state == SESSION_DETACHING)
 		take_set_aside(session);
+	else if (message->type == WIRE_DETACHED && message->serial == 0)
+		snprintf(session->ending.reason, sizeof(session->ending.reason), "%.255s",
+			 ((const struct wire_detached *)message)->text);
 	questions_answer(session, message, fd);
 	if (last && session->state != SESSION_ENDING)
 		session_end(session, -ECANCELED);

@@ -45,6 +45,7 @@ struct ending {
 	bool exited;                      /* else it was detached */
 	int wait_status;                  /* as from waitpid, -1 unknown; when it has exited */
 	char snapshot[24];                /* id of its last one, "" when there is none */
+	char reason[256];                 /* of its being let go when nobody asked for that; "": none */
 	uid_t owner;
 };
 typedef void (*ending_fn)(void *context, const struct ending *ending);

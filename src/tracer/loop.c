@@ -115,10 +115,10 @@ static bool serve_guard(struct loop *loop, struct task *task, const struct break
 	}
 	if (task->guest || !site || (executes && !guard_forbids_exec(session, task->tid, site->kind, regs)))
 		return false;
-	session_fail(session->link, 0, session->target->pid, FAILURE_NOT_PERMITTED, 0, "%s", executes ?
-		     "let go: it executes a set-id program, or one with capabilities, which would not have them "
-		     "while it is traced" :
-		     "let go: its sanitizer's check for leaks comes now, which does not work under a tracer");
+	session_say_farewell(session, FAILURE_NOT_PERMITTED, "%s", executes ?
+			     "it executes a set-id program, or one with capabilities, which would not have them while it is "
+			     "traced" :
+			     "its sanitizer's check for leaks comes now, which does not work under a tracer");
 	if (leave_signal_stop(task))
 		leave(loop, 0);
 	serve_ends(loop);
@@ -345,6 +345,8 @@ static void answer_detach(struct loop *loop, uint32_t serial, bool clean, const 
 	struct wire_detached answer = { .head = { WIRE_DETACHED, serial, session->target->pid, sizeof(answer) },
 					.clean = clean };
 
+	if (!text && serial == 0)
+		text = session->farewell;
 	if (text)
 		strncpy(answer.text, text, sizeof(answer.text) - 1);
 	link_send(loop->link, &answer, sizeof(answer), -1);

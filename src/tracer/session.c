@@ -35,6 +35,16 @@ void session_fail(struct link *link, uint32_t serial, pid_t pid, enum wire_failu
 	link_send(link, &failed, sizeof(failed), -1);
 }
 
+void session_say_farewell(struct session *session, enum wire_failure failure, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(session->farewell, sizeof(session->farewell), format, args);
+	va_end(args);
+	session_fail(session->link, 0, session->target->pid, failure, 0, "let go: %s", session->farewell);
+}
+
 static void send_module(struct session *session, const struct module *module)
 {
 	struct wire_module message = { .head = { WIRE_MODULE, 0, session->target->pid, sizeof(message) },
@@ -380,7 +390,8 @@ static const char *why_not(int error)
 	case -EKEYREJECTED:
 		return "a seccomp filter watches its system calls and might kill it for one of ours; root can lift that";
 	case -ENOSPC:
-		return "no room beside its code for the few hundred bytes that keep it safe";
+		return "no room beside its code for the few hundred bytes that keep it safe (a static program?); link it "
+		       "with a shared libc";
 	default:
 		return strerror(-error);
 	}
@@ -395,8 +406,7 @@ void session_exec(struct session *session, struct task *task)
 	if (r >= 0 || r == -ESRCH)
 		return;
 	session->refused = true;
-	session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
-		     "let go: the program that it executes cannot be traced: %s", why_not(r));
+	session_say_farewell(session, FAILURE_INTERNAL, "the program that it executes cannot be traced: %s", why_not(r));
 }
 
 /* --- what it knows --- */

@@ -60,6 +60,7 @@ struct session {
 	bool waits_for_exec;           /* `run`: nothing is probed before the exec */
 	bool follows;                  /* its children become targets of their own */
 	bool refused;                  /* it has begun a program that cannot be traced: to be let go */
+	char farewell[256];            /* why it is let go though nobody asked for that */
 	bool leaving;                  /* detached; some tasks could not be let go yet */
 	bool set_aside;                /* detached for a while: what it knows is kept */
 	bool resumed;
@@ -130,5 +131,9 @@ void session_send_blocks(struct session *session, uint32_t serial, uint64_t addr
 /* A message of one line to the daemon. */
 void session_fail(struct link *link, uint32_t serial, pid_t pid, enum wire_failure failure, pid_t other,
 		  const char *format, ...) __attribute__((format(printf, 6, 7)));
+
+/* The process is about to be let go though nobody asked for that: the log and who waits for its end hear why. */
+void session_say_farewell(struct session *session, enum wire_failure failure, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif

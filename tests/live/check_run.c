@@ -3,6 +3,8 @@
 #include "subject.h"
 #include "tool.h"
 
+#include "base/fd.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -47,7 +49,8 @@ static json_t *run_to_its_end(struct tool *tool, const char *program, const char
 	if (json_is_object(json_object_get(ended, "snapshot")))
 		stats = tool_stats(tool, json_text(ended, "snapshot.id"));
 	else
-		require_text(run.err, "allocwatch: ");
+		require_text(run.err, "was let go and runs on untraced: the program that it executes cannot be traced: no room "
+			     "beside its code");
 	json_decref(ended);
 	return stats;
 }
@@ -107,6 +110,36 @@ static void a_static_program_is_traced_or_said_not_to_be(void)
 		json_decref(stats);
 	}
 	require_at_least(traced, 1);
+}
+
+static bool says_untraced(void *context)
+{
+	char *text;
+	bool says = file_read_text(context, 65536, &text, NULL) == 0 && strstr(text, "was let go and runs on untraced: ");
+
+	return says;
+}
+
+/* While it still runs. */
+static void who_runs_what_cannot_be_traced_hears_of_it_soon(void)
+{
+	struct tool *tool = tool_start();
+	const char *fifo = in_folder("fifo"), *said = in_folder("said");
+	const char *const argv[] = { "sh", "-c", live_text(
+		"ALLOCWATCH_SOCKET=%s exec %s/src/allocwatch run -- sh -c 'exec %s/tests/victims/tiny32 <%s' 2>%s",
+		tool_socket(tool), live_build(), live_build(), fifo, said), NULL };
+	struct subject *client;
+	int fd;
+
+	require(mkfifo(fifo, 0600) == 0);
+	client = subject_start(geteuid(), argv);
+	fd = open(fifo, O_WRONLY | O_CLOEXEC);
+	require(fd >= 0);
+	if (!live_wait(says_untraced, (void *)said, 30000))
+		live_fail("nothing is said");
+	require(waitpid(client->pid, NULL, WNOHANG) == 0);
+	require(write(fd, "q", 1) == 1);
+	require_equal(subject_wait(client), 0);
 }
 
 static void a_script_is_its_interpreter(void)
@@ -256,6 +289,7 @@ static void kept_snapshots_are_shown_when_no_daemon_runs(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(all_blocks_of_a_program_that_lives_5_ms_are_caught),
 	LIVE_CASE(a_static_program_is_traced_or_said_not_to_be),
+	LIVE_CASE(who_runs_what_cannot_be_traced_hears_of_it_soon),
 	LIVE_CASE(a_script_is_its_interpreter),
 	LIVE_CASE(what_cannot_be_run_is_told_as_a_shell_tells_it),
 	LIVE_CASE(the_exit_status_is_the_commands),
