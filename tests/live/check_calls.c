@@ -16,11 +16,14 @@
 #include <unistd.h>
 
 #define CALLERS "tests/victims/callers"
+/* Of one command, which must be answered in time. */
+#define ROUNDS 4
+#define ROUNDS_TORTURE 20
 
 /* manner: an option of the victim's, or NULL. */
 static struct subject *start_callers(const char *manner)
 {
-	const char *rounds = live_text("%u", live_rounds(4, 400));
+	const char *rounds = live_text("%u", live_rounds(ROUNDS, ROUNDS_TORTURE));
 	struct subject *callers;
 
 	setenv("LD_PRELOAD", live_text("%s/tests/victims/wrapper.so", live_build()), 1);
@@ -56,10 +59,12 @@ static void go_in_manner(const char *ways, const char *manner)
 	tool_attach(tool, callers->pid);
 	for (const char *way = ways; *way; way++) {
 		live_note("%c%s%s", *way, manner ? " " : "", manner ? manner : "");
-		subject_command(callers, *way);
-		require_exact(tool, callers);
+		for (unsigned i = 0; i < live_rounds(1, 20); i++) {
+			subject_command(callers, *way);
+			require_exact(tool, callers);
+		}
 	}
-	require_at_least(subject_tally(callers, "ways"), live_rounds(4, 400));
+	require_at_least(subject_tally(callers, "ways"), live_rounds(ROUNDS, 20 * ROUNDS_TORTURE));
 	live_survey("calls that do not return as expected", (unsigned)subject_tally(callers, "ways"), 0, 1, 1);
 	tool_end(tool, callers, before);
 }
@@ -147,10 +152,10 @@ static void reuse_numbers(void)
 	struct state *before = state_take(callers->pid);
 
 	tool_attach(tool, callers->pid);
-	for (unsigned i = 1; i <= 3; i++) {
+	for (unsigned i = 1; i <= live_rounds(3, 50); i++) {
 		subject_command(callers, 'T');
 		require_exact(tool, callers);
-		require_equal(subject_tally(callers, "reused"), i * live_rounds(4, 400));
+		require_equal(subject_tally(callers, "reused"), i * live_rounds(ROUNDS, ROUNDS_TORTURE));
 	}
 	live_survey("threads' numbers reused with calls left", (unsigned)subject_tally(callers, "reused"), 0, 1, 1);
 	tool_end(tool, callers, before);
