@@ -24,6 +24,7 @@ const struct command *command_find(const char *name);
 int cmd_attach(const struct options *options, int argc, char **argv);
 int cmd_run(const struct options *options, int argc, char **argv);
 int cmd_detach(const struct options *options, int argc, char **argv);
+int cmd_trend(const struct options *options, int argc, char **argv);
 int cmd_leaks(const struct options *options, int argc, char **argv);
 int cmd_list(const struct options *options, int argc, char **argv);
 int cmd_status(const struct options *options, int argc, char **argv);

@@ -29,4 +29,5 @@ src_libmodel_a_SOURCES = \
 	src/model/steps.c src/model/steps.h \
 	src/model/thread_table.c src/model/thread_table.h \
 	src/model/traceback.c src/model/traceback.h \
+	src/model/trend.c src/model/trend.h \
 	src/model/utf8.c src/model/utf8.h

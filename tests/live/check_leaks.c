@@ -260,7 +260,44 @@ static void what_made_up_the_peak_is_known_after_it(void)
 	tool_end(tool, subject, before);
 }
 
+/* A leak that grows each time, a buffer that doubles once, sessions that stay, blocks that come and go. */
+static void a_trend_ranks_the_steady_grower_first(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/leaker", NULL);
+	struct state *before = state_take(subject->pid);
+	const char *source = getenv("srcdir") ? getenv("srcdir") : ".", *file[5];
+	const char *path = live_text("%s/trend.json", live_folder());
+	json_t *trend, *rows;
+
+	tool_attach(tool, subject->pid);
+	for (int i = 0; i < 5; i++) {
+		do_times(subject, 'l', 2 + i % 2);
+		do_times(subject, 's', 1);
+		do_times(subject, 'c', 1);
+		do_times(subject, 'b', i == 0 || i == 3);
+		file[i] = live_text("%s/%d.aw", live_folder(), i);
+		tool_out(tool, "dump", pid_text(subject->pid), file[i], NULL);
+	}
+	trend = tool_json(tool, "trend", file[0], file[1], file[2], file[3], file[4], NULL);
+	rows = json_object_get(trend, "statistics");
+	require_equal((long long)json_array_size(rows), 3);
+	require(json_array_get(rows, 0) == row_at(trend, SOURCE, line_of(SOURCE, "/* leaked block */")));
+	require(json_number_value(json_object_get(json_array_get(rows, 0), "steadiness")) == 1.0);
+	require(json_number_value(json_object_get(row_at(trend, SOURCE, line_of(SOURCE, "/* session block */")),
+						  "growth_per_hour")) == 0.0);
+	if (json_dump_file(trend, path, 0) < 0)
+		live_fail("cannot write %s", path);
+	if (system(live_text("/usr/bin/python3 %s/tests/oracle/trends.py %s/src/allocwatch %s %s %s %s %s %s", source,
+			     live_build(), path, file[0], file[1], file[2], file[3], file[4])) != 0)
+		live_fail("the oracle does not agree");
+	require_text(tool_out(tool, "trend", file[0], file[2], file[4], "--limit", "1", NULL), "/h, steadiness +1.00: ");
+	require_text(tool_try(tool, "trend", file[0], file[2], file[1], NULL).err, "in the order");
+	tool_end(tool, subject, before);
+}
+
 static const struct live_case cases[] = {
+	LIVE_CASE(a_trend_ranks_the_steady_grower_first),
 	LIVE_CASE(churn_stands_next_to_growth),
 	LIVE_CASE(what_made_up_the_peak_is_known_after_it),
 	LIVE_CASE(only_what_was_born_between_two_snapshots_is_shown),
