@@ -377,22 +377,24 @@ static void at_an_exec_it_is_asked_again(void)
 #define PRIVILEGED "tests/victims/privileged"
 #define FORKER "tests/victims/forker"
 #define FORKER_C "tests/victims/forker.c"
-#define WAYS 8
+#define WAYS 8             /* at least, in which the victim executes it each time */
 
 /* Children that execute what their user may not trace, in each way: each has its rights, so none is traced. */
 static long children_with_rights(struct tool *tool, enum special special, bool follow)
 {
 	const char *program = special_copy(PRIVILEGED, special);
 	struct subject *parent = victim_start_as(ORDINARY_UID, public_copy(PRIVILEGED), program, NULL);
+	long runs;
 
 	tool_out(tool, "attach", pid_text(parent->pid), follow ? "--follow-forks" : NULL, NULL);
 	subject_command(parent, 'g');
 	subject_command(parent, 'g');
-	require_equal(subject_tally(parent, "runs"), 2 * WAYS);
-	require_equal(subject_tally(parent, "good"), 2 * WAYS);
+	runs = subject_tally(parent, "runs");
+	require_at_least(runs, 2 * WAYS);
+	require_equal(subject_tally(parent, "good"), runs);
 	require_nothing_unknown(tool_status(tool, parent->pid), 0);
 	tool_end(tool, parent, NULL);
-	return 2 * WAYS;
+	return runs;
 }
 
 static void for_each_new_process_it_is_asked_again(void)
