@@ -244,6 +244,61 @@ static void the_last_of_stop_and_cont_wins(void)
 	live_survey("STOP and CONT in attach and detach", 2 * rounds, 8 * rounds, 1, 1);
 }
 
+struct report {
+	pid_t pid;
+	int code;
+};
+
+static bool is_reported(void *context)
+{
+	const struct report *report = context;
+	siginfo_t info = { .si_pid = 0 };
+
+	require(waitid(P_PID, (id_t)report->pid, &info, WSTOPPED | WCONTINUED | WNOHANG) == 0);
+	if (info.si_pid == 0)
+		return false;
+	require_equal(info.si_code, report->code);
+	return true;
+}
+
+static void require_one_report(pid_t pid, int sig, int code)
+{
+	struct report report = { .pid = pid, .code = code };
+
+	kill(pid, sig);
+	if (!live_wait(is_reported, &report, 10000))
+		live_fail("the parent is not told of signal %d", sig);
+	require(!is_reported(&report));
+}
+
+/* What a shell goes by: each stop and each continuation is told to the parent, once, also in the middle of attach and
+ * detach. */
+static void the_parent_hears_of_each_stop_and_continuation_once(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "100", NULL);
+	unsigned rounds = live_rounds(8, 200), pairs = 0;
+
+	subject_send(hammer, 'r');
+	for (unsigned i = 0; i < 2 * rounds; i++) {
+		pid_t client = tool_begin(tool, i % 2 ? "detach" : "attach", pid_text(hammer->pid), NULL);
+		int status;
+
+		for (pid_t ended = 0; ended == 0; pairs++) {
+			let_some_time_pass(3);
+			require_one_report(hammer->pid, SIGSTOP, CLD_STOPPED);
+			require_one_report(hammer->pid, SIGCONT, CLD_CONTINUED);
+			ended = waitpid(client, &status, WNOHANG);
+		}
+		require_equal(status, 0);
+	}
+	live_note("%u stops and continuations", pairs);
+	require_unharmed(hammer->pid, NULL);
+	subject_command(hammer, 's');
+	subject_quit(hammer);
+	live_survey("parent told of stops in attach and detach", 2 * rounds, 2 * pairs, 1, 1);
+}
+
 /* What a command does with a process in vfork, started before and ended after the vfork is told to end. */
 struct in_vfork {
 	struct tool *tool;
@@ -448,6 +503,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(no_thread_that_is_born_in_the_attach_escapes),
 	LIVE_CASE(a_target_killed_in_the_middle_is_told_as_killed),
 	LIVE_CASE(the_last_of_stop_and_cont_wins),
+	LIVE_CASE(the_parent_hears_of_each_stop_and_continuation_once),
 	LIVE_CASE(a_process_that_stays_in_vfork_is_left_in_peace),
 	LIVE_CASE(a_vfork_that_ends_is_waited_for),
 	LIVE_CASE(a_process_killed_in_vfork_is_told_as_killed),

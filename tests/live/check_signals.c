@@ -166,6 +166,51 @@ static void no_queued_signal_is_lost_doubled_or_reordered(void)
 	subject_quit(receiver);
 }
 
+static bool is_held(void *context)
+{
+	pid_t pid = *(pid_t *)context;
+	char state = thread_state(pid, pid);
+
+	return state == 'T' || state == 't';     /* of a traced one */
+}
+
+/* Stopped by job control, attached to or not, it takes none until it is told to go on.  (Between a tracer's stop and job
+ * control's the kernel shows it as running for a moment; it runs none of its own instructions there.) */
+static void signals_to_a_stopped_process_wait_for_its_continuation(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *receiver = victim_start("tests/victims/rtsignals", NULL);
+	struct sender sender = { receiver->pid, 0 };
+	struct state *before = state_take(receiver->pid);
+	unsigned rounds = live_rounds(4, 200);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		kill(receiver->pid, i % 2 ? SIGTTIN : SIGSTOP);
+		require(live_wait(is_held, &receiver->pid, 10000));
+		queue_signals(&sender, 100);
+		tool_attach(tool, receiver->pid);
+		queue_signals(&sender, 100);
+		tool_out(tool, "snapshot", pid_text(receiver->pid), NULL);
+		require(live_wait(is_held, &receiver->pid, 10000));
+		if (i % 4 < 2)
+			tool_detach(tool, receiver->pid);
+		queue_signals(&sender, 100);
+		require(live_wait(is_held, &receiver->pid, 10000));
+		kill(receiver->pid, SIGCONT);
+		if (i % 4 >= 2)
+			tool_detach(tool, receiver->pid);
+		do
+			subject_command(receiver, 'g');
+		while (subject_tally(receiver, "received") < sender.next && subject_tally(receiver, "bad") == 0);
+		require_equal(subject_tally(receiver, "bad"), 0);
+	}
+	require_equal(subject_tally(receiver, "received"), sender.next);
+	live_note("%d signals to a stopped process", sender.next);
+	live_survey("signals to a stopped process", rounds, (unsigned)sender.next, 1, 1);
+	require_unharmed(receiver->pid, before);
+	subject_quit(receiver);
+}
+
 /* At the attach, while traced, at a snapshot and at the detach; and each wait still ends rightly. */
 static void no_wait_is_broken_off(void)
 {
@@ -261,6 +306,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(an_ignored_signal_between_nested_calls_does_no_harm),
 	LIVE_CASE(a_handled_signal_between_nested_calls_does_no_harm),
 	LIVE_CASE(no_queued_signal_is_lost_doubled_or_reordered),
+	LIVE_CASE(signals_to_a_stopped_process_wait_for_its_continuation),
 	LIVE_CASE(no_wait_is_broken_off),
 	LIVE_CASE(a_sigtrap_handler_set_while_traced_stays),
 	LIVE_CASE(every_register_is_kept),
