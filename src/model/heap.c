@@ -138,9 +138,8 @@ static void set_peak(struct heap *heap, uint64_t time_ns)
 	heap->counters.peak_ns = time_ns;
 }
 
-void heap_drop_live(struct heap *heap, const struct block_entry *block)
+static void leave_trace(struct heap *heap, const struct block_entry *block, bool at_once)
 {
-	bool at_once = thread_table_leave(&heap->threads, block);
 	struct trace_item *trace;
 
 	if (heap_forgotten(heap, block))
@@ -152,6 +151,11 @@ void heap_drop_live(struct heap *heap, const struct block_entry *block)
 	trace->live_bytes -= block->size;
 	heap->counters.live_blocks--;
 	heap->counters.live_bytes -= block->size;
+}
+
+void heap_drop_live(struct heap *heap, const struct block_entry *block)
+{
+	leave_trace(heap, block, thread_table_leave(&heap->threads, block));
 }
 
 void heap_account_leave(struct heap *heap, const struct block_entry *block)
@@ -254,7 +258,8 @@ static int unborn(struct heap *heap, const struct alloc_event *event)
 		trace->total_blocks--;
 		trace->total_bytes -= place.entry->size;
 	}
-	heap_drop_live(heap, place.entry);
+	thread_table_leave(&heap->threads, place.entry);
+	leave_trace(heap, place.entry, false);     /* it was never there: nobody freed it at once */
 	heap->counters.allocations--;
 	block_table_remove(&heap->blocks, &place);
 	return 0;

@@ -187,6 +187,8 @@ START_TEST(an_unborn_block_was_never_there)
 	ck_live(1, 10);
 	ck_assert_uint_eq(heap_counters(heap).allocations, 1);
 	ck_assert_uint_eq(heap_counters(heap).frees, 0);
+	ck_assert_uint_eq(trace_of(5).total_blocks, 1);
+	ck_assert_uint_eq(trace_of(5).temporary_blocks, 0);
 	ck_consistent();
 	born(0x1000, 96, 5);
 	ck_live(2, 106);
