@@ -22,6 +22,8 @@ bool syscall_is_restart(const struct user_regs_struct *regs);
 void syscall_restart_itself(struct user_regs_struct *regs, const struct user_regs_struct *before);
 /* Makes the thread issue the call again. */
 void syscall_make_restart(struct user_regs_struct *regs);
+/* Undoes that: the call has failed with EINTR. */
+void syscall_break_off(struct user_regs_struct *regs);
 /* What the kernel will do when it resumes the thread without a signal: the registers as they will be at
  * the first user instruction. */
 void syscall_settle(struct user_regs_struct *regs);

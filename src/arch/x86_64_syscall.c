@@ -70,6 +70,13 @@ void syscall_make_restart(struct user_regs_struct *regs)
 	regs->orig_rax = (unsigned long long)-1;
 }
 
+void syscall_break_off(struct user_regs_struct *regs)
+{
+	regs->orig_rax = regs->rax;
+	regs->rip += SYSCALL_INSN_LENGTH;
+	regs->rax = (unsigned long long)-EINTR;
+}
+
 void syscall_forget(struct user_regs_struct *regs)
 {
 	regs->orig_rax = (unsigned long long)-1;

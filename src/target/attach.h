@@ -37,6 +37,9 @@ bool target_has_ended(struct target *target);
 int task_wait(struct task *task, uint64_t deadline_ns);
 /* Notes a stop that was looked at; events are reaped here. */
 void task_take_stop(struct task *task, const struct stop *stop);
+/* At a stop that is ours alone: a system call that it broke off with EINTR begins again, even if we die now.  Should a
+ * signal be due when the task is resumed, the EINTR is the signal's, and comes back. */
+void task_mend_call(struct task *task);
 
 /* Takes SIGTRAP out of the mask of a stopped task, once. */
 int task_unmask(struct task *task);

@@ -25,21 +25,38 @@ bool task_mend_restart(struct task *task, struct user_regs_struct *regs)
 	return false;
 }
 
+void task_mend_call(struct task *task)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace_getregs(task->tid, &regs) < 0 || !syscall_was_broken_off(&regs))
+		return;
+	syscall_make_restart(&regs);
+	if (ptrace_setregs(task->tid, &regs) < 0)
+		return;
+	task->mended = true;
+	task->mended_pc = arch_pc(&regs);
+}
+
 /* At a stop that is ours alone, a system call that the interruption broke off goes on as if nothing had
  * happened.  The kernel restarts the -ERESTART kind by itself.  With a signal due the EINTR is the
  * signal's: a program may wait for it. */
 static int mend_interrupted_call(struct task *task)
 {
+	bool mended = task->mended;
 	struct user_regs_struct regs;
 	int r = ptrace_getregs(task->tid, &regs);
 
-	if (r < 0 || (!syscall_was_broken_off(&regs) && !syscall_restarts_by_call(&regs)) ||
-	    task_signal_is_due(task))
+	task->mended = false;
+	if (r < 0)
 		return r;
-	if (syscall_was_broken_off(&regs))
-		syscall_make_restart(&regs);
-	else if (!task_mend_restart(task, &regs))
+	if (mended) {
+		if (arch_pc(&regs) != task->mended_pc || !task_signal_is_due(task))
+			return 0;
+		syscall_break_off(&regs);
+	} else if (!syscall_restarts_by_call(&regs) || task_signal_is_due(task) || !task_mend_restart(task, &regs)) {
 		return 0;
+	}
 	return ptrace_setregs(task->tid, &regs);
 }
 

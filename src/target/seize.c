@@ -32,6 +32,10 @@ void task_take_stop(struct task *task, const struct stop *stop)
 	task->group_stopped = false;
 	if (stop->kind == STOP_INTERRUPTED || stop->kind == STOP_GROUP)
 		task->interrupt_due = false;
+	if (stop->kind == STOP_INTERRUPTED)
+		task_mend_call(task);
+	else
+		task->mended = false;
 	if (stop_is_reaped(stop->kind))
 		stop_reap(stop->tid);
 }
@@ -67,14 +71,17 @@ static int seize_one(struct target *target, pid_t tid)
 	if (r < 0)
 		return r;
 	r = ptrace_seize(tid);
-	if (r == 0)
-		r = ptrace_interrupt(tid);
 	if (r < 0) {
 		task_remove(task);
 		return r;
 	}
-	task->interrupt_due = true;
 	return 1;
+}
+
+/* A task's child comes to us with its parent's event, and may be in a list before that is looked at. */
+static bool comes_by_itself(pid_t tid)
+{
+	return process_tracer(tid) == getpid();
 }
 
 /* One pass over the task list; returns how many new threads were seized. */
@@ -99,7 +106,8 @@ static int seize_pass(struct target *target)
 			seized++;
 		/* A thread that ended meanwhile; a dead main thread whose zombie stays listed (its
 		 * siblings keep the process alive) cannot be seized and says EPERM. */
-		else if (r == -ESRCH || (r == -EPERM && process_thread_is_dead(target->pid, tid)))
+		else if (r == -ESRCH ||
+			 (r == -EPERM && (comes_by_itself(tid) || process_thread_is_dead(target->pid, tid))))
 			r = 0;
 		else if (r == -EPERM)
 			target->stranger = tid;
@@ -120,7 +128,7 @@ static int seize_sharers(struct target *target, const struct sharers *sharers)
 		r = seize_one(target, pid);
 		if (r == 1)
 			task_find(pid)->guest = true;
-		else if (r == -ESRCH)
+		else if (r == -ESRCH || (r == -EPERM && comes_by_itself(pid)))
 			r = 0;
 		else
 			target->stranger = pid;
@@ -135,7 +143,8 @@ int target_seize(struct target *target, struct sharers *sharers)
 
 	target->stranger = 0;
 	/* A thread that is seized reports its clones; one that was not yet may have started another
-	 * behind the scan.  Two passes without a new one and all are held. */
+	 * behind the scan.  Two passes without a new one and all are seized.  None is stopped yet: a call that a stop
+	 * has broken off is mended when the stop is seen, and that is to be soon. */
 	while (quiet < 2) {
 		r = seize_pass(target);
 		if (r < 0)

@@ -42,6 +42,8 @@ struct task {
 	bool masked;                   /* SIGTRAP was looked at in its mask (cleared if need be) */
 	bool sigtrap_was_blocked;
 	bool group_stopped;            /* in PTRACE_LISTEN */
+	bool mended;                   /* its broken-off call was made one that begins again, with the pc there */
+	raddr mended_pc;
 	struct user_regs_struct broken_off; /* when it was last in a call that restart_syscall(2) went on with */
 	void *calls;                   /* the probe's pending calls */
 	bool taken_back;               /* the breakpoint that it is put back to is to be served anew */

@@ -155,10 +155,10 @@ static int hold_and_plant(struct session *session, struct sharers *sharers)
 	bool changed;
 	int r;
 
-	started_ns = clock_monotonic_ns();
 	r = target_seize(target, sharers);
 	if (r < 0 || session->waits_for_exec)
 		return r;
+	started_ns = clock_monotonic_ns();
 	r = target_stop_all(target);
 	if (r >= 0 && !target_holds_any(target)) {
 		r = target_wait_for_any(target);
