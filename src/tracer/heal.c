@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define PARKED_PAUSE_NS 5000000
+#define VFORK_SECONDS 10              /* for threads that nothing breaks off */
 
 static enum heal_result say(char text[HEAL_TEXT_MAX], enum heal_result result, const char *what,
 			    const char *why)
@@ -36,6 +37,19 @@ static enum heal_result say_refused(pid_t pid, int error, char text[HEAL_TEXT_MA
 	return say(text, HEAL_FAILED, "whether a tracer has left anything there cannot be seen", why);
 }
 
+/* While all threads wait in vfork, or for a disk, none can make the system calls that are due. */
+static bool undo_when_possible(struct target *target, const char **ret_left)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + VFORK_SECONDS * NSEC_PER_SEC;
+	bool clean = target_undo(target, ret_left);
+
+	while (!clean && target->undo_due && !clock_passed(deadline_ns)) {
+		if (target_wait_for_any(target) == 0)
+			clean = target_undo(target, ret_left);
+	}
+	return clean;
+}
+
 /* With all tasks held. */
 static enum heal_result undo(struct target *target, raddr area, char text[HEAL_TEXT_MAX])
 {
@@ -46,7 +60,7 @@ static enum heal_result undo(struct target *target, raddr area, char text[HEAL_T
 		return say(text, HEAL_FAILED,
 			   "what a tracer that died has left there cannot be taken out, and does no harm",
 			   r == -ENODATA ? "a file of its objects cannot be read" : strerror(-r));
-	if (!target_undo(target, &left))
+	if (!undo_when_possible(target, &left))
 		return say(text, HEAL_FAILED, "healed in part", left);
 	return say(text, HEAL_DONE, "what a tracer that died has left there was taken out", NULL);
 }
