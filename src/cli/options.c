@@ -208,7 +208,7 @@ static int set_sort(struct options *options, const char *value, const char **ret
 static int set_top_sort(struct options *options, const char *value, const char **ret_reason)
 {
 	if (top_sort_parse(value, &options->top_sort) < 0)
-		return refuse(ret_reason, "not an order: use size, growth, shrink, count, new, average, name or churn");
+		return refuse(ret_reason, "not an order: use size, growth, shrink, count, new, average or name");
 	return 0;
 }
 
@@ -258,8 +258,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 				  "the languages' runtimes", NULL },
 	[OPTION_SORT] = { "sort", "ORDER", "abs (default), growth, shrink or churn (most blocks made first)", set_sort },
 	[OPTION_STRICT] = { "strict", NULL, "exit with status 3 when the answer is not exact", NULL },
-	[OPTION_TOP_SORT] = { "sort", "ORDER", "size (default), growth, shrink, count, new (count's growth), average, "
-			      "name or churn", set_top_sort },
+	[OPTION_TOP_SORT] = { "sort", "ORDER", "size (default), growth, shrink, count, new (count's growth), average or "
+			      "name", set_top_sort },
 	[OPTION_HELP] = { "help", NULL, "show this help", NULL },
 	[OPTION_JSON] = { "json", NULL, "answer with one JSON document", NULL },
 	[OPTION_SOCKET] = { "socket", "PATH", "the daemon's socket", set_socket },

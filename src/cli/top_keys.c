@@ -21,7 +21,7 @@ static const char *const help[] = {
 	"Enter             the tracebacks of a group, with source lines",
 	"g K               next key to group by",
 	"c                 count every frame of a traceback, not the last call only",
-	"s                 next order: size, growth, shrink, count, new, average, name, churn",
+	"s                 next order: size, growth, shrink, count, new, average, name",
 	"r                 the other way round",
 	"/                 filter: [+-]PATTERN[:LINE][@all], several with spaces between;",
 	"                  * and ? as in tracemalloc's filters, empty for none",
@@ -35,8 +35,6 @@ static const char *const help[] = {
 	"",
 	"SIZE and BLOCKS are what is live now, GROWTH is since the baseline, % is of",
 	"all that is shown. Blocks that were freed since leave a negative growth.",
-	"Sorted by churn there are also the blocks MADE since the baseline, and those",
-	"of them that were GONE before their thread made another.",
 };
 
 const char *top_help_line(size_t line)
@@ -246,18 +244,6 @@ static int next_key(struct top *top)
 	return r == -EINVAL ? 0 : r;
 }
 
-static int next_order(struct top *top)
-{
-	enum top_sort before = top->settings.sort;
-	bool done;
-
-	top->settings.sort = (before + 1) % TOP_SORT_COUNT;
-	if (before == TOP_BY_CHURN || top->settings.sort == TOP_BY_CHURN)
-		return regroup_or_say(top, &done);
-	top_reorder(top);
-	return 0;
-}
-
 static int toggle_cumulative(struct top *top)
 {
 	bool done;
@@ -319,7 +305,9 @@ static int key_in_table(struct top *top, uint32_t key)
 	case 'c':
 		return toggle_cumulative(top);
 	case 's':
-		return next_order(top);
+		top->settings.sort = (top->settings.sort + 1) % TOP_SORT_COUNT;
+		top_reorder(top);
+		return 0;
 	case 'r':
 		top->reverse = !top->reverse;
 		top_reorder(top);

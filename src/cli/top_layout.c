@@ -183,7 +183,7 @@ static int draw_heading(const struct top *top, const struct top_scene *scene, st
 /* --- the table --- */
 
 /* The least importance of the columns that there is room for; the most important one always stays. */
-static int least_importance(const struct top *top, int width)
+static int least_importance(int width)
 {
 	int least = 0, used;
 
@@ -192,7 +192,7 @@ static int least_importance(const struct top *top, int width)
 
 		used = 0;
 		for (const struct top_column *column = top_columns; column->title; column++) {
-			if (!top_column_is_shown(column, top, least))
+			if (column->importance < least)
 				continue;
 			used += column->width + 1;
 			if (column->importance < next)
@@ -210,7 +210,7 @@ static int draw_titles(const struct top *top, struct canvas *canvas, int y, int 
 
 	canvas_set_style(canvas, y, STYLE_TITLES);
 	for (const struct top_column *column = top_columns; column->title; column++) {
-		if (!top_column_is_shown(column, top, least))
+		if (column->importance < least)
 			continue;
 		canvas_put_right(canvas, y, x, x + column->width, STYLE_TITLES, column->title);
 		x += column->width + 1;
@@ -237,7 +237,7 @@ static int draw_row(const struct top *top, struct canvas *canvas, int y, size_t 
 	for (const struct top_column *column = top_columns; column->title; column++) {
 		char cell[TOP_CELL_MAX];
 
-		if (!top_column_is_shown(column, top, least))
+		if (column->importance < least)
 			continue;
 		column->cell(top, row, cell);
 		canvas_put_right(canvas, y, x, x + column->width,
@@ -257,7 +257,7 @@ static int draw_row(const struct top *top, struct canvas *canvas, int y, size_t 
 
 static int draw_table(const struct top *top, struct canvas *canvas, int y)
 {
-	int least = least_importance(top, canvas->width);
+	int least = least_importance(canvas->width);
 	int name_at = draw_titles(top, canvas, y, least);
 	size_t body = top_body_lines(top);
 

@@ -15,7 +15,7 @@ static const char *const sort_names[TOP_SORT_COUNT] = {
 	[TOP_BY_SIZE] = "size",       [TOP_BY_GROWTH] = "growth",
 	[TOP_BY_SHRINK] = "shrink",   [TOP_BY_COUNT] = "count",
 	[TOP_BY_COUNT_GROWTH] = "new", [TOP_BY_AVERAGE] = "average",
-	[TOP_BY_NAME] = "name",       [TOP_BY_CHURN] = "churn",
+	[TOP_BY_NAME] = "name",
 };
 
 const char *top_sort_name(enum top_sort sort)
@@ -203,8 +203,6 @@ int top_regroup(struct top *top, const char **ret_reason)
 	struct statistics_query query = {
 		.key = top->settings.key,
 		.cumulative = top->settings.cumulative,
-		/* Not always: groups of which nothing is left come with it. */
-		.churn = top->settings.sort == TOP_BY_CHURN,
 		.filters = top->filters.items,
 		.filter_count = top->filters.count,
 		.traceback = top->settings.traceback,

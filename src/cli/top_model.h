@@ -29,7 +29,6 @@ enum top_sort {
 	TOP_BY_COUNT_GROWTH,
 	TOP_BY_AVERAGE,
 	TOP_BY_NAME,
-	TOP_BY_CHURN,
 	TOP_SORT_COUNT
 };
 const char *top_sort_name(enum top_sort sort);

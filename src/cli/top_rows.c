@@ -112,8 +112,6 @@ static int compare_by(const struct top *top, const struct statistic *a, const st
 		return COMPARE(average(b), average(a));
 	case TOP_BY_NAME:
 		return compare_names(top->statistics, a, b);
-	case TOP_BY_CHURN:
-		return COMPARE(b->made_count, a->made_count);
 	default:
 		return COMPARE(b->size, a->size);
 	}
@@ -179,18 +177,6 @@ static void average_cell(const struct top *top, const struct statistic *row, cha
 		text_size(text, average(row), false);
 }
 
-static void made_cell(const struct top *top, const struct statistic *row, char text[TOP_CELL_MAX])
-{
-	(void)top;
-	snprintf(text, TOP_CELL_MAX, "%" PRId64, row->made_count);
-}
-
-static void gone_cell(const struct top *top, const struct statistic *row, char text[TOP_CELL_MAX])
-{
-	(void)top;
-	snprintf(text, TOP_CELL_MAX, "%" PRId64, row->temporary_count);
-}
-
 static void share_cell(const struct top *top, const struct statistic *row, char text[TOP_CELL_MAX])
 {
 	uint64_t total = top->statistics->total_size;
@@ -199,18 +185,11 @@ static void share_cell(const struct top *top, const struct statistic *row, char 
 }
 
 const struct top_column top_columns[] = {
-	{ "SIZE", 9, COLUMN_IMPORTANCE_MAX, false, false, size_cell },
-	{ "%", 5, 3, false, false, share_cell },
-	{ "GROWTH", 10, 8, true, false, growth_cell },
-	{ "BLOCKS", 9, 6, false, false, count_cell },
-	{ "GROWTH", 9, 5, true, false, count_growth_cell },
-	{ "MADE", 9, 7, false, true, made_cell },
-	{ "GONE", 9, 4, false, true, gone_cell },
-	{ "AVERAGE", 9, 2, false, false, average_cell },
-	{ NULL, 0, 0, false, false, NULL },
+	{ "SIZE", 9, COLUMN_IMPORTANCE_MAX, false, size_cell },
+	{ "%", 5, 3, false, share_cell },
+	{ "GROWTH", 10, 8, true, growth_cell },
+	{ "BLOCKS", 9, 6, false, count_cell },
+	{ "GROWTH", 9, 5, true, count_growth_cell },
+	{ "AVERAGE", 9, 2, false, average_cell },
+	{ NULL, 0, 0, false, NULL },
 };
-
-bool top_column_is_shown(const struct top_column *column, const struct top *top, int least)
-{
-	return column->importance >= least && (!column->is_churn || (top->statistics && top->statistics->has_churn));
-}

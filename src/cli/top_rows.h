@@ -22,12 +22,9 @@ struct top_column {
 	int width;
 	int importance;         /* columns of the lowest leave first when there is no room */
 	bool is_growth;         /* coloured by its sign */
-	bool is_churn;          /* shown when the statistics have it */
 	void (*cell)(const struct top *top, const struct statistic *row, char text[TOP_CELL_MAX]);
 };
 /* In the order in which they stand; ends with a NULL title. */
 extern const struct top_column top_columns[];
-/* least: the importance from which on there is room. */
-bool top_column_is_shown(const struct top_column *column, const struct top *top, int least);
 
 #endif

@@ -9,14 +9,10 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -433,91 +429,6 @@ static void a_process_killed_in_vfork_is_told_as_killed(void)
 	live_survey("killed in vfork, in attach and detach", rounds, rounds, 1, 1);
 }
 
-/* A file system of the test's own that never says a word.  Its end is that of the descriptor. */
-static int mount_silent_files(const char *folder)
-{
-	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-
-	if (fd < 0)
-		live_skip("no FUSE here: %s", strerror(errno));
-	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
-		live_skip("no mounts here: %s", strerror(errno));
-	if (mkdir(folder, 0700) || mount("silent", folder, "fuse", MS_NOSUID | MS_NODEV,
-					 live_text("fd=%d,rootmode=40000,user_id=0,group_id=0", fd)))
-		live_fail("%s: %s", folder, strerror(errno));
-	return fd;
-}
-
-static bool has_thread_in_d_state(void *context)
-{
-	pid_t pid = *(pid_t *)context;
-	DIR *dir = opendir(live_text("/proc/%d/task", pid));
-	struct dirent *entry;
-	bool has = false;
-
-	while (dir && (entry = readdir(dir))) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		has |= tid > 0 && thread_state(pid, tid) == 'D';
-	}
-	if (dir)
-		closedir(dir);
-	return has;
-}
-
-static bool has_no_tracer(void *context)
-{
-	pid_t pid = *(pid_t *)context;
-	DIR *dir = opendir(live_text("/proc/%d/task", pid));
-	struct dirent *entry;
-	bool has = false;
-
-	while (dir && (entry = readdir(dir))) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		has |= tid > 0 && status_number(tid, "TracerPid", 10) > 0;
-	}
-	if (dir)
-		closedir(dir);
-	return !has;
-}
-
-/* The others are not held up by it, at the attach, while it is traced, at the detach; and it is let go. */
-static void a_thread_in_d_state_holds_nobody_up(void)
-{
-	const char *folder = live_text("%s/silent", live_folder());
-	struct tool *tool = tool_start();
-	int silent = mount_silent_files(folder);
-	struct subject *staller = victim_start("tests/victims/staller", live_text("%s/file", folder), NULL);
-	pid_t pid = staller->pid;
-	unsigned rounds = live_rounds(1, 10);
-
-	if (!live_wait(has_thread_in_d_state, &pid, 10000))
-		live_fail("no thread of process %d is in D state", pid);
-	for (unsigned i = 0; i < rounds; i++) {
-		uint64_t started_ns;
-
-		/* The tracer waits for that thread no longer than its deadline. */
-		if (!live_wait(has_no_tracer, &pid, 20000))
-			live_fail("process %d is not let go", pid);
-		started_ns = clock_monotonic_ns();
-		tool_attach(tool, pid);
-		subject_command(staller, 'g');
-		require_row(tool_stats(tool, pid_text(pid)), "tests/victims/staller.c", "/* kept */", 88, 1);
-		tool_detach(tool, pid);
-		require(clock_monotonic_ns() - started_ns < 8 * NSEC_PER_SEC);
-		subject_command(staller, 'g');
-		require_equal(subject_tally(staller, "waiting"), 1);
-	}
-	close(silent);
-	do
-		subject_command(staller, 'g');
-	while (subject_tally(staller, "waiting"));
-	require_unharmed(pid, NULL);
-	subject_quit(staller);
-	live_survey("a thread in D state", rounds, 0, 1, 1);
-}
-
 static void a_thousand_threads_are_traced_and_let_go(void)
 {
 	struct tool *tool = tool_start();
@@ -596,7 +507,6 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_process_that_stays_in_vfork_is_left_in_peace),
 	LIVE_CASE(a_vfork_that_ends_is_waited_for),
 	LIVE_CASE(a_process_killed_in_vfork_is_told_as_killed),
-	LIVE_CASE(a_thread_in_d_state_holds_nobody_up),
 	LIVE_CASE(a_thousand_threads_are_traced_and_let_go),
 	LIVE_CASE(the_shells_job_control_stays_intact),
 };

@@ -35,6 +35,7 @@ live_tests = \
 	tests/live/check_moments \
 	tests/live/check_heal \
 	tests/live/check_stuck \
+	tests/live/check_chaos \
 	tests/live/check_follow \
 	tests/live/check_rights \
 	tests/live/check_owners \
@@ -125,6 +126,10 @@ tests_live_check_programs_LDADD = $(live_libs)
 tests_live_check_stuck_SOURCES = tests/live/check_stuck.c
 tests_live_check_stuck_CFLAGS = $(live_cflags)
 tests_live_check_stuck_LDADD = $(live_libs)
+
+tests_live_check_chaos_SOURCES = tests/live/check_chaos.c
+tests_live_check_chaos_CFLAGS = $(live_cflags)
+tests_live_check_chaos_LDADD = $(live_libs)
 
 tests_live_check_follow_SOURCES = tests/live/check_follow.c
 tests_live_check_follow_CFLAGS = $(live_cflags)
@@ -217,5 +222,8 @@ tests_live_check_oracle_LDADD = $(live_libs) src/libaw_unwind.a src/libarch.a sr
 # The long form: minutes to hours, by the counts in live_rounds().
 torture: $(check_PROGRAMS) $(check_DATA) all
 	$(srcdir)/tests/live/torture $(live_tests)
+# Tracer, daemon and healer are killed 2000 times, at random moments of every phase.
+chaos: tests/live/check_chaos $(check_PROGRAMS) $(check_DATA) all
+	$(srcdir)/tests/live/torture tests/live/check_chaos
 EXTRA_DIST += tests/live/torture
-.PHONY: torture
+.PHONY: torture chaos

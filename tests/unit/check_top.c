@@ -60,14 +60,6 @@ static void add_blocks(struct snapshot *snapshot, const char *function, const ch
 	snapshot->counters.live_bytes += bytes;
 }
 
-/* What it ever made, besides what lives. */
-static void add_made(struct snapshot *snapshot, size_t trace, uint64_t made, uint64_t temporary)
-{
-	snapshot->traces.items[trace].total_blocks = made;
-	snapshot->traces.items[trace].total_bytes = made * 100000;
-	snapshot->traces.items[trace].temporary_blocks = temporary;
-}
-
 static void take(struct top *top, struct snapshot *snapshot)
 {
 	const char *reason = "";
@@ -85,9 +77,6 @@ static struct snapshot *before(void)
 	add_blocks(snapshot, "alpha", "/src/a.c", 1, 10, 10000);
 	add_blocks(snapshot, "beta", "/src/b.c", 2, 100, 500);
 	add_blocks(snapshot, "gamma", "/src/c.c", 3, 1, 20);
-	add_made(snapshot, 0, 20, 5);
-	add_made(snapshot, 1, 170, 60);
-	add_made(snapshot, 2, 10, 9);
 	snapshot->counters.allocations = 200;
 	snapshot->counters.frees = 89;
 	return snapshot;
@@ -101,9 +90,6 @@ static struct snapshot *after(void)
 	add_blocks(snapshot, "alpha", "/src/a.c", 1, 10, 12000);
 	add_blocks(snapshot, "beta", "/src/b.c", 2, 20, 100);
 	add_blocks(snapshot, "delta", "/src/d.c", 4, 2, 4000);
-	add_made(snapshot, 0, 27, 5);
-	add_made(snapshot, 1, 180, 69);
-	add_made(snapshot, 2, 83, 81);
 	snapshot->counters.allocations = 300;
 	snapshot->counters.frees = 139;
 	snapshot->counters.peak_bytes = 20480;
@@ -322,7 +308,6 @@ START_TEST(each_order_is_reached_by_its_key_and_turned_round)
 		{ TOP_BY_COUNT_GROWTH, "/src/d.c:4 /src/a.c:1 /src/c.c:3 /src/b.c:2", "/src/b.c:2 /src/c.c:3 /src/a.c:1 /src/d.c:4" },
 		{ TOP_BY_AVERAGE, "/src/d.c:4 /src/a.c:1 /src/b.c:2 /src/c.c:3", "/src/c.c:3 /src/b.c:2 /src/a.c:1 /src/d.c:4" },
 		{ TOP_BY_NAME, "/src/a.c:1 /src/b.c:2 /src/c.c:3 /src/d.c:4", "/src/d.c:4 /src/c.c:3 /src/b.c:2 /src/a.c:1" },
-		{ TOP_BY_CHURN, "/src/d.c:4 /src/b.c:2 /src/a.c:1 /src/c.c:3", "/src/c.c:3 /src/a.c:1 /src/b.c:2 /src/d.c:4" },
 		{ TOP_BY_SIZE, "/src/a.c:1 /src/d.c:4 /src/b.c:2 /src/c.c:3", "/src/c.c:3 /src/b.c:2 /src/d.c:4 /src/a.c:1" },
 	};
 	struct top *top = grown();
@@ -340,23 +325,6 @@ START_TEST(each_order_is_reached_by_its_key_and_turned_round)
 		expect_order(top, orders[i].reversed);
 		press(top, 'r');
 	}
-	top_free(top);
-}
-END_TEST
-
-START_TEST(churn_shows_what_was_made_and_gone_since_the_baseline)
-{
-	struct top *top = grown();
-
-	top_resize(top, 110, 13);
-	while (top->settings.sort != TOP_BY_CHURN)
-		press(top, 's');
-	expect_part(top, "    GROWTH      MADE      GONE   AVERAGE lineno\n");
-	expect_part(top, "        +2        83        81    2000 B /src/d.c:4\n");
-	expect_part(top, "       -80        10         9       5 B /src/b.c:2\n");
-	expect_part(top, "         0         7         0    1200 B /src/a.c:1\n");
-	press(top, 's');
-	expect_part(top, "    GROWTH   AVERAGE lineno\n");
 	top_free(top);
 }
 END_TEST
@@ -931,7 +899,6 @@ int main(void)
 	tcase_add_test(tcase, the_end_is_said_and_the_last_figures_stay);
 	tcase_add_test(tcase, a_view_without_figures_draws_and_obeys);
 	tcase_add_test(tcase, each_order_is_reached_by_its_key_and_turned_round);
-	tcase_add_test(tcase, churn_shows_what_was_made_and_gone_since_the_baseline);
 	tcase_add_test(tcase, the_cursor_goes_with_its_group_but_stays_on_the_first_line);
 	tcase_add_test(tcase, keys_move_by_lines_pages_and_to_the_ends);
 	tcase_add_test(tcase, the_key_for_keys_goes_through_all_and_round);

@@ -40,7 +40,6 @@ check_PROGRAMS += \
 	tests/victims/rtsignals \
 	tests/victims/sharer \
 	tests/victims/spawner \
-	tests/victims/staller \
 	tests/victims/tallies \
 	tests/victims/ticker \
 	tests/victims/trapper \
@@ -72,11 +71,6 @@ tests_victims_watched_SOURCES = tests/victims/watched.c
 tests_victims_watched_CFLAGS = $(victim_cflags)
 tests_victims_watched_LDFLAGS = $(victim_ldflags)
 tests_victims_watched_LDADD = $(victim_libs)
-
-tests_victims_staller_SOURCES = tests/victims/staller.c
-tests_victims_staller_CFLAGS = $(victim_cflags)
-tests_victims_staller_LDFLAGS = $(victim_ldflags)
-tests_victims_staller_LDADD = $(victim_libs)
 
 tests_victims_births_SOURCES = tests/victims/births.c
 tests_victims_births_CFLAGS = $(victim_cflags)
