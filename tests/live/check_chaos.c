@@ -223,7 +223,7 @@ static unsigned count_executable(pid_t pid)
 
 static struct outline outline(pid_t pid)
 {
-	return (struct outline){ status_number(pid, "SigCgt", 16) & ~LIBC_SIGNALS, status_number(pid, "SigIgn", 16),
+	return (struct outline){ status_number(pid, "SigCgt", 16) & ~LIBC_SIGNALS, status_number(pid, "SigIgn", 16) & ~LIBC_SIGNALS,
 				 status_number(pid, "SigBlk", 16), count_executable(pid) };
 }
 
