@@ -153,6 +153,12 @@ bool witness_saw(struct witness *witness, int sig)
 	unsigned seen = ask(witness, sig, 0);
 
 	witness->doubtful &= ~bit;
+	if (seen == 0 && sig == SIGTSTP) {
+		/* A SIGCONT just behind it takes it back wherever it is still pending: at the witness, and at whoever it
+		 * was meant for. */
+		let_senders_finish();
+		return doubtful || is_pending(SIGCONT);
+	}
 	if (seen == 0)
 		return doubtful;
 	let_senders_finish();
