@@ -192,6 +192,9 @@ static void adopt(struct loop *loop, struct task *task)
 	unsigned long child;
 	struct task *added;
 
+	/* The tracer forks itself for a child that it hands over: with a big heap that takes its time. */
+	if (session->follows)
+		begin_long_step(loop);
 	if (ptrace_event_message(task->tid, &child) == 0) {
 		int r = target_adopt_child(session->target, task, (pid_t)child);
 
