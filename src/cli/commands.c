@@ -32,7 +32,8 @@ const struct command commands[] = {
 	{ "snapshots", "[PID | FILE]", "show the kept snapshots, or those of a file", NULL, 0, 0, 1, false, cmd_snapshots },
 	{ "rm", "ID...", "forget kept snapshots", NULL, 0, 1, -1, false, cmd_rm },
 	{ "stats", "SNAP", "show which lines hold the memory", SNAP_HELP,
-	  GROUPING | TRACEBACKS | OPTION(PRETTY) | OPTION(OLDER_THAN) | OPTION(CHURN) | OPTION(PEAK),
+	  GROUPING | TRACEBACKS | OPTION(PRETTY) | OPTION(OLDER_THAN) | OPTION(CHURN) | OPTION(PEAK) |
+	  OPTION(HISTOGRAM),
 	  1, 1, false, cmd_stats },
 	{ "diff", "OLD NEW", "show what grew and shrank between two snapshots",
 	  "OLD and NEW are written as the SNAP of 'stats'.\n" SNAP_HELP,

@@ -136,7 +136,7 @@ int fetch_check(const char *command, const char *name, struct snap *ret_snap)
 /* Which thread allocated, and when, is known of single blocks. */
 static bool wants_blocks(const struct options *options)
 {
-	return options_have(options, OPTION(BLOCKS) | OPTION(BORN) | OPTION(OLDER_THAN)) || options->key == KEY_THREAD;
+	return options_have(options, OPTION(BLOCKS) | OPTION(BORN) | OPTION(OLDER_THAN) | OPTION(HISTOGRAM)) || options->key == KEY_THREAD;
 }
 
 int fetch_snapshot(struct fetch *fetch, const char *command, const char *name, struct snapshot **ret_snapshot)

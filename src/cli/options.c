@@ -238,6 +238,7 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_FRAMES_SHOWN] = { "frames-shown", "N", "print the N most recent frames; -N leaves the N "
 				  "most recent ones out", set_frames_shown },
 	[OPTION_FUNCTIONS] = { "functions", NULL, "name the function of each line of a traceback", NULL },
+	[OPTION_HISTOGRAM] = { "histogram", NULL, "under each row, how many of its blocks have which size", NULL },
 	[OPTION_INTERVAL] = { "interval", "T", "refresh every T (2s unless given, at least 50ms)", set_interval },
 	[OPTION_ITERATIONS] = { "iterations", "N", "leave after N refreshes", set_iterations },
 	[OPTION_KEY] = { "key", "KEY", "the same as --by", set_by },

@@ -17,6 +17,7 @@ int show_query(const struct options *options, const char *command, struct statis
 		.cumulative = options_have(options, OPTION(CUMULATIVE)),
 		.sort = options->sort,
 		.churn = options_have(options, OPTION(CHURN)) || options->sort == SORT_CHURN,
+		.histogram = options_have(options, OPTION(HISTOGRAM)),
 		.peak = options_have(options, OPTION(PEAK)),
 		.born = options_have(options, OPTION(BORN)),
 		.filters = options->filters.items,
@@ -140,6 +141,7 @@ static int print_rows(const struct options *options, const struct statistics *st
 			text_statistic(stdout, statistics, row, diff);
 		else if (text_statistic_traceback(stdout, statistics, row, diff, style) < 0)
 			return fail_memory();
+		text_histogram(stdout, row);
 	}
 	return EXIT_DONE;
 }

@@ -16,7 +16,7 @@ static const struct param members[] = {
 	{ "limit", PARAM_COUNT, true }, { "frames", PARAM_COUNT, true },
 	{ "show_runtime", PARAM_BOOL, true }, { "older_than_ms", PARAM_COUNT, true },
 	{ "born", PARAM_BOOL, true },   { "churn", PARAM_BOOL, true },
-	{ "peak", PARAM_BOOL, true },   { 0 }
+	{ "peak", PARAM_BOOL, true },   { "histogram", PARAM_BOOL, true }, { 0 }
 };
 
 void query_fini(struct query *query)
@@ -77,6 +77,7 @@ static int take_members(const json_t *json, struct query *query, char **ret_reas
 	query->statistics.traceback.show_runtime = param_bool(json, "show_runtime");
 	query->statistics.born = param_bool(json, "born");
 	query->statistics.churn = param_bool(json, "churn") || query->statistics.sort == SORT_CHURN;
+	query->statistics.histogram = param_bool(json, "histogram");
 	query->statistics.peak = param_bool(json, "peak");
 	if (param_count(json, "older_than_ms", 0) > 0)
 		query->statistics.ages = statistics_older_than(param_count(json, "older_than_ms", 0) * 1000000ULL);
@@ -88,6 +89,7 @@ static int take_members(const json_t *json, struct query *query, char **ret_reas
 bool query_needs_blocks(const json_t *json)
 {
 	return strcmp(param_text(json, "key", ""), "thread") == 0 || param_bool(json, "born") ||
+	       param_bool(json, "histogram") ||
 	       param_count(json, "older_than_ms", 0) > 0;
 }
 

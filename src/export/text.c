@@ -281,3 +281,23 @@ void text_pretty(FILE *out, const struct statistics *statistics, size_t limit,
 		fprintf(out, "%zu other: %.1f KiB\n", statistics->row_count - shown, other / 1024);
 	fprintf(out, "Total allocated size: %.1f KiB\n", total / 1024);
 }
+
+#define BAR_WIDTH 40
+
+void text_histogram(FILE *out, const struct statistic *row)
+{
+	uint64_t most = 1;
+
+	for (unsigned i = 0; row->histogram && i < HISTOGRAM_STEPS; i++) {
+		if (row->histogram[i] > most)
+			most = row->histogram[i];
+	}
+	for (unsigned i = 0; row->histogram && i < HISTOGRAM_STEPS; i++) {
+		uint64_t count = row->histogram[i];
+		int width = (int)((double)count / (double)most * BAR_WIDTH);
+
+		if (count > 0)
+			fprintf(out, "    %" PRIu64 " to %" PRIu64 " B: %" PRIu64 " %.*s\n", histogram_least(i), histogram_most(i),
+				count, width, "########################################");
+	}
+}

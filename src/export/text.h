@@ -52,6 +52,8 @@ int text_statistic_traceback(FILE *out, const struct statistics *statistics,
 /* Traceback.format(); frames in tracemalloc's order, most recent last. */
 void text_traceback(FILE *out, const struct text_frame *frames, size_t count,
 		    const struct text_style *style);
+/* Under a row: one line for each step of its histogram that has blocks. */
+void text_histogram(FILE *out, const struct statistic *row);
 /* The pretty top of at most `limit` rows. */
 void text_pretty(FILE *out, const struct statistics *statistics, size_t limit,
 		 const struct text_source *source);

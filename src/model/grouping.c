@@ -47,8 +47,10 @@ int grouping_init(struct grouping *grouping, const struct statistics_query *quer
 
 void grouping_fini(struct grouping *grouping)
 {
-	for (size_t i = 0; i < grouping->groups.count; i++)
+	for (size_t i = 0; i < grouping->groups.count; i++) {
 		free(grouping->groups.items[i].row.frames);
+		free(grouping->groups.items[i].row.histogram);
+	}
 	vec_fini(&grouping->groups);
 	vec_fini(&grouping->frames);
 	id_table_fini(&grouping->index);
@@ -130,6 +132,7 @@ static struct group *count_in(struct grouping *grouping, const struct key *key,
 	if (!group)
 		return NULL;
 	measure_add(older ? &group->old : &group->now, measure);
+	grouping->latest = (uint32_t)(group - grouping->groups.items);
 	return group;
 }
 
@@ -258,7 +261,7 @@ static int add_trace(struct grouping *grouping, struct names *names, const struc
 }
 
 /* Which thread allocated them is known of single blocks only. */
-static int count_threads(struct grouping *grouping, const struct snapshot *snapshot, const uint8_t *taken,
+static int count_threads(struct grouping *grouping, const struct snapshot *snapshot, const uint32_t *taken,
 			 bool older)
 {
 	for (size_t i = 0; i < snapshot->blocks.count; i++) {
@@ -273,9 +276,29 @@ static int count_threads(struct grouping *grouping, const struct snapshot *snaps
 	return 0;
 }
 
-/* `taken` says of each trace whether it passed. */
+/* Each trace that was taken is in one group. */
+static int count_sizes(struct grouping *grouping, const struct snapshot *snapshot, const uint32_t *taken)
+{
+	for (size_t i = 0; i < snapshot->blocks.count; i++) {
+		const struct snapshot_block *block = &snapshot->blocks.items[i];
+		struct measure measure;
+		struct statistic *row;
+
+		if (!taken[block->trace] || !measure_block(block, grouping->query, &measure))
+			continue;
+		row = &grouping->groups.items[taken[block->trace] - 1].row;
+		if (!row->histogram)
+			row->histogram = calloc(HISTOGRAM_STEPS, sizeof(*row->histogram));
+		if (!row->histogram)
+			return -ENOMEM;
+		row->histogram[histogram_step(block->size)]++;
+	}
+	return 0;
+}
+
+/* `taken` says of each trace whether it passed: then one more than the number of the last group it is in. */
 static int add_traces(struct grouping *grouping, const struct snapshot *snapshot,
-		      const struct traceback_options *options, const struct measure *measures, uint8_t *taken,
+		      const struct traceback_options *options, const struct measure *measures, uint32_t *taken,
 		      bool older)
 {
 	struct names names;
@@ -292,7 +315,8 @@ static int add_traces(struct grouping *grouping, const struct snapshot *snapshot
 		if (r < 0)
 			break;
 		r = add_trace(grouping, &names, &traceback, trace->domain, &measures[i], older);
-		taken[i] = r > 0;
+		if (r > 0)
+			taken[i] = grouping->latest + 1;
 		traceback_fini(&traceback);
 	}
 	names_fini(&names);
@@ -304,7 +328,7 @@ int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uin
 {
 	struct traceback_options options = grouping->query->traceback;
 	struct measure *measures;
-	uint8_t *taken;
+	uint32_t *taken;
 	int r = measure_check(snapshot, grouping->query, ret_reason);
 
 	if (r < 0)
@@ -315,6 +339,8 @@ int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uin
 	r = measures && taken ? add_traces(grouping, snapshot, &options, measures, taken, older) : -ENOMEM;
 	if (r == 0 && grouping->query->key == KEY_THREAD)
 		r = count_threads(grouping, snapshot, taken, older);
+	if (r == 0 && grouping->query->histogram && !older)
+		r = count_sizes(grouping, snapshot, taken);
 	free(measures);
 	free(taken);
 	return r;

@@ -16,6 +16,7 @@ struct grouping {
 	const struct statistics_query *query;
 	struct strtab *strings;               /* names of the rows; the caller's */
 	VEC_OF(struct group) groups;
+	uint32_t latest;                      /* the group that was counted in last */
 	struct id_table index;                /* of groups: the same ids */
 	VEC_OF(struct statistic_frame) frames;/* of the trace at hand, most recent first */
 	struct measure now, old;              /* of all traces that passed the filters */

@@ -10,6 +10,8 @@ static const char *contradiction(const struct statistics_query *query)
 		return "churn is what was ever made, of which no single blocks are known: not by thread, and of no age";
 	if (query->peak && (query->ages.given || query->key == KEY_THREAD))
 		return "what lived at the peak is known by stack and not by block: not by thread, and of no age";
+	if (query->histogram && (query->cumulative || query->key == KEY_THREAD || query->peak))
+		return "a histogram is of the blocks that live, each counted once: not cumulative, by thread, or of the peak";
 	if (query->peak && query->churn)
 		return "either what lived at the peak or what was ever made can be shown";
 	return NULL;
@@ -29,6 +31,8 @@ int measure_check(const struct snapshot *snapshot, const struct statistics_query
 		return 0;
 	if (query->key == KEY_THREAD)
 		*ret_reason = "which thread allocated is known of snapshots with blocks only: take them with --blocks";
+	else if (query->histogram)
+		*ret_reason = "the sizes of blocks are known of snapshots with blocks only: take them with --blocks";
 	else if (query->ages.given)
 		*ret_reason = "the age of blocks is known of snapshots with blocks only: take them with --blocks";
 	else

@@ -43,8 +43,10 @@ void statistics_free(struct statistics *statistics)
 {
 	if (!statistics)
 		return;
-	for (size_t i = 0; i < statistics->row_count; i++)
+	for (size_t i = 0; i < statistics->row_count; i++) {
 		free(statistics->rows[i].frames);
+		free(statistics->rows[i].histogram);
+	}
 	free(statistics->rows);
 	strtab_free(statistics->strings);
 	free(statistics);

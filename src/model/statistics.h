@@ -28,11 +28,31 @@ struct block_ages {
 	uint64_t least_ns, below_ns;
 };
 
+/* Sizes by powers of two: step 0 is no byte, step N from 2^(N-1) to 2^N - 1 bytes. */
+#define HISTOGRAM_STEPS 49
+static inline unsigned histogram_step(uint64_t size)
+{
+	unsigned step = size ? 64 - (unsigned)__builtin_clzll(size) : 0;
+
+	return step < HISTOGRAM_STEPS ? step : HISTOGRAM_STEPS - 1;
+}
+
+static inline uint64_t histogram_least(unsigned step)
+{
+	return step ? 1ULL << (step - 1) : 0;
+}
+
+static inline uint64_t histogram_most(unsigned step)
+{
+	return step ? (1ULL << step) - 1 : 0;
+}
+
 struct statistics_query {
 	enum statistics_key key;
 	bool cumulative;          /* with KEY_TRACEBACK: -EINVAL */
 	enum diff_sort sort;      /* SORT_CHURN needs `churn`; the others are for diffs */
 	bool churn;               /* what was ever made, too, and groups of which nothing is left */
+	bool histogram;           /* of the sizes of the blocks, which the snapshot must have; not cumulative */
 	bool peak;                /* what lived at the peak, in place of what lives */
 	struct block_ages ages;
 	bool born;                /* of a diff: what was born after the older and lives in the newer; no differences,
@@ -49,6 +69,7 @@ struct statistic {
 	/* What was ever made, freed, and gone at once (see heap_trace); of a diff, between the two.  When the
 	 * query was about churn. */
 	int64_t made_size, made_count, freed_count, temporary_count;
+	uint64_t *histogram;                /* HISTOGRAM_STEPS numbers of blocks, or NULL */
 	uint64_t youngest_ns, oldest_ns;    /* of its blocks; when the query was about ages */
 	uint32_t domain;                    /* KEY_DOMAIN only */
 	uint32_t thread;                    /* KEY_THREAD only: its tid, 0 not known */

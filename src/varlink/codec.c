@@ -95,6 +95,19 @@ json_t *codec_traceback(const struct traceback *traceback)
 	return list;
 }
 
+static json_t *encode_histogram(const uint64_t *histogram)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; list && i < HISTOGRAM_STEPS; i++) {
+		if (histogram[i] > 0)
+			list = append_or_free(list, json_pack("{s:I, s:I, s:I}", "least", codec_count(histogram_least(i)),
+							      "most", codec_count(histogram_most(i)),
+							      "count", codec_count(histogram[i])));
+	}
+	return list;
+}
+
 static json_t *encode_row(const struct statistics *statistics, const struct statistic *row, bool with_diff)
 {
 	json_t *json = json_pack("{s:I, s:I, s:o}", "size", codec_count(row->size),
@@ -118,6 +131,8 @@ static json_t *encode_row(const struct statistics *statistics, const struct stat
 		failed |= json_object_set_new(json, "frees", json_integer(row->freed_count));
 		failed |= json_object_set_new(json, "temporary", json_integer(row->temporary_count));
 	}
+	if (row->histogram)
+		failed |= json_object_set_new(json, "histogram", encode_histogram(row->histogram));
 	if (with_diff && statistic_is_bigger(row))
 		failed |= json_object_set_new(json, "bigger", json_true());
 	if (row->is_thread)

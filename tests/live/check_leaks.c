@@ -296,7 +296,49 @@ static void a_trend_ranks_the_steady_grower_first(void)
 	tool_end(tool, subject, before);
 }
 
+static long long in_step(json_t *row, long long least, long long most)
+{
+	json_t *step;
+	size_t i;
+
+	json_array_foreach(json_object_get(row, "histogram"), i, step) {
+		if (json_number(step, "least") == least && json_number(step, "most") == most)
+			return json_number(step, "count");
+	}
+	return 0;
+}
+
+static void a_groups_histogram_has_each_of_its_blocks_once(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/leaker", NULL);
+	struct state *before = state_take(subject->pid);
+	const char *pid = pid_text(subject->pid);
+	json_t *stats, *row;
+
+	tool_attach(tool, subject->pid);
+	do_times(subject, 'l', 6);
+	do_times(subject, 's', 3);
+	do_times(subject, 'b', 4);
+	stats = tool_json(tool, "stats", pid, "--histogram", NULL);
+	row = row_at(stats, SOURCE, line_of(SOURCE, "/* leaked block */"));
+	require_equal(in_step(row, 64, 127), 6);
+	require_equal((long long)json_array_size(json_object_get(row, "histogram")), 1);
+	require_equal(in_step(row_at(stats, SOURCE, line_of(SOURCE, "/* session block */")), 256, 511), 1);
+	require_equal(in_step(row_at(stats, SOURCE, line_of(SOURCE, "/* buffer block */")), 512, 1023), 1);
+	row = json_array_get(json_object_get(tool_json(tool, "stats", pid, "--histogram", "--by", "filename", NULL),
+					     "statistics"), 0);
+	require_equal(in_step(row, 64, 127), 6);
+	require_equal(in_step(row, 256, 511), 1);
+	require_equal(in_step(row, 512, 1023), 1);
+	require_equal((long long)json_array_size(json_object_get(row, "histogram")), 3);
+	require_text(tool_out(tool, "stats", pid, "--histogram", NULL), "    64 to 127 B: 6 ########################################\n");
+	require_text(tool_try(tool, "stats", pid, "--histogram", "--cumulative", NULL).err, "each counted once");
+	tool_end(tool, subject, before);
+}
+
 static const struct live_case cases[] = {
+	LIVE_CASE(a_groups_histogram_has_each_of_its_blocks_once),
 	LIVE_CASE(a_trend_ranks_the_steady_grower_first),
 	LIVE_CASE(churn_stands_next_to_growth),
 	LIVE_CASE(what_made_up_the_peak_is_known_after_it),
