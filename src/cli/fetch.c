@@ -51,10 +51,8 @@ static int explain_stream(struct session *session, const char *name, int result,
 	else if (result == -EBADMSG)
 		fail("%s: the daemon on %s sent a damaged one (%s); client and daemon may be of different versions",
 		     what, session->path, reason ? reason : "its tables are malformed");
-	else if (result == -EPIPE)
-		fail("%s: the daemon on %s ended in the middle; run the command again", what, session->path);
 	else
-		fail("%s: the daemon on %s: %s", what, session->path, strerror(-result));
+		session_fail_transport(session, what, result);
 	free(what);
 	return EXIT_FAILED;
 }
@@ -67,6 +65,7 @@ int fetch_from_daemon(struct session *session, const char *name, bool blocks, st
 	json_t *error = NULL;
 	int r = stream.reader && parameters ? 0 : -ENOMEM;
 
+	varlink_client_set_patience(session->client, PATIENCE_S);
 	if (r == 0)
 		r = varlink_client_stream(session->client, "GetSnapshot", parameters, take_piece, &stream, &error);
 	if (r == 0)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #define COMM_MAX 64
+#define QUICK_PATIENCE_S 90
 
 static int adopt(struct session *ret_session, struct varlink_client *client, const char *path, bool shared)
 {
@@ -34,6 +35,8 @@ static int open_named(const char *path, const char *origin, struct session *ret_
 	if (r == -ENOENT || r == -ECONNREFUSED)
 		return fail("no daemon answers on %s (%s): %s; start one with 'allocwatchd --private --socket %s', "
 			    "or leave that path out", path, origin, strerror(-r), path);
+	if (r == -EAGAIN)
+		return fail("the daemon on %s (%s) takes no connection: it is stopped, or hangs", path, origin);
 	return fail("cannot connect to %s (%s): %s", path, origin, strerror(-r));
 }
 
@@ -166,12 +169,16 @@ pid_t session_daemon(const struct session *session)
 	return is_it ? pid : 0;
 }
 
-static int fail_transport(const struct session *session, const char *what, int result)
+int session_fail_transport(const struct session *session, const char *what, int result)
 {
 	switch (result) {
 	case -EPIPE:
 		return fail("%s: the daemon on %s ended in the middle; run the command again, and look at its log "
 			    "if that repeats", what, session->path);
+	case -ETIMEDOUT:
+		return fail("%s: the daemon on %s gives no answer: it is stopped, or hangs; its processes are let go when "
+			    "it is killed (its PID is %d)", what, session->path,
+			    (int)varlink_client_peer(session->client));
 	case -EPROTO:
 		return fail("%s: what answers on %s is no allocwatch daemon; name its socket with --socket", what,
 			    session->path);
@@ -180,6 +187,19 @@ static int fail_transport(const struct session *session, const char *what, int r
 	default:
 		return fail("%s: the daemon on %s: %s", what, session->path, strerror(-result));
 	}
+}
+
+/* Longer than what the daemon itself waits for a tracer, and for the work on a large snapshot. */
+static unsigned patience_s(const char *method)
+{
+	static const char *const quick[] = { "Attach", "Detach", "List", "ListSnapshots", "GetStatus", "Clear", "ResetPeak",
+					     "RemoveSnapshots" };
+
+	for (size_t i = 0; i < sizeof(quick) / sizeof(quick[0]); i++) {
+		if (strcmp(method, quick[i]) == 0)
+			return QUICK_PATIENCE_S;
+	}
+	return PATIENCE_S;
 }
 
 int session_try(struct session *session, const char *what, const char *method, json_t *parameters,
@@ -191,12 +211,13 @@ int session_try(struct session *session, const char *what, const char *method, j
 	*ret_error = NULL;
 	if (!parameters)
 		return fail_memory();
+	varlink_client_set_patience(session->client, patience_s(method));
 	r = varlink_client_call(session->client, method, parameters, &reply, ret_error);
 	json_decref(parameters);
 	if (r == -EREMOTEIO)
 		return EXIT_FAILED;
 	if (r < 0)
-		return fail_transport(session, what, r);
+		return session_fail_transport(session, what, r);
 	if (ret_reply)
 		*ret_reply = reply;
 	else

@@ -43,4 +43,9 @@ int session_try(struct session *session, const char *what, const char *method, j
 /* Is this error "org.allocwatch.Tracer.<name>"? */
 bool session_error_is(const json_t *error, const char *name);
 
+/* For each reply of a daemon that has much to do. */
+#define PATIENCE_S 600
+/* A negative errno of varlink_client_call() and its like, but -EREMOTEIO, told; EXIT_FAILED. */
+int session_fail_transport(const struct session *session, const char *what, int result);
+
 #endif

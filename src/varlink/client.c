@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -19,6 +20,13 @@ struct varlink_client {
 	int sock;
 	struct varlink_input input;
 };
+
+static void set_timeout(int sock, int option, unsigned seconds)
+{
+	const struct timeval timeout = { .tv_sec = (time_t)seconds };
+
+	setsockopt(sock, SOL_SOCKET, option, &timeout, sizeof(timeout));
+}
 
 static int connect_unix(const char *path)
 {
@@ -31,6 +39,7 @@ static int connect_unix(const char *path)
 	sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (sock < 0)
 		return -errno;
+	set_timeout(sock, SO_SNDTIMEO, VARLINK_CONNECT_SECONDS);
 	while (connect(sock, (struct sockaddr *)&address, sizeof(address)) < 0) {
 		if (errno == EINTR)
 			continue;
@@ -38,7 +47,14 @@ static int connect_unix(const char *path)
 		close(sock);
 		return r;
 	}
+	set_timeout(sock, SO_SNDTIMEO, 0);
 	return sock;
+}
+
+void varlink_client_set_patience(struct varlink_client *client, unsigned seconds)
+{
+	set_timeout(client->sock, SO_RCVTIMEO, seconds);
+	set_timeout(client->sock, SO_SNDTIMEO, seconds);
 }
 
 pid_t varlink_client_peer(const struct varlink_client *client)
@@ -84,7 +100,7 @@ static int send_all(int sock, const char *text, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return -errno;
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
 		text += n;
 		len -= (size_t)n;
 	}
@@ -142,6 +158,8 @@ static int receive_some(struct varlink_client *client, int flags)
 	do {
 		n = recv(client->sock, into, space, flags);
 	} while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN && !(flags & MSG_DONTWAIT))
+		return -ETIMEDOUT;
 	if (n < 0)
 		return errno == ECONNRESET ? -EPIPE : -errno;
 	if (n == 0)

@@ -9,9 +9,13 @@
 
 struct varlink_client;
 
-/* Connects to an AF_UNIX stream socket; 0 or negative errno. */
+/* Connects to an AF_UNIX stream socket; 0 or negative errno.  -EAGAIN: who listens there takes nobody, by
+ * VARLINK_CONNECT_SECONDS. */
+#define VARLINK_CONNECT_SECONDS 20
 int varlink_client_open(const char *path, struct varlink_client **ret_client);
 void varlink_client_close(struct varlink_client *client);        /* accepts NULL */
+/* A blocking call fails with -ETIMEDOUT when nothing comes, or can be sent, for so long; 0, the default: never. */
+void varlink_client_set_patience(struct varlink_client *client, unsigned seconds);
 /* The process that listens for whoever answers; 0: it cannot be told. */
 pid_t varlink_client_peer(const struct varlink_client *client);
 

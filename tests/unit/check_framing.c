@@ -306,6 +306,30 @@ START_TEST(the_client_survives_a_server_that_speaks_no_varlink)
 }
 END_TEST
 
+START_TEST(the_client_does_not_wait_for_ever)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	char folder[] = "/tmp/check_framing.XXXXXX";
+	json_t *reply = NULL, *error = NULL;
+	struct varlink_client *client;
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", folder);
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	ck_assert_int_eq(listen(listener, 1), 0);
+	ck_assert_int_eq(varlink_client_open(address.sun_path, &client), 0);
+	varlink_client_set_patience(client, 1);
+	ck_assert_int_eq(varlink_client_call(client, "List", NULL, &reply, &error), -ETIMEDOUT);
+	ck_assert_ptr_null(reply);
+	ck_assert_ptr_null(error);
+	varlink_client_close(client);
+	close(listener);
+	unlink(address.sun_path);
+	rmdir(folder);
+}
+END_TEST
+
 START_TEST(a_missing_socket_is_an_error)
 {
 	struct varlink_client *client;
@@ -351,6 +375,7 @@ int main(void)
 	tcase_add_test(client, the_client_returns_parameters);
 	tcase_add_test(client, the_client_returns_typed_errors);
 	tcase_add_test(client, the_client_hears_why_it_was_refused);
+	tcase_add_test(client, the_client_does_not_wait_for_ever);
 	tcase_add_test(client, the_client_survives_a_server_that_speaks_no_varlink);
 	tcase_add_test(client, a_missing_socket_is_an_error);
 	tcase_add_test(client, the_interface_is_built_in_as_it_is_written);
