@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#define STAT_PATH_MAX 48
 #define FIELD_USER_TIME 14
 #define FIELD_SYSTEM_TIME 15
 #define LOOKS_LEAST 3          /* before it is said of one that it was silent */
@@ -15,16 +16,17 @@
 /* One that ran for less of its silence was kept from running. */
 #define BUSY_PERCENT 25
 
-static void stat_path(pid_t tracer, char path[32])
+/* Of the thread that traces: the other one keeps time and speaks to us, whatever happens to this one. */
+static void stat_path(pid_t tracer, char path[STAT_PATH_MAX])
 {
-	snprintf(path, 32, "/proc/%d/stat", tracer);
+	snprintf(path, STAT_PATH_MAX, "/proc/%d/task/%d/stat", tracer, tracer);
 }
 
 /* In clock ticks. */
 static uint64_t cpu_time(pid_t tracer)
 {
 	uint64_t user = 0, system = 0;
-	char path[32];
+	char path[STAT_PATH_MAX];
 
 	stat_path(tracer, path);
 	proc_stat_number(path, FIELD_USER_TIME, &user);
@@ -43,17 +45,26 @@ uint64_t heartbeat_silence_ms(const struct heartbeat *heartbeat)
 	return (clock_monotonic_ns() - heartbeat->heard_ns) / NSEC_PER_MSEC;
 }
 
-static bool was_busy(const struct heartbeat *heartbeat, pid_t tracer, uint64_t silence_ms)
+static uint64_t used_ms(const struct heartbeat *heartbeat, pid_t tracer)
 {
-	uint64_t used_ms = (cpu_time(tracer) - heartbeat->heard_cpu) * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	return (cpu_time(tracer) - heartbeat->heard_cpu) * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
 
-	return used_ms * 100 >= silence_ms * BUSY_PERCENT;
+/* One that runs, or has run, may be slow, on a machine that is slow or has much to do. */
+static const char *judge_runner(const struct heartbeat *heartbeat, pid_t tracer, uint64_t silence_ms)
+{
+	if (silence_ms >= heartbeat->patience_ms + STARVED_MS)
+		return "is too slow, or gets no time on a CPU";
+	if (silence_ms >= heartbeat->patience_ms + SLOW_MS &&
+	    used_ms(heartbeat, tracer) * 100 >= silence_ms * BUSY_PERCENT)
+		return "is busy with something that does not end";
+	return NULL;
 }
 
 const char *heartbeat_look(struct heartbeat *heartbeat, pid_t tracer)
 {
 	uint64_t silence_ms = heartbeat_silence_ms(heartbeat);
-	char path[32], state;
+	char path[STAT_PATH_MAX], state;
 
 	stat_path(tracer, path);
 	state = proc_stat_state(path);
@@ -65,17 +76,15 @@ const char *heartbeat_look(struct heartbeat *heartbeat, pid_t tracer)
 		return NULL;
 	switch (state) {
 	case 'S':
-	case 'I':
-		return "waits for something that does not come";
 	case 'D':
-		return "hangs in the kernel";
+		if (used_ms(heartbeat, tracer) > 0)
+			return judge_runner(heartbeat, tracer, silence_ms);
+		return state == 'D' ? "hangs in the kernel" : "waits for something that does not come";
 	case 'T':
 	case 't':              /* a debugger has it */
 		return "is stopped";
 	case 'R':
-		if (was_busy(heartbeat, tracer, silence_ms))
-			return "is busy with something that does not end";
-		return silence_ms >= heartbeat->patience_ms + STARVED_MS ? "gets no time on a CPU" : NULL;
+		return judge_runner(heartbeat, tracer, silence_ms);
 	default:
 		return NULL;       /* it has ended, which is told elsewhere */
 	}

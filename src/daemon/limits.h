@@ -54,9 +54,10 @@ struct limits {
 /* `list` shows the last known figures of a target that does not answer by then. */
 #define LIST_TIMEOUT_US (2ULL * 1000000)
 /* Until a new tracer is heard; the longest silence that one may announce; and what is added to its patience while it
- * gets no time on a CPU. */
+ * runs, busily or as the machine lets it. */
 #define FIRST_HEARTBEAT_MS 10000
 #define PATIENCE_MAX_MS 60000
+#define SLOW_MS 3000
 #define STARVED_MS 10000
 /* A tracer whose socket was closed undoes everything and leaves; then it is killed. */
 #define TRACER_EXIT_GRACE_US (15ULL * 1000000)
