@@ -9,7 +9,8 @@ src_allocwatch_tracer_SOURCES = \
 	src/tracer/foreign.c src/tracer/foreign.h \
 	src/tracer/heal.c src/tracer/heal.h \
 	src/tracer/link.c src/tracer/link.h \
-	src/tracer/loop.c src/tracer/loop.h \
+	src/tracer/loop.c src/tracer/loop.h src/tracer/loop_private.h \
+	src/tracer/loop_requests.c src/tracer/loop_serve.c \
 	src/tracer/main.c \
 	src/tracer/placement.c src/tracer/placement.h \
 	src/tracer/privileges.c src/tracer/privileges.h \

@@ -1,0 +1,45 @@
+/* What the files of the loop share; nobody else includes it. */
+#ifndef ALLOCWATCH_TRACER_LOOP_PRIVATE_H
+#define ALLOCWATCH_TRACER_LOOP_PRIVATE_H
+
+#include "tracer/link.h"
+#include "tracer/placement.h"
+#include "tracer/session.h"
+
+#define LEAVING_DEADLINE_MS 10000      /* for tasks that do not stop to be let go (vfork, D state) */
+
+struct loop {
+	struct link *link;
+	struct session *session;
+	struct placement placement;
+	unsigned ticks;
+	unsigned since_sweep;          /* stops served since all tasks were looked at */
+	uint64_t leaving_deadline_ns;
+	bool owes_answer;              /* to a detach that waits for a thread that can be held */
+	uint32_t owed_serial;
+	pid_t stranger;                /* who stopped and is no task yet */
+	uint64_t stranger_deadline_ns;
+	bool done;
+};
+
+/* Attach, exec, new objects, the last snapshot, detach: no heartbeat comes in the middle of them. */
+void loop_begin_long_step(struct loop *loop);
+
+/* --- one stop (loop_serve.c) --- */
+void loop_serve(struct loop *loop, struct task *task, const struct stop *stop);
+/* The kernel knows of none of the tasks any more. */
+void loop_serve_lost(struct loop *loop);
+/* The process has ended: what is left to do is to say so. */
+void loop_finish(struct loop *loop);
+
+/* --- messages (loop_requests.c) --- */
+void loop_serve_message(struct loop *loop, struct link_message *message);
+void loop_resume_held(struct loop *loop);
+/* With the last snapshot; serial 0: nobody has asked for it. */
+void loop_leave(struct loop *loop, uint32_t serial);
+void loop_detach(struct loop *loop, uint32_t serial);
+/* Takes out what can be taken out, and answers; later, when for all of it a thread must be held and none can be yet. */
+void loop_undo(struct loop *loop, uint32_t serial);
+void loop_answer_detach(struct loop *loop, uint32_t serial, bool clean, const char *text);
+
+#endif

@@ -1,0 +1,211 @@
+/* What the daemon asks for, and what the link tells: ticks, its end, its silence. */
+#include "tracer/loop_private.h"
+
+#include "tracer/snapshot.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TICKS_PER_SECOND (1000 / LINK_TICK_MS)
+#define TICKS_PER_BEAT (HEARTBEAT_MS / LINK_TICK_MS)
+
+void loop_answer_detach(struct loop *loop, uint32_t serial, bool clean, const char *text)
+{
+	struct session *session = loop->session;
+	struct wire_detached answer = { .head = { WIRE_DETACHED, serial, session->target->pid, sizeof(answer) },
+					.clean = clean };
+
+	if (!text && serial == 0)
+		text = session->farewell;
+	if (text)
+		strncpy(answer.text, text, sizeof(answer.text) - 1);
+	link_send(loop->link, &answer, sizeof(answer), -1);
+	loop->owes_answer = false;
+}
+
+void loop_undo(struct loop *loop, uint32_t serial)
+{
+	struct session *session = loop->session;
+	const char *text;
+	bool clean = session_detach(session, &text);
+
+	if (session->ended) {
+		loop->owes_answer = false;
+		loop_finish(loop);
+	} else if (session->target->undo_due && !clock_passed(loop->leaving_deadline_ns)) {
+		loop->owes_answer = true;
+		loop->owed_serial = serial;
+	} else {
+		loop_answer_detach(loop, serial, clean, text);
+	}
+}
+
+void loop_resume_held(struct loop *loop)
+{
+	struct target *target = loop->session->target;
+
+	for (size_t i = target->tasks.count; i-- > 0;) {
+		struct task *task = target->tasks.items[i];
+
+		if (task->stopped && !stop_is_end(task->stop.kind))
+			task_resume(task);
+	}
+}
+
+static void attach(struct loop *loop, const struct wire_attach *request)
+{
+	loop_begin_long_step(loop);
+	if (loop->session && loop->session->set_aside) {
+		if (session_resume(loop->session, request) == 0)
+			loop_resume_held(loop);
+		return;
+	}
+	if (loop->session) {
+		session_fail(loop->link, request->head.serial, request->head.pid, FAILURE_LIMIT, 0,
+			     "this tracer has a process already");
+		return;
+	}
+	if (session_attach(loop->link, request, &loop->session) < 0) {
+		loop->done = true;
+		return;
+	}
+	loop_resume_held(loop);
+}
+
+void loop_detach(struct loop *loop, uint32_t serial)
+{
+	struct session *session = loop->session;
+
+	loop->leaving_deadline_ns = clock_monotonic_ns() + LEAVING_DEADLINE_MS * NSEC_PER_MSEC;
+	if (session->set_aside) {
+		session->set_aside = false;
+		loop_answer_detach(loop, serial, true, NULL);
+		return;
+	}
+	loop_undo(loop, serial);
+}
+
+static void set_aside(struct loop *loop, uint32_t serial)
+{
+	struct wire_detached answer = { .head = { WIRE_DETACHED, serial, loop->session->target->pid, sizeof(answer) } };
+	const char *text = NULL;
+
+	loop_begin_long_step(loop);
+	answer.clean = loop->session->set_aside || session_set_aside(loop->session, &text);
+	if (loop->session->ended) {
+		loop->session->set_aside = false;
+		loop_finish(loop);
+		return;
+	}
+	if (text)
+		strncpy(answer.text, text, sizeof(answer.text) - 1);
+	link_send(loop->link, &answer, sizeof(answer), -1);
+}
+
+void loop_leave(struct loop *loop, uint32_t serial)
+{
+	if (!loop->session || (loop->session->leaving && !loop->session->set_aside))
+		return;
+	loop_begin_long_step(loop);
+	snapshot_write_now(loop->session, SNAPSHOT_DETACH);
+	loop_detach(loop, serial);
+}
+
+static void tick(struct loop *loop)
+{
+	loop->ticks++;
+	if (loop->ticks % TICKS_PER_SECOND == 0 && loop->session && !loop->session->leaving)
+		session_verify(loop->session);
+	if (loop->ticks % TICKS_PER_BEAT == 0)
+		link_beat(loop->link, loop->session ? loop->session->target->pid : 0, HEARTBEAT_PATIENCE_MS);
+}
+
+/* A daemon that is stopped or hangs: nobody could ask for what is traced, or let it go.  What it is sent now it
+ * finds when it goes on. */
+static void leave_silent_daemon(struct loop *loop)
+{
+	if (loop->session && !loop->session->leaving)
+		session_fail(loop->link, 0, loop->session->target->pid, FAILURE_INTERNAL, 0,
+			     "let go: the daemon did not answer for %d s", LINK_SILENT_TICKS * LINK_TICK_MS / 1000);
+	loop_leave(loop, 0);
+	if (!loop->session)
+		loop->done = true;
+}
+
+static void answer_done(struct loop *loop, const struct wire_head *request)
+{
+	struct wire_head done = { WIRE_DONE, request->serial, request->pid, sizeof(done) };
+
+	link_send(loop->link, &done, sizeof(done), -1);
+}
+
+/* Requests that need a session. */
+static void serve_request(struct loop *loop, const struct link_message *message)
+{
+	const struct wire_head *head = &message->body.head;
+	struct session *session = loop->session;
+
+	if (!session || (session->leaving && !session->set_aside)) {
+		session_fail(loop->link, head->serial, head->pid, FAILURE_NOT_TRACED, 0, "process %d is not traced",
+			     head->pid);
+		return;
+	}
+	switch (message->type) {
+	case WIRE_SNAPSHOT:
+		session_verify(session);
+		snapshot_start(session, head->serial,
+			       ((const struct wire_snapshot_request *)head)->with_blocks);
+		break;
+	case WIRE_STATUS:
+		session_verify(session);
+		session_send_status(session, head->serial);
+		break;
+	case WIRE_BLOCK:
+		session_send_blocks(session, head->serial, ((const struct wire_block_request *)head)->address);
+		break;
+	case WIRE_CLEAR:
+		heap_clear(session->heap);
+		answer_done(loop, head);
+		break;
+	case WIRE_RESET_PEAK:
+		heap_reset_peak(session->heap, clock_monotonic_ns());
+		answer_done(loop, head);
+		break;
+	case WIRE_DETACH:
+		loop_leave(loop, head->serial);
+		break;
+	case WIRE_SET_ASIDE:
+		set_aside(loop, head->serial);
+		break;
+	default:
+		break;
+	}
+}
+
+void loop_serve_message(struct loop *loop, struct link_message *message)
+{
+	switch (message->type) {
+	case LINK_TICK:
+		tick(loop);
+		break;
+	case LINK_CLOSED:
+	case LINK_TERMINATE:
+		loop_leave(loop, 0);
+		if (!loop->session)
+			loop->done = true;
+		break;
+	case LINK_SILENT:
+		leave_silent_daemon(loop);
+		break;
+	case WIRE_ATTACH:
+		attach(loop, (const struct wire_attach *)&message->body);
+		break;
+	default:
+		serve_request(loop, message);
+	}
+	fd_close(&message->fd);
+	free(message);
+}

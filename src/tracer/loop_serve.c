@@ -1,0 +1,350 @@
+/* What is done about one stop. */
+#include "tracer/loop_private.h"
+
+#include "tracer/follow.h"
+#include "tracer/guard.h"
+#include "tracer/snapshot.h"
+
+#include "target/action.h"
+#include "target/ptrace.h"
+#include "target/signals.h"
+#include "arch/arch.h"
+#include "arch/syscall.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <signal.h>
+
+static int resume_running(struct task *task)
+{
+	if (task->stopped && stop_is_end(task->stop.kind))
+		return -ESRCH;
+	task->stopped = false;
+	return task->guest ? ptrace_until_syscall(task->tid, 0) : ptrace_cont(task->tid, 0);
+}
+
+/* Brings a task from the stop of an int3's signal to one from which it could make a system call for us, at the
+ * displaced instruction. */
+static bool leave_signal_stop(struct task *task)
+{
+	ptrace_interrupt(task->tid);
+	return resume_running(task) == 0 && task_wait(task, clock_monotonic_ns() + NSEC_PER_SEC) == 0;
+}
+
+static void serve_ends(struct loop *loop);
+
+/* The loader says that its list of objects changes. */
+static void serve_loader(struct loop *loop, struct task *task)
+{
+	uint64_t started_ns = clock_monotonic_ns(), took_ns;
+
+	if (leave_signal_stop(task)) {
+		loop_begin_long_step(loop);
+		session_objects_changed(loop->session);
+		took_ns = clock_monotonic_ns() - started_ns;
+		if (took_ns > loop->session->target->longest_stop_ns)
+			loop->session->target->longest_stop_ns = took_ns;
+		task_resume(task);
+	}
+	serve_ends(loop);
+}
+
+/* It sets its own action for SIGTRAP, or asks for it. */
+static void serve_sigaction(struct task *task)
+{
+	if (action_serve_call(task) == 0)
+		task_resume(task);
+}
+
+/* It is let go before it executes a program whose rights tracing would take away (a guest later, at the system
+ * call's entry), and before a check for leaks that does not work under a tracer. */
+static bool serve_guard(struct loop *loop, struct task *task, const struct breakpoint *bp,
+			const struct user_regs_struct *regs)
+{
+	struct session *session = loop->session;
+	const struct guard_site *site = guard_find(session, bp);
+	bool executes = site && site->kind <= GUARD_FEXECVE;
+
+	if (!task->guest && site && site->kind == GUARD_SIGACTION) {
+		if ((int)arch_argument(regs, 0) != SIGTRAP)
+			return false;
+		serve_sigaction(task);
+		return true;
+	}
+	if (task->guest || !site || (executes && !guard_forbids_exec(session, task->tid, site->kind, regs)))
+		return false;
+	session_say_farewell(session, FAILURE_NOT_PERMITTED, "%s", executes ?
+			     "it executes a set-id program, or one with capabilities, which would not have them while it is "
+			     "traced" :
+			     "its sanitizer's check for leaks comes now, which does not work under a tracer");
+	if (leave_signal_stop(task))
+		loop_leave(loop, 0);
+	serve_ends(loop);
+	return true;
+}
+
+/* An int3 of ours: true when it was one. */
+static bool serve_breakpoint(struct loop *loop, struct task *task)
+{
+	struct session *session = loop->session;
+	struct user_regs_struct regs;
+	struct breakpoint *bp;
+	int code;
+
+	if (ptrace_getregs(task->tid, &regs) < 0)
+		return true;               /* killed meanwhile: its end comes next */
+	bp = bp_find(session->target, arch_pc(&regs) - 1);
+	if (!bp || (bp->ambiguous && (ptrace_signal_code(task->tid, &code) < 0 || code != SI_KERNEL)))
+		return false;
+	/* First of all a safe state: should we die now, the signal is delivered, and the resident handler
+	 * lets the thread go on at the displaced instruction. */
+	if (ptrace_set_pc(task->tid, bp->slot) < 0)
+		return true;
+	session->stops++;
+	if (bp == session->loader_hook) {
+		serve_loader(loop, task);
+		return true;
+	}
+	if (!bp->site && serve_guard(loop, task, bp, &regs))
+		return true;
+	if (!task_hits_again(task, bp, &regs))
+		engine_hit(session->engine, task, bp, &regs);
+	if (session->target->handler_lost && !task->guest && leave_signal_stop(task)) {
+		action_repair(task);
+		task_resume(task);
+		return true;
+	}
+	resume_running(task);
+	placement_note(&loop->placement, session->target, task);
+	return true;
+}
+
+static void serve_signal(struct loop *loop, struct task *task, const struct stop *stop)
+{
+	struct session *session = loop->session;
+	struct target *target = session->target;
+	struct user_regs_struct regs;
+	struct breakpoint *bp;
+	bool ours;
+
+	target->served = task;
+	ours = stop->sig == SIGTRAP && !session->leaving && serve_breakpoint(loop, task);
+	target->served = NULL;
+	if (ours)
+		return;
+	task_take_stop(task, stop);
+	/* The handler may leave by a jump: then the call was not made, or did not return. */
+	bp = task_before_displaced(task, &regs);
+	task->taken_back = bp && engine_take_back(session->engine, task, bp, arch_sp(&regs));
+	/* One that is ignored runs no handler that could allocate; to know that costs a look into /proc. */
+	if (engine_is_inside(task) && !task_ignores_signal(task, stop->sig) && ptrace_getregs(task->tid, &regs) == 0)
+		engine_signal(session->engine, task, arch_sp(&regs));
+	if (stop->sig == SIGTRAP && action_before_delivery(task) < 0)
+		return;
+	task_resume(task);
+}
+
+static void adopt(struct loop *loop, struct task *task)
+{
+	struct session *session = loop->session;
+	unsigned long child;
+	struct task *added;
+
+	/* The tracer forks itself for a child that it hands over: with a big heap that takes its time. */
+	if (session->follows)
+		loop_begin_long_step(loop);
+	if (ptrace_event_message(task->tid, &child) == 0) {
+		int r = target_adopt_child(session->target, task, (pid_t)child);
+
+		if (r < 0 && r != -ESRCH)
+			session->lost_tasks++;
+		added = r == 1 ? task_find((pid_t)child) : NULL;
+		if (added && added->stopped)
+			task_resume(added);
+	}
+	task->stop.kind = STOP_NONE;
+	task_resume(task);
+}
+
+static void forget_task(struct loop *loop, struct task *task)
+{
+	engine_task_gone(loop->session->engine, task);
+	heap_thread_gone(loop->session->heap, task->tid);
+	task_remove(task);
+}
+
+static void release_guest(struct loop *loop, struct task *task, bool executed)
+{
+	target_release_guest(task, executed);
+	forget_task(loop, task);
+}
+
+/* The thread that made the call has its leader's number from now on, and no end of its own is told. */
+static void forget_former_self(struct loop *loop, const struct task *leader)
+{
+	unsigned long former;
+	struct task *task;
+
+	if (ptrace_event_message(leader->tid, &former) < 0 || (pid_t)former == leader->tid)
+		return;
+	task = task_find((pid_t)former);
+	if (task)
+		forget_task(loop, task);
+}
+
+static void serve_syscall(struct loop *loop, struct task *task)
+{
+	struct user_regs_struct regs;
+
+	/* Not for every exec: one that fails goes on with the heap that it shares. */
+	if (task->guest && ptrace_getregs(task->tid, &regs) == 0 && syscall_is_exec(&regs) &&
+	    guard_forbids_exec_call(loop->session, task->tid, &regs)) {
+		release_guest(loop, task, false);
+		return;
+	}
+	task->stop.kind = STOP_NONE;
+	task_resume(task);
+}
+
+static void serve_exec(struct loop *loop, struct task *task)
+{
+	if (task->guest)
+		forget_former_self(loop, task);
+	if (task->guest && loop->session->follows) {
+		follow_guest(loop->session, task);
+		return;
+	}
+	if (task->guest) {
+		release_guest(loop, task, true);
+		return;
+	}
+	loop_begin_long_step(loop);
+	session_exec(loop->session, task);
+	if (loop->session->refused)
+		loop_detach(loop, 0);           /* nothing was seen: there is no last snapshot */
+	else
+		task_resume(task);
+}
+
+void loop_finish(struct loop *loop)
+{
+	struct session *session = loop->session;
+	struct wire_gone gone = { .head = { WIRE_TARGET_GONE, 0, session->target->pid, sizeof(gone) },
+				  .wait_status = session->exit_status };
+
+	loop_begin_long_step(loop);
+	snapshot_write_now(session, SNAPSHOT_EXIT);
+	link_send(session->link, &gone, sizeof(gone), -1);
+	link_flush(session->link);
+	loop->done = true;
+}
+
+static bool only_guests(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (!target->tasks.items[i]->guest)
+			return false;
+	}
+	return true;
+}
+
+static void serve_end(struct loop *loop, struct task *task)
+{
+	struct session *session = loop->session;
+	struct target *target = session->target;
+	const char *text;
+
+	target->task_gone(target->context, task);
+	if (!only_guests(target) || session->leaving)
+		return;
+	/* Processes that still share its memory keep our int3s: they are taken out through those. */
+	if (target->tasks.count > 0)
+		session_detach(session, &text);
+	loop_finish(loop);
+}
+
+static struct task *find_ended(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		struct task *task = target->tasks.items[i];
+
+		if (task->stopped && stop_is_end(task->stop.kind))
+			return task;
+	}
+	return NULL;
+}
+
+/* Ends that were taken in while something else was done with a task: nobody tells of them a second time. */
+static void serve_ends(struct loop *loop)
+{
+	struct task *task;
+
+	while (!loop->done && !loop->session->leaving && (task = find_ended(loop->session->target)))
+		serve_end(loop, task);
+}
+
+void loop_serve_lost(struct loop *loop)
+{
+	struct target *target = loop->session->target;
+
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		struct task *task = target->tasks.items[i];
+
+		if (task->stopped && stop_is_end(task->stop.kind))
+			continue;
+		task->stop = (struct stop){ STOP_EXITED, task->tid, STOP_UNKNOWN_STATUS };
+		task->stopped = true;
+	}
+	serve_ends(loop);
+}
+
+static void let_go(struct loop *loop, struct task *task)
+{
+	if (loop->owes_answer && !task->guest) {
+		loop_undo(loop, loop->owed_serial);     /* with this one held */
+		return;
+	}
+	if (!stop_is_end(task->stop.kind))
+		task_detach(task);
+	engine_task_gone(loop->session->engine, task);
+	task_remove(task);
+}
+
+void loop_serve(struct loop *loop, struct task *task, const struct stop *stop)
+{
+	if (stop->kind == STOP_SIGNAL && !loop->session->leaving) {
+		serve_signal(loop, task, stop);
+		return;
+	}
+	if (stop_is_end(stop->kind) && !loop->session->leaving) {
+		/* Reaped last: its parent hears of the end when the snapshot of it is on its way. */
+		task->stop = *stop;
+		serve_end(loop, task);
+		stop_reap(stop->tid);
+		return;
+	}
+	task_take_stop(task, stop);
+	if (loop->session->leaving) {
+		let_go(loop, task);
+		return;
+	}
+	switch (stop->kind) {
+	case STOP_CLONE:
+	case STOP_FORK:
+	case STOP_VFORK:
+		adopt(loop, task);
+		break;
+	case STOP_EXEC:
+		serve_exec(loop, task);
+		break;
+	case STOP_SYSCALL:
+		serve_syscall(loop, task);
+		break;
+	default:
+		if (loop->session->target->handler_installed)
+			task_unmask(task);
+		task_resume(task);
+	}
+	serve_ends(loop);
+}
