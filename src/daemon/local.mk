@@ -31,7 +31,7 @@ src_allocwatchd_SOURCES = \
 	src/daemon/resolve.c src/daemon/resolve.h \
 	src/daemon/server.c src/daemon/server.h \
 	src/daemon/session.c src/daemon/session.h \
-	src/daemon/session_ask.c src/daemon/session_private.h \
+	src/daemon/session_ask.c src/daemon/session_hear.c src/daemon/session_private.h \
 	src/daemon/snapshots.c src/daemon/snapshots.h \
 	src/daemon/snapshots_disk.c src/daemon/snapshots_private.h \
 	src/daemon/spool.c src/daemon/spool.h \

@@ -93,7 +93,7 @@ static void remember_ending(struct sessions *sessions, const struct ending *endi
 	sessions->endings[sessions->ending_count++ % ENDINGS_MAX] = *ending;
 }
 
-static void changed(struct session *session)
+void session_changed(struct session *session)
 {
 	session->sessions->owner.changed(session->sessions->owner.context);
 }
@@ -116,7 +116,7 @@ void session_unref(struct session *session)
 }
 
 /* Callbacks may look for the session or begin a new one: it is out of the list by then. */
-static void tell_waiters(struct session *session)
+void session_tell_waiters(struct session *session)
 {
 	for (size_t i = 0; i < session->waiters.count; i++)
 		session->waiters.items[i].ended(session->waiters.items[i].context, &session->ending);
@@ -148,12 +148,12 @@ void session_end(struct session *session, int error)
 	questions_fail(session, error);
 	if (session->state != SESSION_ATTACHING && session->state != SESSION_LOST)
 		remember_ending(sessions, &session->ending);
-	tell_waiters(session);
+	session_tell_waiters(session);
 	session_unref(session);
 	sessions->owner.changed(sessions->owner.context);
 }
 
-static void end_when_complete(struct session *session)
+void session_end_when_complete(struct session *session)
 {
 	if (session->state == SESSION_ENDING && session->images == 0)
 		session_end(session, -ESRCH);
@@ -170,7 +170,7 @@ void session_release(struct session *session, const char *exit_snapshot)
 	session->images--;
 	if (exit_snapshot)
 		snprintf(session->ending.snapshot, sizeof(session->ending.snapshot), "%s", exit_snapshot);
-	end_when_complete(session);
+	session_end_when_complete(session);
 	session_unref(session);
 }
 
@@ -202,7 +202,7 @@ static int on_target_gone(sd_event_source *source, int fd, uint32_t revents, voi
 	return 0;
 }
 
-static void watch_target(struct session *session)
+void session_watch_target(struct session *session)
 {
 	session->target_gone = sd_event_source_disable_unref(session->target_gone);
 	if (sd_event_add_io(session->sessions->event, &session->target_gone, session->pidfd, EPOLLIN,
@@ -225,172 +225,10 @@ void session_become_lost(struct session *session, const char *reason)
 	}
 	session->state = SESSION_LOST;
 	session->ending.error = -ECONNRESET;
-	watch_target(session);
+	session_watch_target(session);
 	questions_fail(session, -ECONNRESET);
-	tell_waiters(session);
-	changed(session);
-}
-
-/* --- what the tracer says --- */
-
-static void take_program(struct session *session, const struct wire_attached *message)
-{
-	free(session->exe);
-	free(session->command);
-	session->exe = strdup(message->exe);
-	session->command = strdup(message->command);
-}
-
-static void take_attached(struct session *session, const struct wire_attached *message)
-{
-	if (session->state != SESSION_ATTACHING && session->state != SESSION_KEPT)
-		return;
-	session->target_gone = sd_event_source_disable_unref(session->target_gone);
-	take_program(session, message);
-	session->since_ns = message->attached_realtime_ns;
-	session->state = SESSION_TRACING;
-	changed(session);
-}
-
-static void take_module(struct session *session, const struct wire_module *message, int *fd)
-{
-	int r = module_files_add(session->modules, message, fd);
-
-	if (r == -ENOSPC && !session->modules_warned) {
-		session->modules_warned = true;
-		log_warning("process %d: it has too many modules; names in %s and later ones will be missing",
-			    session->pid, message->path);
-	}
-}
-
-static void take_gone(struct session *session, const struct wire_gone *message)
-{
-	if (session->state == SESSION_ATTACHING)
-		return;         /* it is told by a FAILED */
-	session->ending.exited = true;
-	session->ending.wait_status = message->wait_status;
-	session->state = SESSION_ENDING;
-	questions_fail(session, -ESRCH);
-	end_when_complete(session);
-}
-
-static bool is_asked_for(const struct wire_head *message)
-{
-	return ((const struct wire_snapshot_ready *)message)->reason == SNAPSHOT_ASKED;
-}
-
-static void take_image(struct session *session, const struct wire_snapshot_ready *message, int *fd)
-{
-	struct sessions *sessions = session->sessions;
-
-	sessions->owner.image(sessions->owner.context, session, (enum wire_snapshot_reason)message->reason, fd);
-}
-
-/* A tracer, or its target through it, must not fill the log. */
-bool session_may_log(struct session *session)
-{
-	uint64_t now = clock_monotonic_ns();
-
-	if (now - session->log_period_ns >= TRACER_LOG_PERIOD_NS) {
-		if (session->log_dropped > 0)
-			log_warning("process %d: %u further lines of its tracer were dropped", session->pid,
-				    session->log_dropped);
-		session->log_period_ns = now;
-		session->log_lines = session->log_dropped = 0;
-	}
-	if (session->log_lines < TRACER_LOG_LINES_MAX) {
-		session->log_lines++;
-		return true;
-	}
-	session->log_dropped++;
-	return false;
-}
-
-/* After it there is nothing left to trace. */
-static bool is_last_answer(const struct session *session, const struct wire_head *message)
-{
-	return (message->type == WIRE_DETACHED && !session->keeps) ||
-	       (message->type == WIRE_FAILED && session->state == SESSION_ATTACHING);
-}
-
-static void take_set_aside(struct session *session)
-{
-	session->state = SESSION_KEPT;
-	watch_target(session);
-	tell_waiters(session);
-	changed(session);
-}
-
-static void take_answer(struct session *session, const struct wire_head *message, int *fd)
-{
-	bool last = is_last_answer(session, message);
-
-	if (message->type == WIRE_ATTACHED)
-		take_attached(session, (const struct wire_attached *)message);
-	else if (message->type == WIRE_STATUS_REPLY)
-		session->status = *(const struct wire_status *)message;
-	else if (message->type == WIRE_FAILED && message->serial == session->detach_serial &&
-		 session->state == SESSION_DETACHING)
-		session->state = SESSION_TRACING;
-	else if (message->type == WIRE_DETACHED && session->keeps && session->state == SESSION_DETACHING)
-		take_set_aside(session);
-	else if (message->type == WIRE_DETACHED && message->serial == 0)
-		snprintf(session->ending.reason, sizeof(session->ending.reason), "%.255s",
-			 ((const struct wire_detached *)message)->text);
-	questions_answer(session, message, fd);
-	if (last && session->state != SESSION_ENDING)
-		session_end(session, -ECANCELED);
-}
-
-static void take_forked(struct session *session, const struct wire_forked *message, int *fd);
-
-static void dispatch(struct session *session, const struct wire_head *message, int *fd)
-{
-	if (message->type == WIRE_LOG) {
-		if (session_may_log(session))
-			log_warning("process %d: %s", session->pid, ((const struct wire_failed *)message)->text);
-		return;
-	}
-	if (message->pid != session->pid) {
-		if (session_may_log(session))
-			log_warning("process %d: its tracer spoke of process %d, which it does not trace",
-				    session->pid, message->pid);
-		return;
-	}
-	if (message->type == WIRE_MODULE)
-		take_module(session, (const struct wire_module *)message, fd);
-	else if (message->type == WIRE_EXECED)
-		take_program(session, (const struct wire_attached *)message);
-	else if (message->type == WIRE_FORKED)
-		take_forked(session, (const struct wire_forked *)message, fd);
-	else if (message->type == WIRE_TARGET_GONE)
-		take_gone(session, (const struct wire_gone *)message);
-	else if (message->type == WIRE_SNAPSHOT_READY && message->serial == 0 && !is_asked_for(message))
-		take_image(session, (const struct wire_snapshot_ready *)message, fd);
-	else
-		take_answer(session, message, fd);
-}
-
-static void on_message(void *context, const struct wire_head *message, int *fd)
-{
-	struct session *session = context;
-
-	session->references++;       /* whatever the message brings about */
-	dispatch(session, message, fd);
-	session_unref(session);
-}
-
-/* A tracer leaves when nothing is left to trace; that is no loss. */
-static void on_lost(void *context, const char *reason)
-{
-	struct session *session = context;
-
-	if (session->state == SESSION_ENDING) {
-		tracer_let_go(session->tracer);
-		session->tracer = NULL;
-		return;
-	}
-	session_become_lost(session, reason);
+	session_tell_waiters(session);
+	session_changed(session);
 }
 
 /* --- the beginning --- */
@@ -446,7 +284,7 @@ static int session_adopt(struct session *parent, const struct wire_forked *messa
 	r = -ENOMEM;
 	session = session_new(sessions, message->child, process, parent->owner);
 	if (session && vec_reserve(&sessions->list, 1) == 0) {
-		const struct tracer_owner owner = { session, on_message, on_lost };
+		const struct tracer_owner owner = session_listener(session);
 
 		r = tracer_adopt(sessions->tracers, parent->tracer, message->child, message->tracer, *fd, &owner,
 				 &session->tracer);
@@ -459,12 +297,12 @@ static int session_adopt(struct session *parent, const struct wire_forked *messa
 	}
 	slot = vec_push(&sessions->list);
 	*slot = session;
-	changed(session);
+	session_changed(session);
 	return 0;
 }
 
 /* Without its socket the child's tracer lets the child go. */
-static void take_forked(struct session *session, const struct wire_forked *message, int *fd)
+void session_take_forked(struct session *session, const struct wire_forked *message, int *fd)
 {
 	struct process process = { .pidfd = -1 };
 	int leader, r = -EEXIST;
@@ -502,9 +340,11 @@ int session_attach(struct sessions *sessions, int pid, struct process *process, 
 	r = -ENOMEM;
 	session = session_new(sessions, pid, process, owner);
 	fd_close(&process->pidfd);
-	if (session && vec_reserve(&sessions->list, 1) == 0)
-		r = tracer_start(sessions->tracers, pid,
-				 &(struct tracer_owner){ session, on_message, on_lost }, &session->tracer);
+	if (session && vec_reserve(&sessions->list, 1) == 0) {
+		const struct tracer_owner listener = session_listener(session);
+
+		r = tracer_start(sessions->tracers, pid, &listener, &session->tracer);
+	}
 	if (r < 0) {
 		if (session)
 			session_unref(session);
@@ -519,7 +359,7 @@ int session_attach(struct sessions *sessions, int pid, struct process *process, 
 	if (session->questions.count == 0)      /* it could not be asked, and `answered` knows */
 		session_end(session, -ECONNRESET);
 	else
-		changed(session);
+		session_changed(session);
 	return 0;
 }
 

@@ -1,4 +1,4 @@
-/* Shared by session.c and session_ask.c only. */
+/* Shared by session.c, session_ask.c and session_hear.c only. */
 #ifndef ALLOCWATCH_DAEMON_SESSION_PRIVATE_H
 #define ALLOCWATCH_DAEMON_SESSION_PRIVATE_H
 
@@ -60,6 +60,14 @@ struct session {
 void session_end(struct session *session, int error);
 void session_unref(struct session *session);
 void session_become_lost(struct session *session, const char *reason);
+void session_end_when_complete(struct session *session);
+void session_changed(struct session *session);
+/* The end of a target that nobody traces. */
+void session_watch_target(struct session *session);
+void session_tell_waiters(struct session *session);
+void session_take_forked(struct session *session, const struct wire_forked *message, int *fd);
+/* Who hears a tracer for it. */
+struct tracer_owner session_listener(struct session *session);
 
 /* As session_ask(), with a descriptor (borrowed, -1: none) beside the message. */
 void question_ask(struct session *session, struct wire_head *message, size_t len, int fd,
