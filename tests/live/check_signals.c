@@ -179,7 +179,8 @@ static bool is_held(void *context)
 static void signals_to_a_stopped_process_wait_for_its_continuation(void)
 {
 	struct tool *tool = tool_start();
-	struct subject *receiver = victim_start("tests/victims/rtsignals", NULL);
+	/* A terminal's stops do nothing to an orphaned group, which this test's own may be. */
+	struct subject *receiver = victim_start("tests/victims/rtsignals", "--own-group", NULL);
 	struct sender sender = { receiver->pid, 0 };
 	struct state *before = state_take(receiver->pid);
 	unsigned rounds = live_rounds(4, 200);

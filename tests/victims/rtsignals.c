@@ -1,6 +1,6 @@
 /* Receives queued real-time signals that carry sequence numbers, while two threads allocate.
  *
- *   rtsignals
+ *   rtsignals [--own-group]         in a process group of its own
  *
  * Whoever sends uses sigqueue(SIGRTMIN + 1) with the values 0, 1, 2, ...  'g' only answers.
  * Tally: received, bad (out of sequence: lost, doubled or turned round), next. */
@@ -40,11 +40,13 @@ static void answer(void)
 
 /* Reading the commands must not be disturbed: SA_RESTART, and the workers block the signal so that
  * one thread takes them all in order. */
-int main(void)
+int main(int argc, char **argv)
 {
 	struct sigaction action = { .sa_sigaction = receive, .sa_flags = SA_SIGINFO | SA_RESTART };
 	sigset_t set;
 
+	if (option_given(argc, argv, "--own-group") && setpgid(0, 0))
+		die("no process group of its own");
 	sigaction(SIGRTMIN + 1, &action, NULL);
 	sigemptyset(&set);
 	sigaddset(&set, SIGRTMIN + 1);
