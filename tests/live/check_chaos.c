@@ -238,11 +238,13 @@ static const char *outline_difference(const struct outline *was, const struct ou
 	return NULL;
 }
 
+/* Of one that has ended there is none. */
 static const char *text_left(pid_t pid)
 {
+	char state = proc_stat_state(live_text("/proc/%d/stat", pid));
 	size_t bytes;
 
-	return status_number(pid, "TracerPid", 10) < 0 ? NULL : text_difference(pid, &bytes);
+	return state == '\0' || state == 'Z' || state == 'X' ? NULL : text_difference(pid, &bytes);
 }
 
 static bool text_is_intact(void *context)

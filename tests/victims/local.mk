@@ -258,7 +258,7 @@ tests_victims_escapes_CXXFLAGS = $(victim_cxxflags)
 tests_victims_escapes_LDFLAGS = $(victim_ldflags)
 tests_victims_escapes_LDADD = $(victim_libs)
 tests_victims_newhandlers_SOURCES = tests/victims/newhandlers.cc
-tests_victims_newhandlers_CXXFLAGS = $(victim_cxxflags)
+tests_victims_newhandlers_CXXFLAGS = $(victim_cxxflags) -std=c++17
 tests_victims_newhandlers_LDFLAGS = $(victim_ldflags)
 tests_victims_newhandlers_LDADD = $(victim_libs)
 tests_victims_newonly_SOURCES = tests/victims/newonly.cc
