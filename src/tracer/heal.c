@@ -78,6 +78,15 @@ static bool is_taken(struct target *target, raddr area)
 	return process_tracer(target->memory_tid) != 0;
 }
 
+/* One of those that have the memory is in the hands of another tracer (that of a process in vfork, say, which can let it
+ * go only later): that one takes out what is left. */
+static bool is_anothers(const struct target *target)
+{
+	pid_t tracer = target->stranger != 0 ? process_tracer(target->stranger) : 0;
+
+	return tracer != 0 && tracer != getpid();
+}
+
 static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_MAX])
 {
 	struct sharers sharers = { .last_pid = 0 };
@@ -98,7 +107,7 @@ static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_M
 	if (r == 0)
 		r = target_stop_all(target);
 	if (r < 0)
-		result = say(text, r == -ESRCH ? HEAL_NOTHING : HEAL_FAILED, "cannot be healed",
+		result = say(text, r == -ESRCH || is_anothers(target) ? HEAL_NOTHING : HEAL_FAILED, "cannot be healed",
 			     strerror(-r));
 	else
 		result = undo(target, area, text);

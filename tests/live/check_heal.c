@@ -238,6 +238,37 @@ static void what_another_one_traces_is_left_alone(void)
 	tool_end(tool, tree, before);
 }
 
+static pid_t only_child(pid_t pid)
+{
+	FILE *children = fopen(live_text("/proc/%d/task/%d/children", pid, pid), "r");
+	int child = 0;
+
+	require(children && fscanf(children, "%d", &child) == 1);
+	fclose(children);
+	return child;
+}
+
+/* While a process waits in vfork its tracer cannot let it go; the child with the same memory is let go already. */
+static void a_process_that_its_tracer_cannot_let_go_yet_is_left_alone(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *vforker = victim_start("tests/victims/vforker", NULL);
+	struct state *before = state_take(vforker->pid);
+	pid_t child, client;
+
+	tool_attach(tool, vforker->pid);
+	require_text(subject_command(vforker, 'v'), "in vfork");
+	child = only_child(vforker->pid);
+	client = tool_begin(tool, "detach", pid_text(vforker->pid), NULL);
+	require(live_wait(is_untraced, &child, HEAL_MS));
+	heal_by_hand(pid_text(child));
+	heal_by_hand(NULL);
+	subject_command(vforker, '.');             /* the child's end */
+	require(waitpid(client, NULL, 0) == client);
+	require_healed(vforker, before);
+	subject_quit(vforker);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(the_daemon_heals_when_a_tracer_dies),
 	LIVE_CASE(a_busy_process_is_healed),
@@ -247,6 +278,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_copy_is_healed_with_its_original),
 	LIVE_CASE(the_next_daemon_heals),
 	LIVE_CASE(what_another_one_traces_is_left_alone),
+	LIVE_CASE(a_process_that_its_tracer_cannot_let_go_yet_is_left_alone),
 };
 
 int main(int argc, char **argv)
