@@ -31,26 +31,45 @@ static int print_text(const struct options *options, const struct trend *trend)
 	return show_finish();
 }
 
+/* NULL: out of memory. */
+static json_t *encode_sizes(const struct trend *trend, const struct trend_row *row)
+{
+	json_t *sizes = json_array();
+
+	for (size_t i = 0; sizes && i < trend->snapshot_count; i++) {
+		if (json_array_append_new(sizes, json_integer((json_int_t)row->sizes[i])) < 0) {
+			json_decref(sizes);
+			return NULL;
+		}
+	}
+	return sizes;
+}
+
+/* NULL: out of memory. */
 static json_t *encode_row(const struct trend *trend, const struct trend_row *row)
 {
-	json_t *list = codec_statistics_rows(trend->statistics, row->row, 1, false), *sizes = json_array();
+	json_t *list = codec_statistics_rows(trend->statistics, row->row, 1, false);
 	json_t *json = json_incref(json_array_get(list, 0));
 
 	json_decref(list);
-	for (size_t i = 0; i < trend->snapshot_count; i++)
-		json_array_append_new(sizes, json_integer((json_int_t)row->sizes[i]));
-	json_object_set_new(json, "growth_per_hour", json_real(row->growth));
-	json_object_set_new(json, "steadiness", json_real(row->steadiness));
-	json_object_set_new(json, "sizes", sizes);
-	return json;
+	if (json_object_set_new(json, "growth_per_hour", json_real(row->growth)) == 0 &&
+	    json_object_set_new(json, "steadiness", json_real(row->steadiness)) == 0 &&
+	    json_object_set_new(json, "sizes", encode_sizes(trend, row)) == 0)
+		return json;
+	json_decref(json);
+	return NULL;
 }
 
 static int print_json(const struct options *options, const struct trend *trend)
 {
 	json_t *rows = json_array();
 
-	for (size_t i = 0; rows && i < rows_shown(options, trend); i++)
-		json_array_append_new(rows, encode_row(trend, &trend->rows[i]));
+	for (size_t i = 0; i < rows_shown(options, trend); i++) {
+		if (json_array_append_new(rows, encode_row(trend, &trend->rows[i])) < 0) {
+			json_decref(rows);
+			return fail_memory();
+		}
+	}
 	return show_json(codec_statistics_frame(trend->statistics, rows, false));
 }
 

@@ -21,6 +21,7 @@ static int adopt(struct session *ret_session, struct varlink_client *client, con
 		varlink_client_close(client);
 		return fail_memory();
 	}
+	varlink_client_set_patience(client, QUICK_PATIENCE_S);
 	*ret_session = session;
 	return EXIT_DONE;
 }
