@@ -4,6 +4,6 @@ src_libbase_a_SOURCES = \
 	src/base/fd.c src/base/fd.h \
 	src/base/hash.c src/base/hash.h \
 	src/base/proc.c src/base/proc.h \
-	src/base/reader.h \
+	src/base/reader.c src/base/reader.h \
 	src/base/strtab.c src/base/strtab.h \
 	src/base/vec.c src/base/vec.h

@@ -12,6 +12,9 @@
 
 #define STAT_MAX 2048          /* some fifty numbers and a name of 64 bytes at most */
 #define FIELD_PARENT 4
+#define FIELD_USER_TIME 14
+#define FIELD_START_TIME 22
+#define STATUS_MAX (1u << 20)  /* a line may name many groups */
 
 /* The command name, field 2, may hold anything, brackets and blanks too: fields count from the last ')'. */
 static int read_stat(const char *path, char text[STAT_MAX], const char **ret_behind_name)
@@ -35,20 +38,41 @@ static int read_stat(const char *path, char text[STAT_MAX], const char **ret_beh
 	return 0;
 }
 
+/* The text before a numeric field; NULL: there are not so many. */
+static const char *find_field(const char *behind_name, unsigned field)
+{
+	const char *at = behind_name;
+
+	for (unsigned i = 3; at && i < field; i++)
+		at = strchr(at + 1, ' ');
+	return at;
+}
+
 int proc_stat_number(const char *path, unsigned field, uint64_t *ret_value)
 {
 	char text[STAT_MAX];
 	const char *at;
 	int r = read_stat(path, text, &at);
 
-	for (unsigned i = 3; r == 0 && i < field; i++) {
-		at = strchr(at + 1, ' ');
-		if (!at)
-			r = -EBADMSG;
-	}
-	if (r == 0)
-		*ret_value = strtoull(at, NULL, 10);
-	return r;
+	if (r < 0)
+		return r;
+	at = find_field(at, field);
+	if (!at)
+		return -EBADMSG;
+	*ret_value = strtoull(at, NULL, 10);
+	return 0;
+}
+
+uint64_t proc_stat_cpu(const char *path)
+{
+	char text[STAT_MAX], *end;
+	const char *at;
+	uint64_t user;
+
+	if (read_stat(path, text, &at) < 0 || !(at = find_field(at, FIELD_USER_TIME)))
+		return 0;
+	user = strtoull(at, &end, 10);
+	return user + strtoull(end, NULL, 10);     /* the system's follows */
 }
 
 char proc_stat_state(const char *path)
@@ -66,6 +90,51 @@ pid_t proc_parent(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	return proc_stat_number(path, FIELD_PARENT, &parent) == 0 ? (pid_t)parent : 0;
+}
+
+int proc_start_time(pid_t pid, uint64_t *ret_ticks)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	return proc_stat_number(path, FIELD_START_TIME, ret_ticks);
+}
+
+int proc_status_fields(pid_t pid, const struct status_field *fields, size_t count)
+{
+	char path[32], *text;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	r = file_read_text(path, STATUS_MAX, &text, NULL);
+	if (r < 0)
+		return r == -ENOENT ? -ESRCH : r;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		char *at = strstr(text, fields[i].key);
+
+		if (at)
+			at += strlen(fields[i].key);
+		else
+			r = -EBADMSG;
+		for (unsigned k = 0; at && k < fields[i].count; k++)
+			fields[i].ret[k] = strtoul(at, &at, fields[i].base);
+	}
+	free(text);
+	return r;
+}
+
+int proc_status_numbers(pid_t pid, const char *key, int base, unsigned long *ret, unsigned count)
+{
+	const struct status_field field = { key, base, ret, count };
+
+	return proc_status_fields(pid, &field, 1);
+}
+
+pid_t proc_thread_group(pid_t tid)
+{
+	unsigned long group;
+
+	return proc_status_numbers(tid, "\nTgid:", 10, &group, 1) == 0 ? (pid_t)group : 0;
 }
 
 const char *proc_end_text(char text[PROC_END_MAX], int wait_status)

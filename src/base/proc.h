@@ -1,4 +1,4 @@
-/* /proc/PID/stat and /proc/PID/task/TID/stat, see proc(5).  Allocates nothing. */
+/* What /proc says of a process or a thread, see proc(5): its stat, read without allocating anything, and its status. */
 #ifndef ALLOCWATCH_BASE_PROC_H
 #define ALLOCWATCH_BASE_PROC_H
 
@@ -10,8 +10,26 @@
 int proc_stat_number(const char *path, unsigned field, uint64_t *ret_value);
 /* Field 3: 'R', 'S', 'D', 'Z', ...; 0: gone. */
 char proc_stat_state(const char *path);
+/* User and system time, in clock ticks; 0: gone. */
+uint64_t proc_stat_cpu(const char *path);
 /* The process that it is a child of; 0: not known. */
 pid_t proc_parent(pid_t pid);
+
+/* Field 22: with its number a process's identity.  0, -ESRCH, -EBADMSG, or what reading gave. */
+int proc_start_time(pid_t pid, uint64_t *ret_ticks);
+
+/* Of /proc/PID/status: the numbers behind "\nName:", all of one moment.  0; -ESRCH; -EBADMSG: one is not there, and some may
+ * have been filled in. */
+struct status_field {
+	const char *key;
+	int base;
+	unsigned long *ret;
+	unsigned count;
+};
+int proc_status_fields(pid_t pid, const struct status_field *fields, size_t count);
+int proc_status_numbers(pid_t pid, const char *key, int base, unsigned long *ret, unsigned count);
+/* The process that a thread belongs to; 0: not known. */
+pid_t proc_thread_group(pid_t tid);
 
 /* How a process ended, for people: "was killed by signal 9 (Killed)", "has ended with status 3".  wait_status: as from
  * waitpid; -1: "has ended".  Returns text. */

@@ -28,4 +28,7 @@ static inline int reader_u64(const struct reader *reader, raddr at, uint64_t *re
 	return reader->read(reader->context, at, ret_value, sizeof(*ret_value));
 }
 
+/* A string and its NUL, into space bytes; -ENAMETOOLONG: it does not end by then. */
+int reader_string(const struct reader *reader, raddr at, char *text, size_t space);
+
 #endif

@@ -10,16 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define ANCESTORS_MAX 64
-#define STATUS_MAX 65536
-#define PENDING_KEY "\nShdPnd:"
 
 /* What tells of a fault of our own, and what the terminal has to say about our own reads and writes. */
 static const int ours[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPIPE, SIGTTIN, SIGTTOU };
@@ -109,31 +104,16 @@ out_go:
 	return r;
 }
 
-static uint64_t pending_of(pid_t pid)
-{
-	char path[32], *text, *at;
-	uint64_t set = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if (file_read_text(path, STATUS_MAX, &text, NULL) < 0)
-		return 0;
-	at = strstr(text, PENDING_KEY);
-	if (at)
-		set = strtoull(at + strlen(PENDING_KEY), NULL, 16);
-	free(text);
-	return set;
-}
-
 /* Until it may go the command has all signals blocked, and what is pending there has come to it, too.  (What had come
  * before it was born has not.) */
 static void start_witness(struct launch *launch)
 {
-	uint64_t pending;
+	unsigned long pending;
 
 	/* Without one the sender must do. */
-	if (witness_start(&launch->witness) < 0)
+	if (witness_start(&launch->witness) < 0 ||
+	    proc_status_numbers(launch->pid, "\nShdPnd:", 16, &pending, 1) < 0)
 		return;
-	pending = pending_of(launch->pid);
 	for (int sig = 1; sig <= 64; sig++) {
 		if (pending >> (sig - 1) & 1)
 			witness_note(&launch->witness, sig);

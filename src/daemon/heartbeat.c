@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #define STAT_PATH_MAX 48
-#define FIELD_USER_TIME 14
-#define FIELD_SYSTEM_TIME 15
 #define LOOKS_LEAST 3          /* before it is said of one that it was silent */
 #define LOOKS_STOPPED 4        /* somebody who stops and continues it is not waited for any longer */
 /* One that ran for less of its silence was kept from running. */
@@ -22,16 +20,12 @@ static void stat_path(pid_t tracer, char path[STAT_PATH_MAX])
 	snprintf(path, STAT_PATH_MAX, "/proc/%d/task/%d/stat", tracer, tracer);
 }
 
-/* In clock ticks. */
 static uint64_t cpu_time(pid_t tracer)
 {
-	uint64_t user = 0, system = 0;
 	char path[STAT_PATH_MAX];
 
 	stat_path(tracer, path);
-	proc_stat_number(path, FIELD_USER_TIME, &user);
-	proc_stat_number(path, FIELD_SYSTEM_TIME, &system);
-	return user + system;
+	return proc_stat_cpu(path);
 }
 
 void heartbeat_heard(struct heartbeat *heartbeat, pid_t tracer, uint32_t patience_ms)

@@ -6,37 +6,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define STATUS_MAX 65536
-
-static int read_start_time(int pid, uint64_t *ret_start_time)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	return proc_stat_number(path, 22, ret_start_time);
-}
-
-/* pidfd_open() says ENOENT or EINVAL, by kernel version, for a thread that leads no process. */
-static int leader_of(int tid)
-{
-	char path[64], *text, *line;
-	int leader = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	if (file_read_text(path, STATUS_MAX, &text, NULL) < 0)
-		return 0;
-	line = strstr(text, "\nTgid:");
-	if (line && sscanf(line, "\nTgid: %d", &leader) != 1)
-		leader = 0;
-	free(text);
-	return leader;
-}
 
 /* Not by its state: that is Z, too, when only the main thread has ended. */
 static bool has_ended(int pidfd)
@@ -53,14 +24,15 @@ int process_open(int pid, struct process *ret, bool *ret_zombie, int *ret_leader
 
 	if (pidfd < 0) {
 		r = -errno;
-		leader = leader_of(pid);
+		/* pidfd_open() says ENOENT or EINVAL, by kernel version, for a thread that leads no process. */
+		leader = proc_thread_group(pid);
 		if (leader > 0 && leader != pid) {
 			*ret_leader = leader;
 			return -EINVAL;
 		}
 		return r == -ENOENT || r == -EINVAL ? -ESRCH : r;
 	}
-	r = read_start_time(pid, &start_time);
+	r = proc_start_time(pid, &start_time);
 	if (r == 0 && has_ended(pidfd)) {
 		*ret_zombie = true;
 		r = -ESRCH;

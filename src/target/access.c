@@ -5,6 +5,7 @@
 #include "target/ptrace.h"
 
 #include "base/fd.h"
+#include "base/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +28,7 @@
 struct rights {
 	unsigned long uids[4], gids[4];          /* real, effective, saved, file system */
 	unsigned long permitted, effective;
+	unsigned long seccomp;                   /* 0: no filter */
 };
 
 static bool has(unsigned long capabilities, int capability)
@@ -36,18 +38,13 @@ static bool has(unsigned long capabilities, int capability)
 
 static int read_rights(pid_t pid, struct rights *ret_rights)
 {
-	struct rights rights = { 0 };
-	int r = process_status_numbers(pid, "\nUid:", 10, rights.uids, 4);
+	const struct status_field fields[] = {
+		{ "\nUid:", 10, ret_rights->uids, 4 }, { "\nGid:", 10, ret_rights->gids, 4 },
+		{ "\nCapPrm:", 16, &ret_rights->permitted, 1 }, { "\nCapEff:", 16, &ret_rights->effective, 1 },
+		{ "\nSeccomp:", 10, &ret_rights->seccomp, 1 },
+	};
 
-	if (r == 0)
-		r = process_status_numbers(pid, "\nGid:", 10, rights.gids, 4);
-	if (r == 0)
-		r = process_status_numbers(pid, "\nCapPrm:", 16, &rights.permitted, 1);
-	if (r == 0)
-		r = process_status_numbers(pid, "\nCapEff:", 16, &rights.effective, 1);
-	if (r == 0)
-		*ret_rights = rights;
-	return r;
+	return proc_status_fields(pid, fields, sizeof(fields) / sizeof(fields[0]));
 }
 
 /* What is no tracee of ours says ESRCH to that; whatever else comes back is a filter's word. */
@@ -212,6 +209,6 @@ bool access_may_suspend_seccomp(void)
 {
 	struct rights ours;
 
-	return read_rights(getpid(), &ours) == 0 && has(ours.effective, CAP_SYS_ADMIN) && is_in_first_namespace() &&
-	       !process_is_filtered(getpid());
+	return read_rights(getpid(), &ours) == 0 && has(ours.effective, CAP_SYS_ADMIN) && ours.seccomp == 0 &&
+	       is_in_first_namespace();
 }

@@ -1,8 +1,8 @@
-#define _GNU_SOURCE              /* process_vm_readv */
 #include "target/again.h"
 
 #include "target/ptrace.h"
 #include "target/resident.h"
+#include "target/rights.h"
 #include "arch/arch.h"
 #include "arch/resident.h"
 #include "arch/syscall.h"
@@ -11,19 +11,11 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 #define WORDS_MAX (4u << 20)           /* arguments, environment, auxiliary vector: the kernel's limits lie below */
 #define CHUNK_WORDS 256
 #define PAGE 4096
 #define CODE_MAX PAGE
-
-static int read_memory(pid_t tid, raddr at, void *buf, size_t len)
-{
-	struct iovec local = { buf, len }, remote = { (void *)(uintptr_t)at, len };
-
-	return process_vm_readv(tid, &local, 1, &remote, 1, 0) == (ssize_t)len ? 0 : -EFAULT;
-}
 
 /* Reads words one after the other, a piece of a page at a time, for nobody knows how many there are. */
 struct words {
@@ -40,7 +32,8 @@ static int next_word(struct words *words, uint64_t *ret_word)
 
 		if (len > sizeof(words->items))
 			len = sizeof(words->items);
-		if (words->at % sizeof(uint64_t) != 0 || read_memory(words->tid, words->at, words->items, len) < 0)
+		if (words->at % sizeof(uint64_t) != 0 ||
+		    !rights_read_memory(words->tid, words->at, words->items, len))
 			return -EFAULT;
 		words->next = 0;
 		words->count = len / sizeof(uint64_t);
@@ -106,22 +99,16 @@ int again_look(pid_t tid, struct again *ret_again)
 	return r;
 }
 
+static int read_of(void *tid, raddr at, void *buf, size_t len)
+{
+	return rights_read_memory(*(const pid_t *)tid, at, buf, len) ? 0 : -EFAULT;
+}
+
 int again_name(pid_t tid, const struct again *again, char *name, size_t space)
 {
-	size_t len = 0;
+	const struct reader reader = { read_of, &tid };
 
-	while (len < space) {
-		size_t piece = PAGE - (again->name + len) % PAGE;
-
-		if (piece > space - len)
-			piece = space - len;
-		if (read_memory(tid, again->name + len, name + len, piece) < 0)
-			return -EFAULT;
-		if (memchr(name + len, '\0', piece))
-			return 0;
-		len += piece;
-	}
-	return -ENAMETOOLONG;
+	return reader_string(&reader, again->name, name, space);
 }
 
 static int build(raddr at, const struct again *again, const char *path, const struct user_regs_struct *regs,

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/proc.h"
 
 #include <errno.h>
 #include <linux/kcmp.h>
@@ -126,7 +127,7 @@ static int wait_first_stop(pid_t child)
 
 int target_adopt_child(struct target *target, struct task *parent, pid_t child)
 {
-	bool thread = process_thread_group(child) == target->pid;
+	bool thread = proc_thread_group(child) == target->pid;
 	struct task *task;
 	int r;
 

@@ -48,20 +48,11 @@ int inject_make_ready(struct task *task)
 	return deliver_signal(task, clock_monotonic_ns() + INJECT_DEADLINE_MS * NSEC_PER_MSEC);
 }
 
-static bool has_threads(const struct target *target)
-{
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (!target->tasks.items[i]->guest)
-			return true;
-	}
-	return false;
-}
-
 /* Filters are a thread's own, unless it gave them to all (SECCOMP_FILTER_FLAG_TSYNC). */
 static struct task *find_task(struct target *target, bool filtered)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + INJECT_DEADLINE_MS * NSEC_PER_MSEC;
-	bool guests = !has_threads(target);        /* the process has ended or left the memory: all that is there */
+	bool guests = !target_has_own_tasks(target);       /* all that is there */
 
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];

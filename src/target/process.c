@@ -25,14 +25,6 @@ static int read_proc(pid_t pid, const char *file, char **ret_text, size_t *ret_l
 	return r == -ENOENT ? -ESRCH : r;
 }
 
-int process_start_time(pid_t pid, uint64_t *ret_ticks)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	return proc_stat_number(path, 22, ret_ticks);
-}
-
 static void thread_stat(pid_t pid, pid_t tid, char path[64])
 {
 	snprintf(path, 64, "/proc/%d/task/%d/stat", pid, tid);
@@ -75,23 +67,6 @@ bool process_thread_is_exiting(pid_t pid, pid_t tid)
 	return proc_stat_number(path, FIELD_FLAGS, &flags) < 0 || (flags & PF_EXITING);
 }
 
-int process_status_numbers(pid_t pid, const char *key, int base, unsigned long *ret, unsigned count)
-{
-	char *text, *p;
-	int r = read_proc(pid, "status", &text, NULL);
-
-	if (r < 0)
-		return r;
-	p = strstr(text, key);
-	if (p) {
-		p += strlen(key);
-		for (unsigned i = 0; i < count; i++)
-			ret[i] = strtoul(p, &p, base);
-	}
-	free(text);
-	return p ? 0 : -EBADMSG;
-}
-
 pid_t process_living_thread(pid_t pid)
 {
 	struct dirent *entry;
@@ -118,21 +93,14 @@ pid_t process_tracer(pid_t pid)
 {
 	unsigned long tracer;
 
-	return process_status_numbers(pid, "\nTracerPid:", 10, &tracer, 1) == 0 ? (pid_t)tracer : 0;
-}
-
-pid_t process_thread_group(pid_t tid)
-{
-	unsigned long group;
-
-	return process_status_numbers(tid, "\nTgid:", 10, &group, 1) == 0 ? (pid_t)group : 0;
+	return proc_status_numbers(pid, "\nTracerPid:", 10, &tracer, 1) == 0 ? (pid_t)tracer : 0;
 }
 
 bool process_is_filtered(pid_t tid)
 {
 	unsigned long mode;
 
-	return process_status_numbers(tid, "\nSeccomp:", 10, &mode, 1) == 0 && mode != 0;
+	return proc_status_numbers(tid, "\nSeccomp:", 10, &mode, 1) == 0 && mode != 0;
 }
 
 void process_filters(pid_t pid, bool *ret_some, bool *ret_all)
@@ -163,10 +131,9 @@ void process_filters(pid_t pid, bool *ret_some, bool *ret_all)
 int process_ids(pid_t pid, uid_t *ret_uid, gid_t *ret_gid)
 {
 	unsigned long uids[2], gids[2];
-	int r = process_status_numbers(pid, "\nUid:", 10, uids, 2);
+	const struct status_field fields[] = { { "\nUid:", 10, uids, 2 }, { "\nGid:", 10, gids, 2 } };
+	int r = proc_status_fields(pid, fields, 2);
 
-	if (r == 0)
-		r = process_status_numbers(pid, "\nGid:", 10, gids, 2);
 	if (r < 0)
 		return r;
 	*ret_uid = (uid_t)uids[1];
@@ -176,23 +143,18 @@ int process_ids(pid_t pid, uid_t *ret_uid, gid_t *ret_gid)
 
 int process_signal_masks(pid_t tid, uint64_t *ret_blocked, uint64_t *ret_ignored, uint64_t *ret_caught)
 {
-	static const char *const keys[] = { "\nSigBlk:", "\nSigIgn:", "\nSigCgt:" };
-	uint64_t *const results[] = { ret_blocked, ret_ignored, ret_caught };
-	char *text;
-	int r = read_proc(tid, "status", &text, NULL);
+	unsigned long blocked, ignored, caught;
+	const struct status_field fields[] = {
+		{ "\nSigBlk:", 16, &blocked, 1 }, { "\nSigIgn:", 16, &ignored, 1 }, { "\nSigCgt:", 16, &caught, 1 },
+	};
+	int r = proc_status_fields(tid, fields, 3);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; r == 0 && i < 3; i++) {
-		const char *at = strstr(text, keys[i]);
-
-		if (at)
-			*results[i] = strtoull(at + strlen(keys[i]), NULL, 16);
-		else
-			r = -EBADMSG;
-	}
-	free(text);
-	return r;
+	*ret_blocked = blocked;
+	*ret_ignored = ignored;
+	*ret_caught = caught;
+	return 0;
 }
 
 void process_command(pid_t pid, char *buf, size_t space)

@@ -7,16 +7,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Field 22 of /proc/PID/stat, in clock ticks since boot: with the PID, a process's identity. */
-int process_start_time(pid_t pid, uint64_t *ret_ticks);
 /* The CPU a thread last ran on (field 39). */
 int process_last_cpu(pid_t pid, pid_t tid, int *ret_cpu);
 /* A thread of it that still has memory: the main one, unless it is gone; pid when there is none. */
 pid_t process_living_thread(pid_t pid);
 /* Who traces it, 0: nobody. */
 pid_t process_tracer(pid_t pid);
-/* Thread group of a task. */
-pid_t process_thread_group(pid_t tid);
 /* Effective uid, gid of a process. */
 int process_ids(pid_t pid, uid_t *ret_uid, gid_t *ret_gid);
 /* SigBlk of a task; SigIgn and SigCgt of its process; bit n - 1 is signal n. */
@@ -34,7 +30,5 @@ char process_thread_state(pid_t pid, pid_t tid);
 bool process_thread_is_dead(pid_t pid, pid_t tid);
 /* Or about to be: it runs no more of its program. */
 bool process_thread_is_exiting(pid_t pid, pid_t tid);
-/* The numbers behind "\nName:" in /proc/PID/status; -ESRCH, -EBADMSG. */
-int process_status_numbers(pid_t pid, const char *key, int base, unsigned long *ret, unsigned count);
 
 #endif

@@ -155,7 +155,7 @@ int target_seize(struct target *target, struct sharers *sharers)
 		if (clock_passed(deadline))
 			return -ETIMEDOUT;
 	}
-	/* Once all threads are held none can be born unseen. */
+	/* Once all threads are seized none is born unseen. */
 	r = sharers_look_again(target, sharers);
 	return r < 0 ? r : seize_sharers(target, sharers);
 }
@@ -290,15 +290,6 @@ static bool is_exiting(const struct task *task)
 	return !task->stopped && !task->guest && process_thread_is_exiting(task->target->pid, task->tid);
 }
 
-static bool has_own_tasks(const struct target *target)
-{
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (!target->tasks.items[i]->guest)
-			return true;
-	}
-	return false;
-}
-
 static void take_ends(struct target *target)
 {
 	for (size_t i = 0; i < target->tasks.count; i++) {
@@ -346,7 +337,7 @@ int target_wait_for_any(struct target *target)
 				task_take_stop(task, &stop);
 		}
 		drop_ended(target);
-		if (!has_own_tasks(target))
+		if (!target_has_own_tasks(target))
 			return -ESRCH;
 		if (clock_passed(deadline))
 			return -EAGAIN;
@@ -368,7 +359,7 @@ bool target_has_ended(struct target *target)
 			exiting |= is_exiting(target->tasks.items[i]);
 		}
 		take_ends(target);
-		if (!has_own_tasks(target))
+		if (!target_has_own_tasks(target))
 			return true;
 		if ((!killed && !exiting) || clock_passed(deadline))
 			return false;

@@ -3,42 +3,25 @@
 #include "target/process.h"
 #include "target/ptrace.h"
 
-#include "base/fd.h"
+#include "base/proc.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define STATUS_TEXT_MAX 65536
-
-/* "SigPnd:" and "ShdPnd:" are asked for apart from the masks that process.h knows. */
-static uint64_t pending(const struct task *task, const char *key)
-{
-	char path[64], *text, *at;
-	uint64_t set = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", task->tid);
-	if (file_read_text(path, STATUS_TEXT_MAX, &text, NULL) < 0)
-		return 0;
-	at = strstr(text, key);
-	if (at)
-		set = strtoull(at + strlen(key), NULL, 16);
-	free(text);
-	return set;
-}
 
 bool task_signal_is_due(const struct task *task)
 {
+	unsigned long own, shared;
+	const struct status_field fields[] = { { "\nSigPnd:", 16, &own, 1 }, { "\nShdPnd:", 16, &shared, 1 } };
 	uint64_t blocked;
 
-	return ptrace_getsigmask(task->tid, &blocked) == 0 &&
-	       ((pending(task, "\nSigPnd:") | pending(task, "\nShdPnd:")) & ~blocked) != 0;
+	return ptrace_getsigmask(task->tid, &blocked) == 0 && proc_status_fields(task->tid, fields, 2) == 0 &&
+	       ((own | shared) & ~blocked) != 0;
 }
 
 bool task_signal_is_pending(const struct task *task, int sig)
 {
-	return pending(task, "\nSigPnd:") & (1ULL << (sig - 1));
+	unsigned long own;
+
+	return proc_status_numbers(task->tid, "\nSigPnd:", 16, &own, 1) == 0 && (own & (1ULL << (sig - 1)));
 }
 
 bool task_ignores_signal(const struct task *task, int sig)

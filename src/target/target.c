@@ -7,6 +7,7 @@
 #include "target/rights.h"
 
 #include "base/fd.h"
+#include "base/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +92,7 @@ int target_new(pid_t pid, struct target **ret_target)
 		/* EINVAL: the number of a thread that leads no group. */
 		r = errno == EINVAL ? -ESRCH : -errno;
 	else
-		r = process_start_time(pid, &target->start_time);
+		r = proc_start_time(pid, &target->start_time);
 	if (r == 0)
 		r = target_reopen_memory(target);
 	if (r < 0) {

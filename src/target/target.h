@@ -125,6 +125,8 @@ int target_module_fd(const struct target *target, uint32_t module);
 struct task *task_find(pid_t tid);                /* of any target of this process */
 int task_add(struct target *target, pid_t tid, struct task **ret_task);
 void task_remove(struct task *task);
+/* Any that is no guest?  Without one the process has ended, or left its memory to the guests. */
+bool target_has_own_tasks(const struct target *target);
 /* Any task of the target that is held in a stop, or NULL. */
 struct task *target_stopped_task(const struct target *target);
 

@@ -64,6 +64,15 @@ void task_remove(struct task *task)
 	free(task);
 }
 
+bool target_has_own_tasks(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (!target->tasks.items[i]->guest)
+			return true;
+	}
+	return false;
+}
+
 struct task *target_stopped_task(const struct target *target)
 {
 	if (target->served)

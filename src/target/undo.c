@@ -86,30 +86,21 @@ static int advise(struct task *task, raddr page, int advice)
 	return r < 0 ? r : (int)result;
 }
 
-static bool is_first_of_range(const struct target *target, size_t index, const struct module_range *range)
-{
-	for (size_t i = 0; i < index; i++) {
-		raddr address = target->breakpoints.items[i]->address;
-
-		if (address >= range->start && address < range->end)
-			return false;
-	}
-	return true;
-}
-
 /* A uprobe that came to a byte with our int3 found its own there, so it seemed, and has lost it with ours.  The
  * kernel sets what is missing whenever the borders of a mapping change: an advice for one page alone makes three of
- * it, its withdrawal one again. */
+ * it, its withdrawal one again.  Breakpoints of one object follow one another, mostly; a second time does no harm. */
 static void set_uprobes_again(struct target *target)
 {
 	struct task *task = inject_find_task(target);
+	const struct module_range *last = NULL;
 
 	for (size_t i = 0; task && i < target->breakpoints.count; i++) {
 		raddr address = target->breakpoints.items[i]->address, page = address & ~(raddr)(PAGE - 1);
 		const struct module_range *range = module_map_find(&target->modules, address);
 
-		if (!range || !is_first_of_range(target, i, range))
+		if (!range || range == last)
 			continue;
+		last = range;
 		if (advise(task, page, MADV_RANDOM) == 0)
 			advise(task, page, MADV_NORMAL);
 	}

@@ -438,7 +438,7 @@ static void fail_resume(struct session *session, const struct wire_attach *reque
 	if (error == -EAGAIN)
 		session_fail(session->link, request->head.serial, pid, FAILURE_INTERNAL, 0,
 			     "process %d: a thread of it could not be let go yet; try again", pid);
-	else if (error == -ESRCH && process_start_time(pid, &start_time) == 0 &&
+	else if (error == -ESRCH && proc_start_time(pid, &start_time) == 0 &&
 		 start_time == session->target->start_time)
 		session_fail(session->link, request->head.serial, pid, FAILURE_UNSUPPORTED, 0,
 			     "process %d has executed another program since it was detached from; 'allocwatch detach %d' "

@@ -150,7 +150,7 @@ static void explain_gone(pid_t pid, char *text, size_t space)
 	uint64_t status = 0;
 
 	snprintf(stat, sizeof(stat), "/proc/%d/stat", pid);
-	if (process_thread_group(pid) == pid)
+	if (proc_thread_group(pid) == pid)
 		is_ending(pid);            /* then as a zombie, or gone */
 	if (access("/proc/self", F_OK) < 0)
 		snprintf(text, space, "cannot attach to process %d: /proc is not mounted", pid);
@@ -158,10 +158,10 @@ static void explain_gone(pid_t pid, char *text, size_t space)
 		snprintf(text, space, "cannot attach to process %d: it %s already (a zombie that its parent "
 			 "has not waited for)", pid,
 			 proc_end_text(end, proc_stat_number(stat, STAT_EXIT_CODE, &status) == 0 ? (int)status : -1));
-	else if (process_thread_group(pid) != 0 && process_thread_group(pid) != pid)
+	else if (proc_thread_group(pid) != 0 && proc_thread_group(pid) != pid)
 		snprintf(text, space, "cannot attach to %d: that is a thread of process %d; give that number", pid,
-			 process_thread_group(pid));
-	else if (process_thread_group(pid) == pid)
+			 proc_thread_group(pid));
+	else if (proc_thread_group(pid) == pid)
 		snprintf(text, space, "cannot attach to process %d: it has no memory of its own (a kernel thread)",
 			 pid);
 	else
@@ -171,7 +171,7 @@ static void explain_gone(pid_t pid, char *text, size_t space)
 
 void explain_stranger(pid_t pid, pid_t stranger, char *text, size_t space, pid_t *ret_tracer)
 {
-	bool thread = process_thread_group(stranger) == pid;
+	bool thread = proc_thread_group(stranger) == pid;
 	pid_t tracer = process_tracer(stranger);
 	uid_t uid = 0;
 	gid_t gid = 0;

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +62,7 @@ static int become_target_of(struct target *target, pid_t child)
 	target->pid_fd = (int)syscall(SYS_pidfd_open, child, 0);
 	if (target->pid_fd < 0)
 		return -errno;
-	return process_start_time(child, &target->start_time);
+	return proc_start_time(child, &target->start_time);
 }
 
 /* From here on this process has one target: the child. */
@@ -164,7 +165,7 @@ static void tell_daemon(struct session *session, pid_t child, pid_t tracer, int 
 	struct wire_forked forked = { .head = { WIRE_FORKED, 0, session->target->pid, sizeof(forked) },
 				      .child = child, .tracer = tracer };
 
-	process_start_time(child, &forked.start_time);
+	proc_start_time(child, &forked.start_time);
 	link_send(session->link, &forked, sizeof(forked), fd);
 }
 

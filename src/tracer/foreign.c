@@ -1,8 +1,5 @@
 #include "tracer/foreign.h"
 
-#include "target/elf_file.h"
-#include "tracer/guard.h"
-
 #include "base/fd.h"
 
 #include <stdio.h>
@@ -10,34 +7,6 @@
 #include <string.h>
 
 #define MAPS_SPACE (64u << 20)
-
-void foreign_note_module(struct session *session, uint32_t module)
-{
-	/* The check that the program starts by itself and the one at its exit.  What runs at exit has no name that could
-	 * be found; exit() itself comes first of all. */
-	enum { CHECK, RECOVERABLE_CHECK, START, EXIT, SIGACTION, COUNT };
-	static const char *const names[COUNT] = {
-		[CHECK] = "__lsan_do_leak_check", [RECOVERABLE_CHECK] = "__lsan_do_recoverable_leak_check",
-		[START] = "__libc_start_main", [EXIT] = "exit",
-		[SIGACTION] = "sigaction",
-	};
-	int fd = target_module_fd(session->target, module);
-	uint64_t vaddrs[COUNT];
-
-	if (fd < 0 || elf_file_symbols(fd, names, COUNT, vaddrs) == 0)
-		return;
-	for (unsigned i = CHECK; i <= RECOVERABLE_CHECK; i++) {
-		if (vaddrs[i] == 0)
-			continue;
-		guard_add_site(session, module, vaddrs[i], GUARD_LEAK_CHECK);
-		session->checks_leaks = true;
-	}
-	if (vaddrs[START] != 0 && vaddrs[EXIT] != 0)
-		guard_add_site(session, module, vaddrs[EXIT], GUARD_EXIT);
-	/* The C library's, through which signal() and its kin go, too; a sanitizer's has this one behind it. */
-	if (vaddrs[START] != 0 && vaddrs[SIGACTION] != 0)
-		guard_add_site(session, module, vaddrs[SIGACTION], GUARD_SIGACTION);
-}
 
 const char *foreign_refusal(const struct session *session)
 {

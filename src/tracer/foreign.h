@@ -5,9 +5,6 @@
 
 #include "tracer/session.h"
 
-/* Looks for a sanitizer's leak check in an object, and for the exit() that it runs in.  The sites are planted and
- * dropped with those of guard.h. */
-void foreign_note_module(struct session *session, uint32_t module);
 /* Why the process cannot be traced at all (static text), or NULL. */
 const char *foreign_refusal(const struct session *session);
 /* What its user should know of it beforehand (static text), or NULL. */

@@ -6,6 +6,8 @@
 #include "arch/arch.h"
 #include "arch/syscall.h"
 
+#include "base/proc.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,9 +19,8 @@
 #include <unistd.h>
 
 #define PATH_SPACE 4096
-#define PIECE 256                      /* bytes, a divisor of a page */
 
-void guard_add_site(struct session *session, uint32_t module, uint64_t vaddr, enum guard_kind kind)
+static void add_site(struct session *session, uint32_t module, uint64_t vaddr, enum guard_kind kind)
 {
 	int fd = target_module_fd(session->target, module);
 	struct guard_site *site;
@@ -34,19 +35,38 @@ void guard_add_site(struct session *session, uint32_t module, uint64_t vaddr, en
 		session->guards.count--;
 }
 
-void guard_note_execs(struct session *session, uint32_t module)
+/* A tracer with all rights takes none from the programs that are executed. */
+static bool watches_execs(const struct session *session)
 {
-	static const char *const names[] = { "execve", "execveat", "fexecve" };
-	static const enum guard_kind kinds[] = { GUARD_EXECVE, GUARD_EXECVEAT, GUARD_FEXECVE };
-	const unsigned count = sizeof(names) / sizeof(names[0]);
-	uint64_t vaddrs[sizeof(names) / sizeof(names[0])];
-	int fd = target_module_fd(session->target, module);
+	return geteuid() != 0 || session->gives_up_rights;
+}
 
-	if (fd < 0 || (geteuid() == 0 && !session->gives_up_rights) || elf_file_symbols(fd, names, count, vaddrs) == 0)
+void guard_note_module(struct session *session, uint32_t module)
+{
+	/* Beside the check that a program starts by itself: what runs the one at its end has no name that could be found, and
+	 * exit() comes first of all.  exit() and sigaction() are the C library's, through which signal() and its kin go, too;
+	 * a sanitizer's sigaction() has that one behind it. */
+	enum { EXECVE, EXECVEAT, FEXECVE, CHECK, RECOVERABLE_CHECK, EXIT, SIGACTION, SITES, START = SITES, COUNT };
+	static const char *const names[COUNT] = {
+		[EXECVE] = "execve", [EXECVEAT] = "execveat", [FEXECVE] = "fexecve",
+		[CHECK] = "__lsan_do_leak_check", [RECOVERABLE_CHECK] = "__lsan_do_recoverable_leak_check",
+		[EXIT] = "exit", [SIGACTION] = "sigaction", [START] = "__libc_start_main",
+	};
+	static const enum guard_kind kinds[SITES] = {
+		[EXECVE] = GUARD_EXECVE, [EXECVEAT] = GUARD_EXECVEAT, [FEXECVE] = GUARD_FEXECVE,
+		[CHECK] = GUARD_LEAK_CHECK, [RECOVERABLE_CHECK] = GUARD_LEAK_CHECK,
+		[EXIT] = GUARD_EXIT, [SIGACTION] = GUARD_SIGACTION,
+	};
+	int fd = target_module_fd(session->target, module);
+	uint64_t vaddrs[COUNT];
+
+	if (fd < 0 || elf_file_symbols(fd, names, COUNT, vaddrs) == 0)
 		return;
-	for (unsigned i = 0; i < count; i++) {
-		if (vaddrs[i] != 0)
-			guard_add_site(session, module, vaddrs[i], kinds[i]);
+	for (unsigned i = 0; i < SITES; i++) {
+		if (vaddrs[i] == 0 || (i <= FEXECVE && !watches_execs(session)) || (i >= EXIT && vaddrs[START] == 0))
+			continue;
+		add_site(session, module, vaddrs[i], kinds[i]);
+		session->checks_leaks |= kinds[i] == GUARD_LEAK_CHECK;
 	}
 }
 
@@ -103,25 +123,6 @@ const struct guard_site *guard_find(const struct session *session, const struct 
 	return NULL;
 }
 
-/* In aligned pieces, since what lies behind the string may not be mapped. */
-static bool read_name(const struct session *session, raddr at, char *name, size_t space)
-{
-	size_t len = 0;
-
-	while (len < space) {
-		size_t piece = PIECE - (at + len) % PIECE;
-
-		if (piece > space - len)
-			piece = space - len;
-		if (target_read(session->target, at + len, name + len, piece) < 0)
-			return false;
-		if (memchr(name + len, '\0', piece))
-			return true;
-		len += piece;
-	}
-	return false;
-}
-
 /* Names that mean something else to each process: what of them is to be replaced by our name for that one. */
 static const char *skip_self(const char *name, const char **ret_part)
 {
@@ -161,7 +162,7 @@ static bool gives_none(pid_t tid, const char *path)
 	struct statvfs fs;
 	unsigned long no_new;
 
-	return (process_status_numbers(tid, "\nNoNewPrivs:", 10, &no_new, 1) == 0 && no_new != 0) ||
+	return (proc_status_numbers(tid, "\nNoNewPrivs:", 10, &no_new, 1) == 0 && no_new != 0) ||
 	       (statvfs(path, &fs) == 0 && (fs.f_flag & ST_NOSUID));
 }
 
@@ -223,13 +224,14 @@ int guard_give_back_rights(pid_t tid)
 bool guard_forbids_exec(const struct session *session, pid_t tid, enum guard_kind kind,
 			const struct user_regs_struct *regs)
 {
+	const struct reader reader = target_reader(session->target);
 	int folder = kind == GUARD_EXECVE ? AT_FDCWD : (int)arch_argument(regs, 0);
 	char name[PATH_SPACE - 64] = "", path[PATH_SPACE];
 
 	if (geteuid() == 0)
 		return false;
 	if (kind != GUARD_FEXECVE &&
-	    !read_name(session, arch_argument(regs, kind == GUARD_EXECVE ? 0 : 1), name, sizeof(name)))
+	    reader_string(&reader, arch_argument(regs, kind == GUARD_EXECVE ? 0 : 1), name, sizeof(name)) < 0)
 		return false;
 	make_path(tid, folder, name, path);
 	return gives_rights(tid, path);

@@ -4,8 +4,9 @@
  * with capabilities, away when the process that executes it is traced by somebody who has less.  So such a process is
  * let go before it does: at a breakpoint in libc's functions for it, a guest at the system call's entry.  A program
  * that makes the call by itself is not seen in time: at the exec's event, before the first instruction of what it
- * executes, it is let go to execute that once more (target/again.h).  And checks that do not work under a tracer:
- * foreign.h. */
+ * executes, it is let go to execute that once more (target/again.h).
+ *
+ * A sanitizer's check for leaks, which does not work under a tracer: before it, or before the exit() that runs it. */
 #ifndef ALLOCWATCH_TRACER_GUARD_H
 #define ALLOCWATCH_TRACER_GUARD_H
 
@@ -15,14 +16,12 @@
 
 #define GUARD_SITES_MAX 64         /* further ones are not guarded */
 
-/* Looks for execve and its kin in an object. */
-void guard_note_execs(struct session *session, uint32_t module);
+/* Looks for such places in an object. */
+void guard_note_module(struct session *session, uint32_t module);
 /* Sets the breakpoints that are noted and not set.  0 or negative errno. */
 int guard_plant(struct session *session);
 void guard_drop_module(struct session *session, uint32_t module);
 void guard_forget(struct session *session);
-/* One to stand at an address of an object, for what its kind says. */
-void guard_add_site(struct session *session, uint32_t module, uint64_t vaddr, enum guard_kind kind);
 /* The site that a breakpoint is, or NULL. */
 const struct guard_site *guard_find(const struct session *session, const struct breakpoint *bp);
 

@@ -240,15 +240,6 @@ void loop_finish(struct loop *loop)
 	loop->done = true;
 }
 
-static bool only_guests(const struct target *target)
-{
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (!target->tasks.items[i]->guest)
-			return false;
-	}
-	return true;
-}
-
 static void serve_end(struct loop *loop, struct task *task)
 {
 	struct session *session = loop->session;
@@ -256,7 +247,7 @@ static void serve_end(struct loop *loop, struct task *task)
 	const char *text;
 
 	target->task_gone(target->context, task);
-	if (!only_guests(target) || session->leaving)
+	if (target_has_own_tasks(target) || session->leaving)
 		return;
 	/* Processes that still share its memory keep our int3s: they are taken out through those. */
 	if (target->tasks.count > 0)

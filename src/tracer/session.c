@@ -68,8 +68,7 @@ int session_add_modules(struct session *session)
 		if (fd < 0)
 			continue;
 		unwinder_add_module(session->unwinder, module->id, fd);
-		guard_note_execs(session, module->id);
-		foreign_note_module(session, module->id);
+		guard_note_module(session, module->id);
 		if (module->inode != 0)            /* the vdso allocates nothing */
 			r = engine_plan_module(session->engine, module->id, fd);
 		if (r < 0)
@@ -517,7 +516,8 @@ static int blocks_image(struct session *session, const struct heap_block *found,
 	int r = heap ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		struct alloc_event event = { .kind = ALLOC_BORN, .tid = (int32_t)found[i].thread, .domain = found[i].domain, .stack = found[i].stack,
+		struct alloc_event event = { .kind = ALLOC_BORN, .tid = (int32_t)found[i].thread,
+					     .domain = found[i].domain, .stack = found[i].stack,
 					     .time_ns = found[i].born_ns, .address = found[i].address,
 					     .size = found[i].size };
 

@@ -1,5 +1,6 @@
 #include "base/fd.h"
 #include "base/proc.h"
+#include "base/reader.h"
 #include "base/strtab.h"
 #include "base/vec.h"
 
@@ -20,6 +21,46 @@
 		if (!(claim)) \
 			ck_abort_msg("not true: %s", #claim); \
 	} while (0)
+
+static int read_page(void *context, raddr at, void *buf, size_t len)
+{
+	const char *page = context;
+
+	if (at + len > 4096)
+		return -EFAULT;
+	memcpy(buf, page + at, len);
+	return 0;
+}
+
+START_TEST(a_string_is_read_up_to_the_end_of_the_memory)
+{
+	static char page[4096];
+	const struct reader reader = { read_page, page };
+	char text[600];
+
+	memset(page, 'x', sizeof(page) - 1);
+	ck_assert_int_eq(reader_string(&reader, 4096 - 501, text, sizeof(text)), 0);
+	ck_assert_uint_eq(strlen(text), 500);
+	ck_assert_int_eq(reader_string(&reader, 4096 - 501, text, 501), 0);
+	ck_assert_int_eq(reader_string(&reader, 4096 - 501, text, 500), -ENAMETOOLONG);
+	page[4095] = 'x';
+	ck_assert_int_eq(reader_string(&reader, 4096 - 501, text, sizeof(text)), -EFAULT);
+}
+END_TEST
+
+START_TEST(cpu_time_is_the_users_and_the_systems)
+{
+	uint64_t user, system, sum = 0;
+
+	while (sum < 3)
+		sum = proc_stat_cpu("/proc/self/stat");
+	ck_assert_int_eq(proc_stat_number("/proc/self/stat", 14, &user), 0);
+	ck_assert_int_eq(proc_stat_number("/proc/self/stat", 15, &system), 0);
+	ck_assert_uint_le(sum, user + system);
+	ck_assert_uint_ge(sum + 2, user + system);
+	ck_assert_uint_eq(proc_stat_cpu("/proc/0/stat"), 0);
+}
+END_TEST
 
 START_TEST(equal_strings_have_equal_ids)
 {
@@ -313,6 +354,8 @@ static Suite *base_suite(void)
 	TCase *strings = tcase_create("strtab"), *vectors = tcase_create("vec"), *fds = tcase_create("fd"),
 	      *procs = tcase_create("proc");
 
+	tcase_add_test(strings, a_string_is_read_up_to_the_end_of_the_memory);
+	tcase_add_test(strings, cpu_time_is_the_users_and_the_systems);
 	tcase_add_test(strings, equal_strings_have_equal_ids);
 	tcase_add_test(strings, the_empty_string_and_null_are_id_0);
 	tcase_add_test(strings, a_string_of_a_length_ends_at_a_nul);
