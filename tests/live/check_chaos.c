@@ -13,7 +13,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -189,16 +188,6 @@ static void judge(struct subject *target, const struct kind *kind, int signals_s
 
 /* --- what may be left --- */
 
-static bool is_untraced(void *context)
-{
-	return status_number(*(pid_t *)context, "TracerPid", 10) <= 0;
-}
-
-static bool is_traced(void *context)
-{
-	return !is_untraced(context);
-}
-
 /* Of a process that runs: what it may change itself is left out. */
 struct outline {
 	long long caught, ignored, blocked;
@@ -223,8 +212,9 @@ static unsigned count_executable(pid_t pid)
 
 static struct outline outline(pid_t pid)
 {
-	return (struct outline){ status_number(pid, "SigCgt", 16) & ~LIBC_SIGNALS, status_number(pid, "SigIgn", 16) & ~LIBC_SIGNALS,
-				 status_number(pid, "SigBlk", 16), count_executable(pid) };
+	return (struct outline){ .caught = status_number(pid, "SigCgt", 16) & ~LIBC_SIGNALS,
+				 .ignored = status_number(pid, "SigIgn", 16) & ~LIBC_SIGNALS,
+				 .blocked = status_number(pid, "SigBlk", 16), .executable = count_executable(pid) };
 }
 
 static const char *outline_difference(const struct outline *was, const struct outline *is)
@@ -233,6 +223,8 @@ static const char *outline_difference(const struct outline *was, const struct ou
 		return live_text("SigCgt was %llx, is %llx", was->caught, is->caught);
 	if (was->ignored != is->ignored)
 		return live_text("SigIgn was %llx, is %llx", was->ignored, is->ignored);
+	if (was->blocked != is->blocked)
+		return live_text("SigBlk was %llx, is %llx", was->blocked, is->blocked);
 	if (was->executable != is->executable)
 		return live_text("%u executable mappings, now %u", was->executable, is->executable);
 	return NULL;
@@ -252,20 +244,33 @@ static bool text_is_intact(void *context)
 	return text_left(*(pid_t *)context) == NULL;
 }
 
+struct look {
+	pid_t pid;
+	const struct outline *before;
+	const char *difference;        /* when it was looked at last; NULL: none */
+};
+
+/* A handler that runs has its own mask for a moment. */
+static bool is_as_before(void *context)
+{
+	struct look *look = context;
+	struct outline now = outline(look->pid);
+
+	look->difference = outline_difference(look->before, &now);
+	return look->difference == NULL;
+}
+
 static void require_clean(pid_t pid, const struct kind *kind, const struct outline *before)
 {
-	struct outline after;
-	const char *difference;
+	struct look look = { .pid = pid, .before = before };
 
 	require_alive(pid, "before it was looked at");
 	if (!live_wait(text_is_intact, &pid, FREE_MS))
 		end_round(LEFTOVERS, "text: %s", text_left(pid));
-	if (!live_wait(is_untraced, &pid, FREE_MS))
+	if (!live_wait(state_is_untraced, &pid, FREE_MS))
 		end_round(LEFTOVERS, "it is still traced");
-	after = outline(pid);
-	difference = outline_difference(before, &after);
-	if (difference && !kind->other_actions)
-		end_round(LEFTOVERS, "%s", difference);
+	if (!kind->other_actions && !live_wait(is_as_before, &look, FREE_MS))
+		end_round(LEFTOVERS, "%s", look.difference);
 }
 
 /* --- phases and deeds --- */
@@ -280,14 +285,6 @@ static const char *const deed_names[DEEDS] = { "SIGKILL to the tracer", "SIGKILL
 /* Of the phase, in microseconds, within which the moment is drawn. */
 static const unsigned phase_us[PHASES] = { 8000, 30000, 4000, 8000, 6000 };
 
-static void wait_us(uint64_t us)
-{
-	uint64_t until = clock_monotonic_ns() + us * NSEC_PER_USEC;
-
-	while (!clock_passed(until))
-		;
-}
-
 static pid_t begin_phase(struct tool *tool, pid_t pid, enum phase phase)
 {
 	pid_t client = 0;
@@ -298,7 +295,7 @@ static pid_t begin_phase(struct tool *tool, pid_t pid, enum phase phase)
 	if (phase == IN_ATTACH) {
 		client = tool_begin(tool, "attach", pid_text(pid), NULL);
 		if (draw(4) > 0)           /* else the parsing before is met, too */
-			live_wait(is_traced, &pid, 5000);
+			live_wait(state_is_traced, &pid, 5000);
 	} else if (phase == IN_SNAPSHOT) {
 		client = tool_begin(tool, "snapshot", pid_text(pid), "--blocks", NULL);
 	} else if (phase == IN_DETACH) {
@@ -373,19 +370,6 @@ static bool is_over(void *context)
 	return waitpid(*(pid_t *)context, NULL, WNOHANG) != 0;
 }
 
-static void heal_by_hand(pid_t pid)
-{
-	pid_t healer = fork();
-
-	if (healer == 0) {
-		const char *program = live_text("%s/src/allocwatchd", live_build());
-
-		execl(program, program, "--heal", pid_text(pid), (char *)NULL);
-		_exit(127);
-	}
-	waitpid(healer, NULL, 0);
-}
-
 /* What a person would do afterwards: let go what is still traced, and heal where no daemon was left to. */
 static void put_in_order(struct tool *tool, pid_t pid, bool daemon_lives, pid_t client)
 {
@@ -396,19 +380,19 @@ static void put_in_order(struct tool *tool, pid_t pid, bool daemon_lives, pid_t 
 			tool_try(tool, "detach", pid_text(pid), NULL);
 		/* One that was lost is listed until it is detached from; healing may still be under way, or have
 		 * been killed by us. */
-		live_wait(is_untraced, &pid, FREE_MS);
+		live_wait(state_is_untraced, &pid, FREE_MS);
 		end_daemon(tool, SIGTERM);
-	} else if (!live_wait(is_untraced, &pid, FREE_MS)) {
+	} else if (!live_wait(state_is_untraced, &pid, FREE_MS)) {
 		end_round(LEFTOVERS, "its tracer did not leave when the daemon had died");
 	}
 	if (text_left(pid))
-		heal_by_hand(pid);
+		tool_heal(pid_text(pid));
 }
 
 static void stop_and_go_on(pid_t pid)
 {
 	kill(pid, SIGSTOP);
-	wait_us(draw(2000));
+	live_let_pass(draw(2000) * NSEC_PER_USEC);
 	kill(pid, SIGCONT);
 }
 
@@ -460,7 +444,7 @@ static void play(enum phase phase, enum deed deed, const struct kind *kind)
 	victim = find_victim(tool, target->pid, phase);
 	if (from_outside)
 		stop_and_go_on(target->pid);
-	wait_us(draw(phase_us[phase]));
+	live_let_pass(draw(phase_us[phase]) * NSEC_PER_USEC);
 	done = do_deed(tool, deed, victim);
 	if (kind->signals)
 		send_signals(target->pid, &sent);

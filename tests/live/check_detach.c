@@ -7,7 +7,6 @@
 #include "base/clock.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,24 +18,9 @@
 #define SIGNAL_ROUNDS_LONG 100
 #define SOME_MS 40
 
-/* The moments at which something happens must not be always the same; this is no waiting for
- * something to be done. */
-static void let_some_time_pass(void)
-{
-	uint64_t until = clock_monotonic_ns() + live_random(SOME_MS * NSEC_PER_MSEC);
-
-	while (!clock_passed(until))
-		poll(NULL, 0, 1);
-}
-
-static bool is_untraced(void *context)
-{
-	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
-}
-
 static void require_released(struct subject *subject)
 {
-	if (!live_wait(is_untraced, &subject->pid, 30000))
+	if (!live_wait(state_is_untraced, &subject->pid, 30000))
 		live_fail("process %d is not let go", subject->pid);
 }
 
@@ -50,7 +34,7 @@ static void detaches_cleanly_under_load(const char *threads)
 	for (unsigned i = 0; i < rounds; i++) {
 		subject_send(hammer, 'r');
 		tool_attach(tool, hammer->pid);
-		let_some_time_pass();
+		live_let_pass(live_random(SOME_MS * NSEC_PER_MSEC));
 		tool_detach(tool, hammer->pid);
 		require_unharmed(hammer->pid, NULL);
 		subject_command(hammer, 's');
@@ -104,7 +88,7 @@ static void tracer_ends_by(int sig)
 	for (unsigned i = 0; i < rounds; i++) {
 		subject_send(hammer, 'r');
 		tool_attach(tool, hammer->pid);
-		let_some_time_pass();
+		live_let_pass(live_random(SOME_MS * NSEC_PER_MSEC));
 		kill(tool_tracer(hammer->pid), sig);
 		require_released(hammer);
 		require_forgotten(tool, hammer->pid);
@@ -137,7 +121,7 @@ static void daemon_ends_by(int sig)
 	for (unsigned i = 0; i < rounds; i++) {
 		subject_send(hammer, 'r');
 		tool_attach(tool, hammer->pid);
-		let_some_time_pass();
+		live_let_pass(live_random(SOME_MS * NSEC_PER_MSEC));
 		tool_end_daemon(tool, sig);
 		require_released(hammer);
 		require_unharmed(hammer->pid, NULL);
@@ -174,7 +158,7 @@ static void a_signal_in_the_middle_of_the_attach_does_no_harm(void)
 
 		subject_send(hammer, 'r');
 		client = tool_begin(tool, "attach", pid_text(hammer->pid), NULL);
-		let_some_time_pass();
+		live_let_pass(live_random(SOME_MS * NSEC_PER_MSEC));
 		tool_end_daemon(tool, i % 2 ? SIGINT : SIGTERM);
 		require(waitpid(client, &status, 0) == client);
 		require_released(hammer);

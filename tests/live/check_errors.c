@@ -84,11 +84,6 @@ static void an_undumpable_process(void)
 	subject_quit(hammer);
 }
 
-static bool is_traced(void *context)
-{
-	return status_number(*(pid_t *)context, "TracerPid", 10) > 0;
-}
-
 /* The other tracer is named by its PID and by its name, and goes on as if nothing had been. */
 static void refused_beside(const char *name, const char *const *argv, struct subject *leaky)
 {
@@ -96,7 +91,7 @@ static void refused_beside(const char *name, const char *const *argv, struct sub
 	struct subject *other = subject_start(geteuid(), argv);
 	pid_t tracer;
 
-	if (!live_wait(is_traced, &leaky->pid, 60000))
+	if (!live_wait(state_is_traced, &leaky->pid, 60000))
 		live_fail("%s does not attach", name);
 	tracer = (pid_t)status_number(leaky->pid, "TracerPid", 10);
 	require_refusal(attach(tool, leaky->pid), pid_text(tracer), name);

@@ -33,14 +33,6 @@ static bool is_healed(void *context)
 	       text_difference(pid, &bytes) == NULL;
 }
 
-static void heal_by_hand(pid_t pid)
-{
-	const char *const argv[] = { live_text("%s/src/allocwatchd", live_build()), "--heal", pid_text(pid), NULL };
-	struct subject *healer = subject_start(geteuid(), argv);
-
-	require_equal(subject_wait(healer), 0);
-}
-
 static void require_works(struct subject *victim)
 {
 	long blocks = subject_tally(victim, "blocks");
@@ -107,7 +99,7 @@ static void a_filter_that_comes_later_kills_nobody_of_a_user(void)
 		require_text(run.err, "'allocwatchd --heal' as root");
 		require_equal(status_number(victim->pid, "TracerPid", 10), 0);
 		require_works(victim);
-		heal_by_hand(victim->pid);
+		require_equal(tool_heal(pid_text(victim->pid)), 0);
 		require(is_healed(&victim->pid));
 		require_unharmed(victim->pid, NULL);
 		require_works(victim);
@@ -187,7 +179,7 @@ static void children_of_a_filtered_process_live_and_end_as_untraced(void)
 		require_equal(tool_try(tools[i], "detach", pid_text(victim->pid), NULL).status, i == 0);
 		require_works(victim);
 		require_equal(subject_tally(victim, "status"), CHILD_GOOD);
-		heal_by_hand(victim->pid);
+		require_equal(tool_heal(pid_text(victim->pid)), 0);
 		require(is_healed(&victim->pid));
 		subject_quit(victim);
 	}

@@ -18,47 +18,18 @@
 #define ROUNDS 5
 #define ROUNDS_LONG 200
 
-static bool text_is_intact(void *context)
-{
-	size_t bytes;
-
-	return text_difference(*(pid_t *)context, &bytes) == NULL;
-}
-
-static bool is_untraced(void *context)
-{
-	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
-}
-
 static void kill_tracer(pid_t pid)
 {
 	kill(tool_tracer(pid), SIGKILL);
-	require(live_wait(is_untraced, &pid, HEAL_MS));
+	require(live_wait(state_is_untraced, &pid, HEAL_MS));
 }
 
 /* Untraced, or for a moment in the hands of who heals it. */
 static void require_healed(struct subject *subject, const struct state *before)
 {
-	require(live_wait(text_is_intact, &subject->pid, HEAL_MS));
-	require(live_wait(is_untraced, &subject->pid, HEAL_MS));
+	require(live_wait(state_text_is_intact, &subject->pid, HEAL_MS));
+	require(live_wait(state_is_untraced, &subject->pid, HEAL_MS));
 	require_unharmed(subject->pid, before);
-}
-
-/* As a person would call it. */
-static void heal_by_hand(const char *pid)
-{
-	char path[512];
-	pid_t healer;
-	int status;
-
-	snprintf(path, sizeof(path), "%s/src/allocwatchd", live_build());
-	healer = fork();
-	if (healer == 0) {
-		execl(path, path, "--heal", pid, (char *)NULL);
-		_exit(127);
-	}
-	require(waitpid(healer, &status, 0) == healer);
-	require_equal(status, 0);
 }
 
 /* It runs as if nothing had been. */
@@ -141,7 +112,7 @@ static void an_attach_heals_first(void)
 
 	tool_attach(dead, tree->pid);
 	kill_both(dead, tree);
-	require(!text_is_intact(&tree->pid));
+	require(!state_text_is_intact(&tree->pid));
 	tool_attach(tool, tree->pid);
 	subject_command(tree, 'g');
 	require_row(tool_stats(tool, pid_text(tree->pid)), "tests/victims/forktree.c", "/* root block */", 72, 1);
@@ -157,10 +128,10 @@ static void healing_by_hand_takes_all_out(void)
 
 	tool_attach(tool, tree->pid);
 	kill_both(tool, tree);
-	require(!text_is_intact(&tree->pid));
+	require(!state_text_is_intact(&tree->pid));
 	subject_command(tree, 'g');
 	require_equal(subject_tally(tree, "bad"), 0);
-	heal_by_hand(pid_text(tree->pid));
+	require_equal(tool_heal(pid_text(tree->pid)), 0);
 	require_unharmed(tree->pid, before);
 	subject_quit(tree);
 }
@@ -178,7 +149,7 @@ static void a_copy_is_healed_with_its_original(void)
 	subject_command(forker, 'g');
 	child = (pid_t)subject_tally(forker, "child");
 	/* Whoever heals another copy of this program meanwhile heals this one, too. */
-	heal_by_hand(pid_text(forker->pid));
+	require_equal(tool_heal(pid_text(forker->pid)), 0);
 	require_unharmed(child, NULL);
 	subject_command(forker, 'g');
 	require_equal(subject_tally(forker, "status"), 7);
@@ -212,7 +183,7 @@ static void the_next_daemon_heals(void)
 
 	tool_attach(tool, tree->pid);
 	kill_both(tool, tree);
-	require(!text_is_intact(&tree->pid));
+	require(!state_text_is_intact(&tree->pid));
 	daemon = start_systems_daemon();
 	require_healed(tree, before);
 	kill(daemon, SIGTERM);
@@ -230,8 +201,8 @@ static void what_another_one_traces_is_left_alone(void)
 	struct state *before = state_take(tree->pid);
 
 	tool_attach(tool, tree->pid);
-	heal_by_hand(pid_text(tree->pid));
-	heal_by_hand(NULL);
+	require_equal(tool_heal(pid_text(tree->pid)), 0);
+	require_equal(tool_heal(NULL), 0);
 	subject_command(tree, 'g');
 	require_row(tool_stats(tool, pid_text(tree->pid)), "tests/victims/forktree.c", "/* root block */", 72, 1);
 	require_nothing_unknown(tool_status(tool, tree->pid), 0);
@@ -260,9 +231,9 @@ static void a_process_that_its_tracer_cannot_let_go_yet_is_left_alone(void)
 	require_text(subject_command(vforker, 'v'), "in vfork");
 	child = only_child(vforker->pid);
 	client = tool_begin(tool, "detach", pid_text(vforker->pid), NULL);
-	require(live_wait(is_untraced, &child, HEAL_MS));
-	heal_by_hand(pid_text(child));
-	heal_by_hand(NULL);
+	require(live_wait(state_is_untraced, &child, HEAL_MS));
+	require_equal(tool_heal(pid_text(child)), 0);
+	require_equal(tool_heal(NULL), 0);
 	subject_command(vforker, '.');             /* the child's end */
 	require(waitpid(client, NULL, 0) == client);
 	require_healed(vforker, before);

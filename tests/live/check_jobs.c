@@ -18,7 +18,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TALLIES "tests/victims/tallies"
@@ -39,19 +38,6 @@ struct job {
 	int sent[TALLIES_SIGNALS];
 };
 
-static struct tallies *map_tallies(const char *path)
-{
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	struct tallies *tallies = MAP_FAILED;
-
-	if (fd >= 0 && ftruncate(fd, sizeof(*tallies)) == 0)
-		tallies = mmap(NULL, sizeof(*tallies), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (tallies == MAP_FAILED)
-		live_fail("%s: %s", path, strerror(errno));
-	close(fd);
-	return tallies;
-}
-
 static bool is_ready(void *context)
 {
 	return __atomic_load_n(&((struct tallies *)context)->pid, __ATOMIC_SEQ_CST) != 0;
@@ -64,7 +50,7 @@ static struct job *start_job(const char *option)
 
 	require(job != NULL);
 	job->tool = tool_start();
-	job->seen = map_tallies(path);
+	job->seen = subject_tallies(path);
 	job->seen->pid = 0;
 	job->client = tool_begin_job(job->tool, "run", "--", live_text("%s/" TALLIES, live_build()), path, option, NULL);
 	if (!live_wait(is_ready, job->seen, 60000))
@@ -243,10 +229,9 @@ static void an_interrupt_at_the_start_ends_it(void)
 	for (unsigned i = 0; i < rounds; i++) {
 		struct subject client = { .pid = tool_begin_job(tool, "run", "--", "sh", "-c", "exec cat /dev/zero >/dev/null",
 								NULL) };
-		const struct timespec wait = { 0, (long)live_random(30 * NSEC_PER_MSEC) };
 		int status;
 
-		nanosleep(&wait, NULL);
+		live_let_pass(live_random(30 * NSEC_PER_MSEC));
 		while (kill(-client.pid, SIGINT) < 0)
 			require(errno == ESRCH);         /* it has not made its group yet */
 		status = subject_wait(&client);

@@ -6,6 +6,7 @@
 #include "tool.h"
 
 #include "base/clock.h"
+#include "varlink/client.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -337,7 +338,75 @@ static void a_groups_histogram_has_each_of_its_blocks_once(void)
 	tool_end(tool, subject, before);
 }
 
+/* A query to the daemon and what is written for it on the client's command line, which works on the tables itself. */
+static const struct question {
+	const char *query;
+	const char *arguments[4];
+	bool compares;
+} questions[] = {
+	{ "{\"key\":\"thread\"}", { "--by", "thread" }, false },
+	{ "{\"churn\":true,\"sort\":\"churn\"}", { "--churn" }, false },
+	{ "{\"peak\":true}", { "--peak" }, false },
+	{ "{\"histogram\":true}", { "--histogram" }, false },
+	{ "{\"older_than_ms\":20}", { "--older-than", "20ms" }, false },
+	{ "{\"born\":true}", { "--born" }, true },
+	{ "{\"churn\":true}", { "--churn" }, true },
+	{ "{\"sort\":\"churn\"}", { "--sort", "churn" }, true },
+};
+
+static json_t *ask_daemon(struct tool *tool, const struct question *question, const char *old, const char *new)
+{
+	json_t *query = json_loads(question->query, 0, NULL), *reply = NULL, *error = NULL;
+	json_t *parameters = question->compares ? json_pack("{s:s, s:s, s:o}", "old", old, "new", new, "query", query) :
+						  json_pack("{s:s, s:o}", "snapshot", new, "query", query);
+	struct varlink_client *client;
+	int r;
+
+	require(parameters && varlink_client_open(tool_socket(tool), &client) == 0);
+	r = varlink_client_call(client, question->compares ? "Compare" : "Statistics", parameters, &reply, &error);
+	if (r < 0)
+		live_fail("%s: %s", question->query, error ? json_dumps(error, 0) : strerror(-r));
+	varlink_client_close(client);
+	return reply;
+}
+
+static void the_daemon_says_what_the_client_works_out_itself(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/leaker", NULL);
+	struct state *before = state_take(subject->pid);
+	const char *old = live_text("%d:old", subject->pid), *new = live_text("%d:new", subject->pid);
+	size_t rows = 0;
+
+	tool_attach(tool, subject->pid);
+	do_times(subject, 'l', 3);
+	tool_out(tool, "snapshot", pid_text(subject->pid), "--name", "old", "--blocks", NULL);
+	live_let_pass(40 * NSEC_PER_MSEC);
+	do_times(subject, 'l', 5);
+	do_times(subject, 'c', 2);
+	do_times(subject, 's', 4);
+	tool_out(tool, "snapshot", pid_text(subject->pid), "--name", "new", "--blocks", NULL);
+	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
+		const struct question *question = &questions[i];
+		const char *const *arguments = question->arguments;
+		json_t *ours = question->compares ?
+			       tool_json(tool, "diff", old, new, arguments[0], arguments[1], NULL) :
+			       tool_json(tool, "stats", new, arguments[0], arguments[1], NULL);
+		json_t *theirs = ask_daemon(tool, question, old, new);
+
+		if (!json_equal(json_object_get(ours, "statistics"), json_object_get(theirs, "statistics")) ||
+		    !json_equal(json_object_get(ours, "total"), json_object_get(theirs, "total")))
+			live_fail("%s: the client says %s, the daemon %s", question->query, json_dumps(ours, 0),
+				  json_dumps(theirs, 0));
+		require_at_least((long long)json_array_size(json_object_get(theirs, "statistics")), 1);
+		rows += json_array_size(json_object_get(theirs, "statistics"));
+	}
+	live_note("%zu rows in %zu answers compared", rows, sizeof(questions) / sizeof(questions[0]));
+	tool_end(tool, subject, before);
+}
+
 static const struct live_case cases[] = {
+	LIVE_CASE(the_daemon_says_what_the_client_works_out_itself),
 	LIVE_CASE(a_groups_histogram_has_each_of_its_blocks_once),
 	LIVE_CASE(a_trend_ranks_the_steady_grower_first),
 	LIVE_CASE(churn_stands_next_to_growth),

@@ -9,12 +9,10 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BIRTHS "tests/victims/births"
@@ -27,14 +25,6 @@
 #define STOPS 15
 #define STOPS_LONG 300
 #define THREADS "1000"
-
-static void let_some_time_pass(unsigned up_to_ms)
-{
-	uint64_t until = clock_monotonic_ns() + live_random(up_to_ms * NSEC_PER_MSEC);
-
-	while (!clock_passed(until))
-		poll(NULL, 0, 1);
-}
 
 static bool is_traced_or_gone(void *context)
 {
@@ -119,9 +109,7 @@ static pid_t kill_soon(pid_t pid, unsigned within_ms)
 
 	require(killer >= 0);
 	if (killer == 0) {
-		const struct timespec wait = { 0, (long)wait_ns };
-
-		nanosleep(&wait, NULL);
+		live_let_pass(wait_ns);
 		kill(pid, SIGKILL);
 		_exit(0);
 	}
@@ -174,11 +162,6 @@ static void a_target_killed_in_the_middle_is_told_as_killed(void)
 	live_survey("target killed in attach, detach and snapshot", kills, kills, 1, 1);
 }
 
-static bool is_untraced(void *context)
-{
-	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
-}
-
 static bool is_stopped(void *context)
 {
 	pid_t pid = *(pid_t *)context;
@@ -216,9 +199,9 @@ static void the_last_of_stop_and_cont_wins(void)
 			pid_t client = tool_begin(tool, leaving ? "detach" : "attach", pid_text(hammer->pid), NULL);
 
 			for (unsigned pair = 0; pair < 4; pair++) {
-				let_some_time_pass(6);
+				live_let_pass(live_random(6 * NSEC_PER_MSEC));
 				kill(hammer->pid, SIGSTOP);
-				let_some_time_pass(3);
+				live_let_pass(live_random(3 * NSEC_PER_MSEC));
 				kill(hammer->pid, SIGCONT);
 			}
 			if (stops)
@@ -285,7 +268,7 @@ static void the_parent_hears_of_each_stop_and_continuation_once(void)
 		int status;
 
 		for (pid_t ended = 0; ended == 0; pairs++) {
-			let_some_time_pass(3);
+			live_let_pass(live_random(3 * NSEC_PER_MSEC));
 			require_one_report(hammer->pid, SIGSTOP, CLD_STOPPED);
 			require_one_report(hammer->pid, SIGCONT, CLD_CONTINUED);
 			ended = waitpid(client, &status, WNOHANG);
@@ -345,7 +328,7 @@ static void a_process_that_stays_in_vfork_is_left_in_peace(void)
 		require_equal(run.status, 1);
 		require_text(run.err, "in waits that nothing breaks off");
 		/* The tracer's own end lets go of a thread that cannot be stopped. */
-		if (!live_wait(is_untraced, &pid, 10000))
+		if (!live_wait(state_is_untraced, &pid, 10000))
 			live_fail("process %d is not let go", pid);
 		end_vfork(&in);
 		require_unharmed(pid, before);
@@ -357,7 +340,7 @@ static void a_process_that_stays_in_vfork_is_left_in_peace(void)
 		require_text(run.err, "in waits that nothing breaks off");
 		require_text(run.err, "'allocwatchd --heal' takes it out");
 		end_vfork(&in);
-		require(live_wait(is_untraced, &pid, 10000));
+		require(live_wait(state_is_untraced, &pid, 10000));
 		tool_attach(in.tool, pid);
 		tool_detach(in.tool, pid);
 		require_unharmed(pid, before);
@@ -365,11 +348,6 @@ static void a_process_that_stays_in_vfork_is_left_in_peace(void)
 	subject_command(in.vforker, 'g');
 	subject_quit(in.vforker);
 	live_survey("attach and detach in a vfork that lasts", 2 * rounds, 0, 1, 1);
-}
-
-static bool is_traced(void *context)
-{
-	return status_number(*(pid_t *)context, "TracerPid", 10) > 0;
 }
 
 /* Both wait for the end of the vfork, which nobody else is held up by. */
@@ -386,8 +364,8 @@ static void a_vfork_that_ends_is_waited_for(void)
 
 		enter_vfork(&in);
 		client = tool_begin(in.tool, "attach", pid_text(pid), NULL);
-		require(live_wait(is_traced, &pid, 10000));
-		let_some_time_pass(300);
+		require(live_wait(state_is_traced, &pid, 10000));
+		live_let_pass(live_random(300 * NSEC_PER_MSEC));
 		end_vfork(&in);
 		require(waitpid(client, &status, 0) == client);
 		require_equal(status, 0);
@@ -395,7 +373,7 @@ static void a_vfork_that_ends_is_waited_for(void)
 		require_equal(json_number(tool_status(in.tool, pid), "blocks"), 1);
 		enter_vfork(&in);
 		client = tool_begin(in.tool, "detach", pid_text(pid), NULL);
-		let_some_time_pass(300);
+		live_let_pass(live_random(300 * NSEC_PER_MSEC));
 		end_vfork(&in);
 		require(waitpid(client, &status, 0) == client);
 		require_equal(status, 0);

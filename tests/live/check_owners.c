@@ -301,11 +301,6 @@ static void what_a_user_could_not_trace_is_refused(void)
 
 /* --- at each exec --- */
 
-static bool is_untraced(void *context)
-{
-	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
-}
-
 struct last {
 	struct tool *tool;
 	pid_t pid;
@@ -333,7 +328,7 @@ static void exec_what_is_not_to_be_seen(struct tool *tool, enum special special,
 	subject_command(execer, 'a');
 	subject_send(execer, by_thread ? 't' : 'g');
 	require_text(subject_line(execer), "R");
-	require(is_untraced(&execer->pid));
+	require(state_is_untraced(&execer->pid));
 	subject_command(execer, 'a');
 	if (special == SET_UID)
 		require_at_least(status_number(execer->pid, "CapEff", 16), 2);

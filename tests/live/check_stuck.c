@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -23,29 +22,12 @@
 #define HOGS 8
 #define HOGS_MS 2500
 
-static bool is_untraced(void *context)
-{
-	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
-}
-
-static bool is_traced(void *context)
-{
-	return !is_untraced(context);
-}
-
-static bool text_is_intact(void *context)
-{
-	size_t bytes;
-
-	return text_difference(*(pid_t *)context, &bytes) == NULL;
-}
-
 /* What it has open changes while it runs. */
 static void require_free_again(struct subject *subject, int timeout_ms)
 {
-	if (!live_wait(is_untraced, &subject->pid, timeout_ms) ||
-	    !live_wait(text_is_intact, &subject->pid, timeout_ms) ||
-	    !live_wait(is_untraced, &subject->pid, timeout_ms))
+	if (!live_wait(state_is_untraced, &subject->pid, timeout_ms) ||
+	    !live_wait(state_text_is_intact, &subject->pid, timeout_ms) ||
+	    !live_wait(state_is_untraced, &subject->pid, timeout_ms))
 		live_fail("process %d is not let go", subject->pid);
 	require_unharmed(subject->pid, NULL);
 	subject_command(subject, 's');
@@ -63,7 +45,7 @@ static void a_stopped_tracer_is_killed_and_its_target_healed(void)
 
 		tool_attach(tool, hammer->pid);
 		subject_send(hammer, 'r');
-		poll(NULL, 0, (int)live_random(MOMENT_MS));
+		live_let_pass(live_random(MOMENT_MS * NSEC_PER_MSEC));
 		kill(tool_tracer(hammer->pid), SIGSTOP);
 		require_free_again(hammer, STUCK_MS);
 	}
@@ -76,8 +58,8 @@ static void stop_during(struct tool *tool, struct subject *hammer, const char *c
 	int status;
 
 	if (!strcmp(command, "attach"))
-		live_wait(is_traced, &hammer->pid, 5000);
-	poll(NULL, 0, (int)live_random(4));
+		live_wait(state_is_traced, &hammer->pid, 5000);
+	live_let_pass(live_random(4 * NSEC_PER_MSEC));
 	tracer = (pid_t)status_number(hammer->pid, "TracerPid", 10);
 	if (tracer > 0)
 		kill(tracer, SIGSTOP);
@@ -125,7 +107,7 @@ static void a_daemon_that_does_not_answer_is_left(void)
 	subject_command(tree, 'g');
 	tool_status(tool, tree->pid);
 	kill(tool_daemon(tool), SIGSTOP);
-	require(live_wait(is_untraced, &tree->pid, SILENT_MS));
+	require(live_wait(state_is_untraced, &tree->pid, SILENT_MS));
 	require_unharmed(tree->pid, before);
 	kill(tool_daemon(tool), SIGCONT);
 	require_row(tool_stats(tool, live_text("%d:detach", tree->pid)), "tests/victims/forktree.c", "/* root block */",

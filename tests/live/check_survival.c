@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -21,28 +20,10 @@
 #define CYCLES_LONG 1000
 #define SOME_MS 30
 
-static void let_some_time_pass(unsigned up_to_ms)
-{
-	uint64_t until = clock_monotonic_ns() + live_random(up_to_ms * NSEC_PER_MSEC);
-
-	while (!clock_passed(until))
-		poll(NULL, 0, 1);
-}
-
-static bool is_untraced(void *context)
-{
-	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
-}
-
-static bool is_traced(void *context)
-{
-	return !is_untraced(context);
-}
-
 /* It still obeys, its tally is sound and it ends as it should: by its own will. */
 static void require_alive(struct subject *hammer)
 {
-	if (!live_wait(is_untraced, &hammer->pid, 30000))
+	if (!live_wait(state_is_untraced, &hammer->pid, 30000))
 		live_fail("process %d is not let go", hammer->pid);
 	subject_command(hammer, 's');
 	require_at_least(subject_tally(hammer, "allocations"), 1);
@@ -67,7 +48,7 @@ static void a_tracer_killed_while_it_traces_does_no_harm(void)
 
 		subject_send(hammer, 'r');
 		tool_attach(tool, hammer->pid);
-		let_some_time_pass(SOME_MS);
+		live_let_pass(live_random(SOME_MS * NSEC_PER_MSEC));
 		kill_tracer(hammer->pid);
 		require_alive(hammer);
 	}
@@ -81,8 +62,8 @@ static void kill_during(struct tool *tool, struct subject *hammer, const char *c
 	int status;
 
 	if (!strcmp(command, "attach"))
-		live_wait(is_traced, &hammer->pid, 5000);
-	let_some_time_pass(6);
+		live_wait(state_is_traced, &hammer->pid, 5000);
+	live_let_pass(live_random(6 * NSEC_PER_MSEC));
 	kill_tracer(hammer->pid);
 	require(waitpid(client, &status, 0) == client);
 }
@@ -167,7 +148,7 @@ static void a_filtered_process_is_refused_to_an_ordinary_user(void)
 	result = tool_try(tool, "attach", pid_text(filtered->pid), NULL);
 	require_equal(result.status, 1);
 	require(strstr(result.err, "seccomp") != NULL);
-	require(is_untraced(&filtered->pid));
+	require(state_is_untraced(&filtered->pid));
 	subject_command(filtered, 'g');
 	subject_quit(filtered);
 }

@@ -1,6 +1,7 @@
 /* A command under `allocwatch run` keeps its terminal: a real interactive shell in tmux sees the job stop and go
  * on as it would without us. */
 #include "live.h"
+#include "subject.h"
 #include "terminal.h"
 
 #include "../victims/tallies.h"
@@ -165,24 +166,11 @@ static bool is_gone(void *context)
 	return state == '\0' || state == 'Z';
 }
 
-static const struct tallies *map_tallies(const char *path)
-{
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	struct tallies *tallies = MAP_FAILED;
-
-	if (fd >= 0 && ftruncate(fd, sizeof(*tallies)) == 0)
-		tallies = mmap(NULL, sizeof(*tallies), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (tallies == MAP_FAILED)
-		live_fail("%s: %s", path, strerror(errno));
-	close(fd);
-	return tallies;
-}
-
 /* Everything that a terminal sends, and at last its end. */
 static const struct tallies *tally(const char *runner, const char *name)
 {
 	const char *path = live_text("%s/tallies-%s", live_folder(), name);
-	const struct tallies *seen = map_tallies(path);
+	const struct tallies *seen = subject_tallies(path);
 	pid_t shell;
 
 	start_shell();

@@ -473,11 +473,6 @@ static void refreshes_leave_nothing_in_the_daemon(void)
 	tool_end(stage.tool, stage.subject, stage.before);
 }
 
-static bool is_untraced(void *context)
-{
-	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
-}
-
 static void who_closes_the_terminal_lets_go_as_well(void)
 {
 	struct stage stage = { .tool = tool_start(), .subject = victim_start(SAMPLE, "--commands", NULL) };
@@ -487,7 +482,7 @@ static void who_closes_the_terminal_lets_go_as_well(void)
 	start_top(&stage, "--interval 100ms");
 	terminal_expect("events/s");
 	terminal_end();
-	if (!live_wait(is_untraced, &stage.subject->pid, SCREEN_MS))
+	if (!live_wait(state_is_untraced, &stage.subject->pid, SCREEN_MS))
 		live_fail("it is still traced");
 	require_unharmed(stage.subject->pid, stage.before);
 	subject_quit(stage.subject);
@@ -509,7 +504,7 @@ static void an_untraced_process_is_attached_to_and_let_go(void)
 		terminal_keys(ends[i]);
 		terminal_expect(TERMINAL_READY);
 		terminal_expect_status(0);
-		if (!live_wait(is_untraced, &stage.subject->pid, SCREEN_MS))
+		if (!live_wait(state_is_untraced, &stage.subject->pid, SCREEN_MS))
 			live_fail("it is still traced");
 		require_unharmed(stage.subject->pid, stage.before);
 	}

@@ -64,6 +64,9 @@ void live_survey(const char *kind, unsigned int cycles, unsigned int kills, unsi
 
 /* Polls until done(context) says so; false when the time is up. */
 bool live_wait(bool (*done)(void *context), void *context, int timeout_ms);
+/* The moments at which something happens must not be always the same; this is no waiting for something to be done, which
+ * is live_wait(). */
+void live_let_pass(uint64_t ns);
 /* A number in [0, below): the seed is printed, and taken from LIVE_SEED when that is set. */
 uint64_t live_random(uint64_t below);
 

@@ -185,7 +185,7 @@ tests_live_check_terminal_LDADD = $(live_libs)
 
 tests_live_check_leaks_SOURCES = tests/live/check_leaks.c
 tests_live_check_leaks_CFLAGS = $(live_cflags)
-tests_live_check_leaks_LDADD = $(live_libs)
+tests_live_check_leaks_LDADD = src/libvarlink.a src/libmodel.a $(live_libs)
 EXTRA_DIST += tests/oracle/blocks_of_ages.py tests/oracle/trends.py
 
 tests_live_check_top_SOURCES = tests/live/check_top.c

@@ -151,6 +151,13 @@ bool live_wait(bool (*done)(void *context), void *context, int timeout_ms)
 	return true;
 }
 
+void live_let_pass(uint64_t ns)
+{
+	const struct timespec pause = { (time_t)(ns / NSEC_PER_SEC), (long)(ns % NSEC_PER_SEC) };
+
+	ppoll(NULL, 0, &pause, NULL);
+}
+
 static void seed_random(void)
 {
 	const char *given = getenv("LIVE_SEED");

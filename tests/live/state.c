@@ -351,6 +351,23 @@ long long status_number(pid_t pid, const char *name, int base)
 	return number;
 }
 
+bool state_is_traced(void *context)
+{
+	return status_number(*(pid_t *)context, "TracerPid", 10) > 0;
+}
+
+bool state_is_untraced(void *context)
+{
+	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
+}
+
+bool state_text_is_intact(void *context)
+{
+	size_t bytes;
+
+	return text_difference(*(pid_t *)context, &bytes) == NULL;
+}
+
 char thread_state(pid_t pid, pid_t tid)
 {
 	char *status = read_proc(pid, live_text("task/%d/status", tid));

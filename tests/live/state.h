@@ -23,6 +23,11 @@ const char *text_difference(pid_t pid, size_t *ret_bytes);
 /* Fails on a difference, and when so little was compared that it cannot have been a libc's text. */
 void text_require_intact(pid_t pid);
 
+/* For live_wait(); context: the pid_t. */
+bool state_is_traced(void *context);
+bool state_is_untraced(void *context);
+bool state_text_is_intact(void *context);
+
 /* What every live test ends with: not traced, no thread stopped, text intact and, with before not NULL,
  * everything as it was. */
 void require_unharmed(pid_t pid, const struct state *before);

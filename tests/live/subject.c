@@ -1,5 +1,7 @@
 #include "subject.h"
 
+#include "../victims/tallies.h"
+
 #include "base/clock.h"
 #include "live.h"
 
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,6 +23,19 @@
 
 #define ANSWER_MS 90000
 #define ARGUMENTS_MAX 16
+
+struct tallies *subject_tallies(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct tallies *tallies = MAP_FAILED;
+
+	if (fd >= 0 && ftruncate(fd, sizeof(*tallies)) == 0)
+		tallies = mmap(NULL, sizeof(*tallies), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (tallies == MAP_FAILED)
+		live_fail("%s: %s", path, strerror(errno));
+	close(fd);
+	return tallies;
+}
 
 void become_user(uid_t uid)
 {

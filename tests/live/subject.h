@@ -9,6 +9,8 @@
 /* The uid of the tests that need an ordinary user: no account need exist. */
 #define ORDINARY_UID 61234
 
+struct tallies;
+
 struct subject {
 	pid_t pid;
 	int to, from;                   /* its stdin and stdout */
@@ -43,6 +45,9 @@ int subject_wait(struct subject *subject);
 void subject_quit(struct subject *subject);
 /* Ends it by SIGKILL, for those that do not obey. */
 void subject_kill(struct subject *subject);
+
+/* The counts that a tests/victims/tallies with this argument keeps in it, mapped. */
+struct tallies *subject_tallies(const char *path);
 
 /* Drops to a user in a child process that will exec. */
 void become_user(uid_t uid);

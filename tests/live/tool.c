@@ -218,6 +218,14 @@ void tool_start_again(struct tool *tool)
 	start_daemon(tool);
 }
 
+int tool_heal(const char *pid)
+{
+	const char *const argv[] = { live_text("%s/%s", live_build(), programs[1]), "--heal", pid, NULL };
+	int status = subject_wait(subject_start(geteuid(), argv));
+
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 pid_t tool_tracer(pid_t pid)
 {
 	pid_t tracer = (pid_t)status_number(living_thread(pid), "TracerPid", 10);

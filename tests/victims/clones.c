@@ -40,42 +40,14 @@
 #define WRONG_NUMBER 5
 #define WRONG_FILE 6
 #define STACK_BYTES (256 * 1024)
-#define MAPS_SPACE (256 * 1024)
 #define CGROUPS "/sys/fs/cgroup/unified", "/sys/fs/cgroup"
 
 extern char **environ;
 
-static char maps[MAPS_SPACE];
 static uint64_t clean_text;
 static bool blind, own_trap, cleared;
 static long children, bad, first, skipped, parented;
 static char *stack;
-
-/* All words of all mapped files that can be executed. */
-static uint64_t hash_text(void)
-{
-	uint64_t hash = 1, start, end, inode;
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-	ssize_t n;
-	char *line = maps, permissions[5];
-
-	/* In a PID namespace that /proc is not of, there is no such file. */
-	if (fd < 0)
-		return clean_text;
-	while (len < sizeof(maps) - 1 && (n = read(fd, maps + len, sizeof(maps) - 1 - len)) > 0)
-		len += (size_t)n;
-	close(fd);
-	maps[len] = '\0';
-	for (; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-		if (sscanf(line, "%lx-%lx %4s %*x %*s %lu", &start, &end, permissions, &inode) != 4 ||
-		    permissions[2] != 'x' || inode == 0)
-			continue;
-		for (const uint64_t *at = (const uint64_t *)start; at < (const uint64_t *)end; at++)
-			hash = (hash ^ *at) * 0x100000001b3;
-	}
-	return hash;
-}
 
 static void on_trap(int sig)
 {
@@ -98,6 +70,7 @@ static int allocate(void)
 static int look_at_oneself(void)
 {
 	struct sigaction action;
+	uint64_t hash;
 	sigset_t set;
 
 	sigaction(SIGTRAP, NULL, &action);
@@ -106,7 +79,9 @@ static int look_at_oneself(void)
 		return WRONG_ACTION;
 	if (!blind && sigismember(&set, SIGTRAP))
 		return WRONG_MASK;
-	if (!blind && clean_text != 0 && hash_text() != clean_text)
+	hash = blind ? 0 : text_hash();
+	/* In a PID namespace that /proc is not of, there is none. */
+	if (hash != 0 && clean_text != 0 && hash != clean_text)
 		return WRONG_TEXT;
 	return allocate();
 }
@@ -443,7 +418,7 @@ int main(int argc, char **argv)
 	stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (stack == MAP_FAILED)
 		die("no stack");
-	clean_text = hash_text();
+	clean_text = text_hash();
 	obey(one_of_each);
 	return 0;
 }

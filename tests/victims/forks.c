@@ -13,7 +13,6 @@
 #include "victim.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -32,37 +31,12 @@
 #define KEPT_BYTES 168
 #define STORM_MAX 2000
 #define STACK_BYTES (256 * 1024)
-#define MAPS_SPACE (256 * 1024)
 
 extern char **environ;
 
-static char maps[MAPS_SPACE];
 static uint64_t clean_text;
 static int masked, blind;
 static long children, bad, first, blocks, storm;
-
-/* All words of all mapped files that can be executed. */
-static uint64_t hash_text(void)
-{
-	uint64_t hash = 1, start, end, inode;
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-	ssize_t n;
-	char *line = maps, permissions[5];
-
-	while (fd >= 0 && len < sizeof(maps) - 1 && (n = read(fd, maps + len, sizeof(maps) - 1 - len)) > 0)
-		len += (size_t)n;
-	close(fd);
-	maps[len] = '\0';
-	for (; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
-		if (sscanf(line, "%lx-%lx %4s %*x %*s %lu", &start, &end, permissions, &inode) != 4 ||
-		    permissions[2] != 'x' || inode == 0)
-			continue;
-		for (const uint64_t *at = (const uint64_t *)start; at < (const uint64_t *)end; at++)
-			hash = (hash ^ *at) * 0x100000001b3;
-	}
-	return hash;
-}
 
 static int trap_is_masked(void)
 {
@@ -81,7 +55,7 @@ static int look_at_oneself(void)
 		return WRONG_ACTION;
 	if (!blind && trap_is_masked() != masked)
 		return WRONG_MASK;
-	if (!blind && clean_text != 0 && hash_text() != clean_text)
+	if (!blind && clean_text != 0 && text_hash() != clean_text)
 		return WRONG_TEXT;
 	for (int i = 0; i < 50; i++) {
 		char *p = malloc((size_t)i + 100);
@@ -309,7 +283,7 @@ int main(int argc, char **argv)
 		sigaddset(&trap, SIGTRAP);
 		pthread_sigmask(SIG_BLOCK, &trap, NULL);
 	}
-	clean_text = hash_text();
+	clean_text = text_hash();
 	say("R");
 	while ((command = next_command()) != 'q') {
 		if (command == 's')

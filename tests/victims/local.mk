@@ -6,7 +6,7 @@ victim_ldflags = -pthread
 victim_libs = tests/victims/libvictim.a
 
 check_LIBRARIES += tests/victims/libvictim.a
-tests_victims_libvictim_a_SOURCES = tests/victims/victim.c tests/victims/victim.h
+tests_victims_libvictim_a_SOURCES = tests/victims/text.c tests/victims/victim.c tests/victims/victim.h
 tests_victims_libvictim_a_CFLAGS = $(victim_cflags)
 
 check_PROGRAMS += \

@@ -40,4 +40,7 @@ uint64_t now_ns(void);
 /* xorshift64*: the same numbers each run, so that a failure can be had again. */
 uint64_t random_next(uint64_t *state);
 
+/* Of the bytes of all code that is mapped from files; 0: there is no /proc to find it by (text.c). */
+uint64_t text_hash(void);
+
 #endif
