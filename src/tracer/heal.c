@@ -50,12 +50,17 @@ static bool undo_when_possible(struct target *target, const char **ret_left)
 	return clean;
 }
 
-/* With all tasks held. */
-static enum heal_result undo(struct target *target, raddr area, char text[HEAL_TEXT_MAX])
+/* With all tasks held.  What was found before may have been undone meanwhile: by another healer (the daemon's own beside
+ * one that was called by hand), or by an exec. */
+static enum heal_result undo(struct target *target, char text[HEAL_TEXT_MAX])
 {
+	raddr area = resident_find(target);
 	const char *left;
-	int r = resident_adopt(target, area);
+	int r;
 
+	if (area == 0)
+		return HEAL_NOTHING;
+	r = resident_adopt(target, area);
 	if (r < 0)
 		return say(text, HEAL_FAILED,
 			   "what a tracer that died has left there cannot be taken out, and does no harm",
@@ -110,7 +115,7 @@ static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_M
 		result = say(text, r == -ESRCH || is_anothers(target) ? HEAL_NOTHING : HEAL_FAILED, "cannot be healed",
 			     strerror(-r));
 	else
-		result = undo(target, area, text);
+		result = undo(target, text);
 	target_let_go(target, NULL, NULL);
 	return result;
 }

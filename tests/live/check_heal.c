@@ -15,6 +15,7 @@
 #define HAMMER "tests/victims/hammer"
 #define FORKTREE "tests/victims/forktree"
 #define HEAL_MS 5000
+#define HEALERS 8
 #define ROUNDS 5
 #define ROUNDS_LONG 200
 
@@ -136,6 +137,30 @@ static void healing_by_hand_takes_all_out(void)
 	subject_quit(tree);
 }
 
+/* As when somebody calls one while the daemon's own is at it: who comes too late finds nothing, and that is no failure. */
+static void healers_at_the_same_time_do_not_fail(void)
+{
+	unsigned rounds = live_rounds(30, ROUNDS_LONG);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct tool *tool = tool_start_named(live_text("healers%u", i));
+		struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "100", NULL);
+		struct state *before = state_take(hammer->pid);
+		struct subject *healers[HEALERS];
+
+		tool_attach(tool, hammer->pid);
+		kill_both(tool, hammer);
+		for (unsigned j = 0; j < HEALERS; j++)
+			healers[j] = tool_heal_begin(pid_text(hammer->pid));
+		for (unsigned j = 0; j < HEALERS; j++)
+			require_equal(subject_wait(healers[j]), 0);
+		require_unharmed(hammer->pid, before);
+		require_at_work(hammer);
+		subject_quit(hammer);
+	}
+	live_survey("healed by many at once", rounds, rounds, rounds, rounds);
+}
+
 /* Made by fork after the death, so nobody could clean it. */
 static void a_copy_is_healed_with_its_original(void)
 {
@@ -246,6 +271,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_healed_process_is_traced_again),
 	LIVE_CASE(an_attach_heals_first),
 	LIVE_CASE(healing_by_hand_takes_all_out),
+	LIVE_CASE(healers_at_the_same_time_do_not_fail),
 	LIVE_CASE(a_copy_is_healed_with_its_original),
 	LIVE_CASE(the_next_daemon_heals),
 	LIVE_CASE(what_another_one_traces_is_left_alone),

@@ -218,10 +218,16 @@ void tool_start_again(struct tool *tool)
 	start_daemon(tool);
 }
 
-int tool_heal(const char *pid)
+struct subject *tool_heal_begin(const char *pid)
 {
 	const char *const argv[] = { live_text("%s/%s", live_build(), programs[1]), "--heal", pid, NULL };
-	int status = subject_wait(subject_start(geteuid(), argv));
+
+	return subject_start(geteuid(), argv);
+}
+
+int tool_heal(const char *pid)
+{
+	int status = subject_wait(tool_heal_begin(pid));
 
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -35,6 +35,7 @@ void tool_end_daemon(struct tool *tool, int sig);
 void tool_start_again(struct tool *tool);
 /* Takes out by hand, as a person would, what a tracer has left; pid as text, NULL: in all processes.  The exit status. */
 int tool_heal(const char *pid);
+struct subject *tool_heal_begin(const char *pid);
 /* The tracer of a process, from its TracerPid; fails when there is none. */
 pid_t tool_tracer(pid_t pid);
 
