@@ -219,9 +219,9 @@ tests_live_check_oracle_CFLAGS = $(live_cflags) -I$(srcdir)/tests/bench $(UNWIND
 tests_live_check_oracle_LDADD = $(live_libs) src/libaw_unwind.a src/libarch.a src/libmodel.a src/libbase.a \
 	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS)
 
-# The long form: minutes to hours, by the counts in live_rounds().
+# The long form: minutes to hours, by the counts in live_rounds(); that of check_chaos is a target of its own.
 torture: $(check_PROGRAMS) $(check_DATA) all
-	$(srcdir)/tests/live/torture $(live_tests)
+	$(srcdir)/tests/live/torture $(filter-out tests/live/check_chaos,$(live_tests))
 # Tracer, daemon and healer are killed 2000 times, at random moments of every phase.
 chaos: tests/live/check_chaos $(check_PROGRAMS) $(check_DATA) all
 	$(srcdir)/tests/live/torture tests/live/check_chaos
