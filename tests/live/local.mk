@@ -18,7 +18,7 @@ CLEANFILES += tests/live/counter.so
 tests/live/counter.so: tests/live/counter.c tests/live/counter.h
 	$(AM_V_CCLD)$(MKDIR_P) tests/live && $(victim_link_shared) $(srcdir)/tests/live/counter.c
 
-live_tests = \
+torture_tests = \
 	tests/live/check_harness \
 	tests/live/check_attach \
 	tests/live/check_exact \
@@ -35,7 +35,6 @@ live_tests = \
 	tests/live/check_moments \
 	tests/live/check_heal \
 	tests/live/check_stuck \
-	tests/live/check_chaos \
 	tests/live/check_follow \
 	tests/live/check_rights \
 	tests/live/check_owners \
@@ -56,6 +55,7 @@ live_tests = \
 	tests/live/check_python \
 	tests/live/check_terminal \
 	tests/live/check_top
+live_tests = $(torture_tests) tests/live/check_chaos
 check_PROGRAMS += $(live_tests)
 TESTS += $(live_tests)
 
@@ -221,7 +221,7 @@ tests_live_check_oracle_LDADD = $(live_libs) src/libaw_unwind.a src/libarch.a sr
 
 # The long form: minutes to hours, by the counts in live_rounds(); that of check_chaos is a target of its own.
 torture: $(check_PROGRAMS) $(check_DATA) all
-	$(srcdir)/tests/live/torture $(filter-out tests/live/check_chaos,$(live_tests))
+	$(srcdir)/tests/live/torture $(torture_tests)
 # Tracer, daemon and healer are killed 2000 times, at random moments of every phase.
 chaos: tests/live/check_chaos $(check_PROGRAMS) $(check_DATA) all
 	$(srcdir)/tests/live/torture tests/live/check_chaos
