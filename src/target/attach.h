@@ -11,7 +11,8 @@
 #define UNINTERRUPTIBLE_MS 10          /* others are held no longer for those */
 #define PATIENCE_MS 3000               /* at the attach, for a process all of whose threads are in such waits */
 #define SCAN_DEADLINE_MS 5000          /* for a task list that never gets stable */
-#define ENDING_DEADLINE_MS 2000        /* for the ends of the threads of a process that was killed */
+#define ENDING_DEADLINE_MS 2000        /* for the ends of threads that exit, of a process that may go on */
+#define KILLED_DEADLINE_MS 10000       /* of one that was killed and goes nowhere else: a dump of its memory, a slow disk */
 
 /* Seizes and interrupts every thread, scanning the task list until it is stable, and every process that has the same
  * memory.  0; -EPERM (target->stranger: whom one may not trace), -ESRCH, -ENOSPC past TASKS_MAX, -ETIMEDOUT.

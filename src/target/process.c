@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 
 #define PROC_TEXT_MAX (1u << 20)
 #define FIELD_FLAGS 9                  /* in /proc/PID/stat */
+#define FIELD_SIGNAL 31                /* the thread's own pending ones */
+#define SIGKILL_BIT (1u << (SIGKILL - 1))
 #define PF_EXITING 0x4                 /* include/linux/sched.h */
 
 static int read_proc(pid_t pid, const char *file, char **ret_text, size_t *ret_len)
@@ -60,11 +63,13 @@ bool process_thread_is_dead(pid_t pid, pid_t tid)
 
 bool process_thread_is_exiting(pid_t pid, pid_t tid)
 {
-	uint64_t flags;
+	uint64_t flags, signals;
 	char path[64];
 
 	thread_stat(pid, tid, path);
-	return proc_stat_number(path, FIELD_FLAGS, &flags) < 0 || (flags & PF_EXITING);
+	/* A busy machine may leave a thread that was killed waiting for a processor before it begins to exit. */
+	return proc_stat_number(path, FIELD_SIGNAL, &signals) < 0 || (signals & SIGKILL_BIT) ||
+	       proc_stat_number(path, FIELD_FLAGS, &flags) < 0 || (flags & PF_EXITING);
 }
 
 pid_t process_living_thread(pid_t pid)

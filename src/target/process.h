@@ -28,7 +28,7 @@ void process_exe(pid_t pid, char *buf, size_t space);
 char process_thread_state(pid_t pid, pid_t tid);
 /* Gone, or a zombie. */
 bool process_thread_is_dead(pid_t pid, pid_t tid);
-/* Or about to be: it runs no more of its program. */
+/* Or about to be: it was killed, or exits, and runs no more of its program. */
 bool process_thread_is_exiting(pid_t pid, pid_t tid);
 
 #endif

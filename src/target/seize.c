@@ -348,7 +348,7 @@ int target_wait_for_any(struct target *target)
 
 bool target_has_ended(struct target *target)
 {
-	uint64_t deadline = clock_monotonic_ns() + ENDING_DEADLINE_MS * NSEC_PER_MSEC;
+	uint64_t started = clock_monotonic_ns();
 	bool killed = false;
 
 	for (unsigned round = 0;; round++) {
@@ -361,7 +361,8 @@ bool target_has_ended(struct target *target)
 		take_ends(target);
 		if (!target_has_own_tasks(target))
 			return true;
-		if ((!killed && !exiting) || clock_passed(deadline))
+		if ((!killed && !exiting) ||
+		    clock_passed(started + (killed ? KILLED_DEADLINE_MS : ENDING_DEADLINE_MS) * NSEC_PER_MSEC))
 			return false;
 		pause_briefly(round);
 	}
