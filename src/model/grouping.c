@@ -147,11 +147,16 @@ static int key_frame(const struct grouping *grouping, const struct statistic_fra
 
 	switch (grouping->query->key) {
 	case KEY_FILENAME:
+		if (!frame->has_line)
+			key = *frame;    /* named by its function, in a group of its own */
 		break;
 	case KEY_FUNCTION:
-		key.has_line = false;
-		key.name = frame->function ? frame->function : frame->name;
-		key.function = frame->function;
+		if (!frame->function) {
+			key.offset = frame->has_line ? 0 : frame->offset;
+		} else {
+			key.name = key.function = frame->function;
+			key.has_line = false;
+		}
 		key.object = frame->object;
 		break;
 	case KEY_OBJECT:

@@ -29,12 +29,10 @@ struct block_ages {
 };
 
 /* Sizes by powers of two: step 0 is no byte, step N from 2^(N-1) to 2^N - 1 bytes. */
-#define HISTOGRAM_STEPS 49
+#define HISTOGRAM_STEPS 65
 static inline unsigned histogram_step(uint64_t size)
 {
-	unsigned step = size ? 64 - (unsigned)__builtin_clzll(size) : 0;
-
-	return step < HISTOGRAM_STEPS ? step : HISTOGRAM_STEPS - 1;
+	return size ? 64 - (unsigned)__builtin_clzll(size) : 0;
 }
 
 static inline uint64_t histogram_least(unsigned step)
@@ -44,7 +42,7 @@ static inline uint64_t histogram_least(unsigned step)
 
 static inline uint64_t histogram_most(unsigned step)
 {
-	return step ? (1ULL << step) - 1 : 0;
+	return step ? UINT64_MAX >> (64 - step) : 0;
 }
 
 struct statistics_query {
