@@ -19,58 +19,27 @@ static size_t rows_shown(const struct options *options, const struct trend *tren
 
 static int print_text(const struct options *options, const struct trend *trend)
 {
-	for (size_t i = 0; i < rows_shown(options, trend); i++) {
+	struct source *source = source_new();
+	const struct text_style style = show_style(options, source);
+	int r = source ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < rows_shown(options, trend); i++) {
 		const struct trend_row *row = &trend->rows[i];
+		const struct statistic *statistic = &trend->statistics->rows[row->row];
 		char growth[TEXT_SIZE_MAX];
 
 		printf("%s/h, steadiness %+.2f: ", text_size(growth, row->growth, true), row->steadiness);
-		text_statistic(stdout, trend->statistics, &trend->statistics->rows[row->row], false);
+		if (options->key == KEY_TRACEBACK)
+			r = text_statistic_traceback(stdout, trend->statistics, statistic, false, &style);
+		else
+			text_statistic(stdout, trend->statistics, statistic, false);
 	}
+	source_free(source);
+	if (r < 0)
+		return fail_memory();
 	if (terminal_is(stdout))
 		show_unknown(stdout, trend->statistics->exact, &trend->statistics->unknown);
 	return show_finish();
-}
-
-/* NULL: out of memory. */
-static json_t *encode_sizes(const struct trend *trend, const struct trend_row *row)
-{
-	json_t *sizes = json_array();
-
-	for (size_t i = 0; sizes && i < trend->snapshot_count; i++) {
-		if (json_array_append_new(sizes, json_integer((json_int_t)row->sizes[i])) < 0) {
-			json_decref(sizes);
-			return NULL;
-		}
-	}
-	return sizes;
-}
-
-/* NULL: out of memory. */
-static json_t *encode_row(const struct trend *trend, const struct trend_row *row)
-{
-	json_t *list = codec_statistics_rows(trend->statistics, row->row, 1, false);
-	json_t *json = json_incref(json_array_get(list, 0));
-
-	json_decref(list);
-	if (json_object_set_new(json, "growth_per_hour", json_real(row->growth)) == 0 &&
-	    json_object_set_new(json, "steadiness", json_real(row->steadiness)) == 0 &&
-	    json_object_set_new(json, "sizes", encode_sizes(trend, row)) == 0)
-		return json;
-	json_decref(json);
-	return NULL;
-}
-
-static int print_json(const struct options *options, const struct trend *trend)
-{
-	json_t *rows = json_array();
-
-	for (size_t i = 0; i < rows_shown(options, trend); i++) {
-		if (json_array_append_new(rows, encode_row(trend, &trend->rows[i])) < 0) {
-			json_decref(rows);
-			return fail_memory();
-		}
-	}
-	return show_json(codec_statistics_frame(trend->statistics, rows, false));
 }
 
 static int show(const struct options *options, const struct statistics_query *query,
@@ -82,10 +51,13 @@ static int show(const struct options *options, const struct statistics_query *qu
 
 	if (r == -EINVAL)
 		return fail_usage("trend", "%s", reason);
+	if (r == -E2BIG)
+		return fail("cannot make the trend: %s", reason);
 	if (r < 0)
 		return fail_memory();
+	show_limits(trend->statistics);
 	if (options_have(options, OPTION(JSON)))
-		r = print_json(options, trend);
+		r = show_json(codec_trend(trend, options->limit));
 	else
 		r = print_text(options, trend);
 	if (r == EXIT_DONE)
@@ -105,8 +77,6 @@ int cmd_trend(const struct options *options, int argc, char **argv)
 
 	if (r == EXIT_DONE && (count < TREND_SNAPSHOTS_LEAST || count > TREND_SNAPSHOTS_MAX))
 		r = fail_usage("trend", "a trend needs 3 to 100 snapshots");
-	if (r == EXIT_DONE && query.key == KEY_TRACEBACK)
-		r = fail_usage("trend", "cannot group by traceback: use 'diff --by traceback' for what has grown");
 	for (size_t i = 0; r == EXIT_DONE && i < count; i++)
 		r = fetch_check("trend", argv[i], &snap);
 	if (r != EXIT_DONE)

@@ -48,7 +48,7 @@ const struct command commands[] = {
 	{ "trend", "SNAP SNAP SNAP...", "show what grows steadily over three or more snapshots, and how fast",
 	  "In the order in which they were taken.  Growth is the median of all pairs, in bytes an hour;\n"
 	  "steadiness is 1 for what grew each time, 0 for what goes up and down.\n" SNAP_HELP,
-	  GROUPING, 3, -1, false, cmd_trend },
+	  GROUPING | TRACEBACKS, 3, -1, false, cmd_trend },
 	{ "leaks", "PID [T]", "wait for T, then show what was allocated before the half of it and is still there",
 	  "T is 60s unless given.  A process that is not traced yet is attached to, and let go at the end.\n",
 	  GROUPING | TRACEBACKS | OPTION(PRETTY) | OPTION(DOMAINS) | OPTION(ENGINE), 1, 2, false, cmd_leaks },

@@ -168,13 +168,18 @@ static int print_text(const struct options *options, const struct statistics *st
 	return r == EXIT_DONE ? show_finish() : r;
 }
 
+void show_limits(const struct statistics *statistics)
+{
+	if (statistics->limits_differ)
+		note("the snapshots were taken with different frames limits; their tracebacks are compared at the "
+		     "smallest one");
+}
+
 int show_statistics(const struct options *options, const struct statistics *statistics, bool diff)
 {
 	int r;
 
-	if (statistics->limits_differ)
-		note("the snapshots were taken with different frames limits; their tracebacks are compared at the "
-		     "smaller one");
+	show_limits(statistics);
 	if (options_have(options, OPTION(JSON)))
 		r = show_json(codec_statistics(statistics, options->limit, diff));
 	else

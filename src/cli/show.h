@@ -16,6 +16,8 @@ struct text_style show_style(const struct options *options, struct source *sourc
 /* Prints statistics or (diff) differences; the exit status is EXIT_INEXACT when --strict says so. */
 int show_statistics(const struct options *options, const struct statistics *statistics, bool diff);
 
+/* Says so on stderr when snapshots had different frames limits and that decided the answer. */
+void show_limits(const struct statistics *statistics);
 /* What could not be known, in words; nothing when all is known. */
 void show_unknown(FILE *out, bool exact, const struct snapshot_unknown *unknown);
 /* EXIT_INEXACT and a line on stderr for an answer that is not exact under --strict, else EXIT_DONE. */

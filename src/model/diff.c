@@ -36,6 +36,21 @@ static bool sees_frames(const struct statistics_query *query)
 	return sees;
 }
 
+bool statistics_common_limit(const struct snapshot *const *snapshots, size_t count,
+			     const struct statistics_query *query, uint32_t *limit)
+{
+	uint32_t common = snapshots[0]->frames_limit;
+	bool differ = false;
+
+	for (size_t i = 1; i < count; i++) {
+		differ |= snapshots[i]->frames_limit != snapshots[0]->frames_limit;
+		common = smaller_limit(common, snapshots[i]->frames_limit);
+	}
+	*limit = smaller_limit(query->traceback.limit, common);
+	/* Asked for no more frames than all have, they do not differ. */
+	return differ && *limit == common && query->traceback.limit != *limit && sees_frames(query);
+}
+
 /* Whatever dates are rounded to, a snapshot's clock parts its blocks from those that came later. */
 static int make_born(const struct snapshot *older, const struct snapshot *newer,
 		     const struct statistics_query *query, struct statistics **ret, const char **ret_reason)
@@ -62,8 +77,8 @@ int statistics_compare(const struct snapshot *older, const struct snapshot *newe
 		       const struct statistics_query *query, struct statistics **ret,
 		       const char **ret_reason)
 {
-	uint32_t common = smaller_limit(older->frames_limit, newer->frames_limit);
-	uint32_t limit = smaller_limit(query->traceback.limit, common);
+	const struct snapshot *const both[] = { older, newer };
+	uint32_t limit = query->traceback.limit;
 	struct statistics *statistics;
 	struct grouping grouping;
 	int r;
@@ -74,9 +89,7 @@ int statistics_compare(const struct snapshot *older, const struct snapshot *newe
 	if (!statistics)
 		return -ENOMEM;
 	statistics->exact = older->exact && newer->exact;
-	/* Asked for no more frames than both have, they do not differ. */
-	statistics->limits_differ = older->frames_limit != newer->frames_limit && limit == common &&
-				    query->traceback.limit != limit && sees_frames(query);
+	statistics->limits_differ = statistics_common_limit(both, 2, query, &limit);
 	r = grouping_init(&grouping, query, statistics->strings, ret_reason);
 	if (r < 0)
 		goto free_statistics;

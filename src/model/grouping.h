@@ -37,6 +37,12 @@ int grouping_take(struct grouping *grouping, bool with_diff, struct statistics *
 struct statistics *statistics_new(const struct snapshot *snapshot);
 /* tracemalloc's order of rows. */
 void statistics_sort(struct statistics *statistics, bool with_diff, enum diff_sort sort);
+/* The same of two rows that are no differences: less than 0 when a comes first, 0 for one and the same only. */
+int statistics_order(const struct statistics *statistics, const struct statistic *a, const struct statistic *b);
+/* Narrows *limit, the query's own, to what all snapshots have.  True: they differ, that is why, and it decides the
+ * answer. */
+bool statistics_common_limit(const struct snapshot *const *snapshots, size_t count,
+			     const struct statistics_query *query, uint32_t *limit);
 /* Whether a trace passes all filters together; frames most recent first, at least one. */
 bool filters_pass(const struct filter *filters, size_t count, const struct strtab *strings,
 		  const struct statistic_frame *frames, uint32_t frame_count, uint32_t domain);

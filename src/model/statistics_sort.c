@@ -88,3 +88,10 @@ void statistics_sort(struct statistics *statistics, bool with_diff, enum diff_so
 
 	qsort_r(statistics->rows, statistics->row_count, sizeof(*statistics->rows), compare_rows, &order);
 }
+
+int statistics_order(const struct statistics *statistics, const struct statistic *a, const struct statistic *b)
+{
+	struct order order = { statistics->strings, false, SORT_ABS };
+
+	return -compare_plain(&order, a, b);
+}

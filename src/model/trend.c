@@ -1,3 +1,4 @@
+#define _GNU_SOURCE             /* qsort_r */
 #include "model/trend.h"
 
 #include "model/grouping.h"
@@ -12,8 +13,8 @@ void trend_free(struct trend *trend)
 {
 	if (!trend)
 		return;
-	for (size_t i = 0; trend->rows && i < trend->statistics->row_count; i++)
-		free(trend->rows[i].sizes);
+	for (size_t i = 0; i < trend->snapshot_count; i++)
+		free(trend->sizes[i]);
 	free(trend->rows);
 	statistics_free(trend->statistics);
 	free(trend);
@@ -21,38 +22,75 @@ void trend_free(struct trend *trend)
 
 /* --- one series --- */
 
-static int compare_doubles(const void *left, const void *right)
+static void swap(double *a, double *b)
 {
-	const double *a = left, *b = right;
+	double kept = *a;
 
-	return (*a > *b) - (*a < *b);
+	*a = *b;
+	*b = kept;
+}
+
+/* Moves the values so that the `rank` smallest come first and the next one stands there. */
+static double select_rank(double *values, size_t count, size_t rank)
+{
+	size_t low = 0, high = count - 1;
+
+	while (low < high) {
+		double pivot = values[low + (high - low) / 2];
+		size_t i = low, j = high;
+
+		for (;;) {
+			while (values[i] < pivot)
+				i++;
+			while (values[j] > pivot)
+				j--;
+			if (i >= j)
+				break;
+			swap(&values[i++], &values[j--]);
+		}
+		/* Up to j none is above the pivot, behind it none below. */
+		if (rank <= j)
+			high = j;
+		else
+			low = j + 1;
+	}
+	return values[rank];
 }
 
 static double median(double *values, size_t count)
 {
-	qsort(values, count, sizeof(*values), compare_doubles);
-	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+	double upper = select_rank(values, count, count / 2);
+
+	return count % 2 ? upper : (select_rank(values, count / 2, count / 2 - 1) + upper) / 2;
 }
 
 /* slopes: room for one of each pair */
-static void judge(struct trend_row *row, const double *hours, size_t count, double *slopes)
+static void judge(const struct trend *trend, struct trend_row *row, const uint64_t *times, double *slopes)
 {
+	uint64_t sizes[TREND_SNAPSHOTS_MAX];
 	size_t pairs = 0;
 	long sign = 0;
 
-	for (size_t i = 0; i < count; i++) {
-		for (size_t j = i + 1; j < count; j++) {
-			sign += (row->sizes[j] > row->sizes[i]) - (row->sizes[j] < row->sizes[i]);
-			slopes[pairs++] = ((double)row->sizes[j] - (double)row->sizes[i]) / (hours[j] - hours[i]);
+	for (size_t j = 0; j < trend->snapshot_count; j++) {
+		sizes[j] = trend_size(trend, row, j);
+		for (size_t i = 0; i < j; i++) {
+			sign += (sizes[j] > sizes[i]) - (sizes[j] < sizes[i]);
+			slopes[pairs++] = ((double)sizes[j] - (double)sizes[i]) / ((double)(times[j] - times[i]) / HOUR_NS);
 		}
 	}
 	row->steadiness = (double)sign / (double)pairs;
 	row->growth = median(slopes, pairs);
 }
 
-/* --- all of them --- */
+/* --- what can be compared --- */
 
-static int take_times(const struct snapshot *const *snapshots, size_t count, double *hours, const char **ret_reason)
+/* Of one process the clock that nobody sets; between processes, perhaps of different boots, the date. */
+static uint64_t time_of(const struct snapshot *snapshot, bool by_clock)
+{
+	return by_clock ? snapshot->clock_ns : snapshot->taken_ns;
+}
+
+static int take_times(const struct snapshot *const *snapshots, size_t count, uint64_t *times, const char **ret_reason)
 {
 	bool by_clock = true;
 
@@ -60,8 +98,8 @@ static int take_times(const struct snapshot *const *snapshots, size_t count, dou
 		by_clock &= snapshots[i]->clock_ns != 0 && snapshots[i]->pid == snapshots[0]->pid &&
 			    snapshots[i]->start_time == snapshots[0]->start_time;
 	for (size_t i = 0; i < count; i++) {
-		hours[i] = (double)(by_clock ? snapshots[i]->clock_ns : snapshots[i]->taken_ns) / HOUR_NS;
-		if (i > 0 && !(hours[i] > hours[i - 1])) {
+		times[i] = time_of(snapshots[i], by_clock);
+		if (i > 0 && times[i] <= times[i - 1]) {
 			*ret_reason = "a trend needs snapshots in the order in which they were taken, each once";
 			return -EINVAL;
 		}
@@ -69,95 +107,128 @@ static int take_times(const struct snapshot *const *snapshots, size_t count, dou
 	return 0;
 }
 
-/* Adds one snapshot after the other into the same groups: what a group has more than before is what it has in
- * this one. */
-static int take_series(struct grouping *grouping, const struct snapshot *const *snapshots, size_t count,
-		       uint64_t *sums[], size_t *groups, struct measure *ret_last, const char **ret_reason)
+/* NULL, or why this is no question for a trend. */
+static const char *contradiction(size_t count, const struct statistics_query *query)
 {
-	for (size_t i = 0; i < count; i++) {
-		struct measure before = grouping->now;
-		int r = grouping_add(grouping, snapshots[i], grouping->query->traceback.limit, false, ret_reason);
+	if (count < TREND_SNAPSHOTS_LEAST || count > TREND_SNAPSHOTS_MAX)
+		return "a trend needs 3 to 100 snapshots";
+	if (query->churn || query->sort != SORT_ABS)
+		return "a trend is of what lives, in an order of its own: not of churn, and not sorted otherwise";
+	if (query->histogram)
+		return "a trend is of sizes over time: it has no histogram";
+	if (query->born)
+		return "what was born between two snapshots is a question about two: a trend is about more";
+	return NULL;
+}
 
-		if (r < 0)
-			return r;
-		groups[i] = grouping->groups.count;
-		sums[i] = calloc(2 * groups[i] + 1, sizeof(**sums));
-		if (!sums[i])
-			return -ENOMEM;
-		for (size_t at = 0; at < groups[i]; at++) {
-			sums[i][2 * at] = grouping->groups.items[at].now.size;
-			sums[i][2 * at + 1] = grouping->groups.items[at].now.count;
-		}
-		*ret_last = (struct measure){ .size = grouping->now.size - before.size,
-					      .count = grouping->now.count - before.count };
+/* --- all of them --- */
+
+static int keep_sizes(struct trend *trend, struct grouping *grouping, size_t snapshot, uint64_t *kept,
+		      const char **ret_reason)
+{
+	size_t groups = grouping->groups.count;
+
+	*kept += groups;
+	if (*kept > TREND_SIZES_MAX) {
+		*ret_reason = "there are too many groups in so many snapshots: take fewer snapshots, filters, or another key";
+		return -E2BIG;
 	}
+	trend->sizes[snapshot] = calloc(groups + 1, sizeof(**trend->sizes));
+	if (!trend->sizes[snapshot])
+		return -ENOMEM;
+	trend->known[snapshot] = groups;
+	for (size_t i = 0; i < groups; i++)
+		trend->sizes[snapshot][i] = grouping->groups.items[i].now.size;
 	return 0;
 }
 
-/* which: 0 the size, 1 the count */
-static uint64_t sum_at(uint64_t *sums[], const size_t *groups, size_t snapshot, size_t group, size_t which)
+static void forget_numbers(struct grouping *grouping)
 {
-	return group < groups[snapshot] ? sums[snapshot][2 * group + which] : 0;
+	grouping->now = (struct measure){ 0 };
+	for (size_t i = 0; i < grouping->groups.count; i++)
+		grouping->groups.items[i].now = (struct measure){ 0 };
 }
 
-static int make_rows(struct trend *trend, uint64_t *sums[], const size_t *groups, const double *hours)
+/* One snapshot after the other into the same groups, whose numbers are the last one's in the end. */
+static int take_series(struct trend *trend, struct grouping *grouping, const struct snapshot *const *snapshots,
+		       uint32_t limit, const char **ret_reason)
+{
+	uint64_t kept = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < trend->snapshot_count; i++) {
+		forget_numbers(grouping);
+		r = grouping_add(grouping, snapshots[i], limit, false, ret_reason);
+		if (r == 0)
+			r = keep_sizes(trend, grouping, i, &kept, ret_reason);
+	}
+	return r;
+}
+
+static int make_rows(struct trend *trend, const uint64_t *times)
 {
 	size_t count = trend->snapshot_count, rows = trend->statistics->row_count;
 	double *slopes = calloc(count * (count - 1) / 2, sizeof(*slopes));
 
 	trend->rows = calloc(rows + 1, sizeof(*trend->rows));
-	for (size_t at = 0; trend->rows && slopes && at < rows; at++) {
-		struct statistic *statistic = &trend->statistics->rows[at];
-		struct trend_row *row = &trend->rows[at];
-
-		row->row = at;
-		row->sizes = calloc(count, sizeof(*row->sizes));
-		if (!row->sizes) {
-			free(slopes);
-			return -ENOMEM;
-		}
-		for (size_t i = 0; i < count; i++)
-			row->sizes[i] = sum_at(sums, groups, i, at, 0) - (i ? sum_at(sums, groups, i - 1, at, 0) : 0);
-		statistic->size = row->sizes[count - 1];
-		statistic->count = sum_at(sums, groups, count - 1, at, 1) - sum_at(sums, groups, count - 2, at, 1);
-		judge(row, hours, count, slopes);
-	}
 	if (!trend->rows || !slopes) {
 		free(slopes);
 		return -ENOMEM;
+	}
+	for (size_t i = 0; i < rows; i++) {
+		trend->rows[i].row = i;
+		judge(trend, &trend->rows[i], times, slopes);
 	}
 	free(slopes);
 	return 0;
 }
 
 /* Growth counts as much as it is steady. */
-static int compare_rows(const void *left, const void *right)
+static int compare_rows(const void *left, const void *right, void *context)
 {
 	const struct trend_row *a = left, *b = right;
+	const struct statistics *statistics = context;
 	double first = a->growth * (a->steadiness < 0 ? -a->steadiness : a->steadiness);
 	double second = b->growth * (b->steadiness < 0 ? -b->steadiness : b->steadiness);
 
 	if (first != second)
 		return first < second ? 1 : -1;
-	return (a->row > b->row) - (a->row < b->row);
+	return statistics_order(statistics, &statistics->rows[a->row], &statistics->rows[b->row]);
+}
+
+static int fill_in(struct trend *trend, const struct snapshot *const *snapshots, const struct statistics_query *query,
+		   const uint64_t *times, const char **ret_reason)
+{
+	struct statistics *statistics = trend->statistics;
+	struct grouping grouping;
+	uint32_t limit = query->traceback.limit;
+	int r = grouping_init(&grouping, query, statistics->strings, ret_reason);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < trend->snapshot_count; i++)
+		statistics->exact &= snapshots[i]->exact;
+	statistics->limits_differ = statistics_common_limit(snapshots, trend->snapshot_count, query, &limit);
+	r = take_series(trend, &grouping, snapshots, limit, ret_reason);
+	if (r == 0)
+		r = grouping_take(&grouping, false, statistics);
+	grouping_fini(&grouping);
+	if (r == 0)
+		r = make_rows(trend, times);
+	if (r == 0)
+		qsort_r(trend->rows, statistics->row_count, sizeof(*trend->rows), compare_rows, statistics);
+	return r;
 }
 
 int trend_make(const struct snapshot *const *snapshots, size_t count, const struct statistics_query *query,
 	       struct trend **ret, const char **ret_reason)
 {
-	uint64_t *sums[TREND_SNAPSHOTS_MAX] = { NULL };
-	size_t groups[TREND_SNAPSHOTS_MAX];
-	double hours[TREND_SNAPSHOTS_MAX];
-	struct grouping grouping;
-	struct measure last = { 0 };
+	uint64_t times[TREND_SNAPSHOTS_MAX];
 	struct trend *trend;
 	int r;
 
-	if (count < TREND_SNAPSHOTS_LEAST || count > TREND_SNAPSHOTS_MAX) {
-		*ret_reason = "a trend needs 3 to 100 snapshots";
-		return -EINVAL;
-	}
-	r = take_times(snapshots, count, hours, ret_reason);
+	*ret_reason = contradiction(count, query);
+	r = *ret_reason ? -EINVAL : take_times(snapshots, count, times, ret_reason);
 	if (r < 0)
 		return r;
 	trend = calloc(1, sizeof(*trend));
@@ -165,32 +236,11 @@ int trend_make(const struct snapshot *const *snapshots, size_t count, const stru
 		return -ENOMEM;
 	trend->snapshot_count = count;
 	trend->statistics = statistics_new(snapshots[count - 1]);
-	if (!trend->statistics) {
-		free(trend);
-		return -ENOMEM;
+	r = trend->statistics ? fill_in(trend, snapshots, query, times, ret_reason) : -ENOMEM;
+	if (r < 0) {
+		trend_free(trend);
+		return r;
 	}
-	for (size_t i = 0; i < count; i++)
-		trend->statistics->exact &= snapshots[i]->exact;
-	r = grouping_init(&grouping, query, trend->statistics->strings, ret_reason);
-	if (r < 0)
-		goto free_trend;
-	r = take_series(&grouping, snapshots, count, sums, groups, &last, ret_reason);
-	if (r == 0)
-		r = grouping_take(&grouping, false, trend->statistics);
-	grouping_fini(&grouping);
-	if (r == 0)
-		r = make_rows(trend, sums, groups, hours);
-	for (size_t i = 0; i < count; i++)
-		free(sums[i]);
-	if (r < 0)
-		goto free_trend;
-	trend->statistics->total_size = last.size;
-	trend->statistics->total_count = last.count;
-	qsort(trend->rows, trend->statistics->row_count, sizeof(*trend->rows), compare_rows);
 	*ret = trend;
 	return 0;
-
-free_trend:
-	trend_free(trend);
-	return r;
 }

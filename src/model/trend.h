@@ -10,23 +10,34 @@
 
 #define TREND_SNAPSHOTS_LEAST 3
 #define TREND_SNAPSHOTS_MAX 100
+/* Sizes that are kept, one of each group in each snapshot: half a gigabyte of them. */
+#define TREND_SIZES_MAX (1ULL << 26)
 
 struct trend_row {
 	size_t row;                     /* in statistics->rows */
 	double growth;                  /* bytes an hour */
 	double steadiness;
-	uint64_t *sizes;                /* in each snapshot */
 };
 
 struct trend {
 	struct statistics *statistics;  /* size and count are the last snapshot's */
-	struct trend_row *rows;         /* as many; the steadiest, fastest growth first */
+	struct trend_row *rows;         /* as many; the fastest growth, as far as it is steady, first, then as tracemalloc
+					 * orders statistics */
 	size_t snapshot_count;
+	uint64_t *sizes[TREND_SNAPSHOTS_MAX];   /* of the groups known by then: see trend_size() */
+	size_t known[TREND_SNAPSHOTS_MAX];
 };
 
-/* 0, -EINVAL with *ret_reason, -ENOMEM.  The snapshots come in the order in which they were taken. */
+/* The snapshots come in the order in which they were taken; of different frames limits they are compared at the
+ * smallest.  0; -EINVAL with *ret_reason; -E2BIG with *ret_reason, past TREND_SIZES_MAX; -ENOMEM. */
 int trend_make(const struct snapshot *const *snapshots, size_t count, const struct statistics_query *query,
 	       struct trend **ret, const char **ret_reason);
 void trend_free(struct trend *trend);   /* accepts NULL */
+
+/* What a group had in one of the snapshots. */
+static inline uint64_t trend_size(const struct trend *trend, const struct trend_row *row, size_t snapshot)
+{
+	return row->row < trend->known[snapshot] ? trend->sizes[snapshot][row->row] : 0;
+}
 
 #endif

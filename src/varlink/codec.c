@@ -193,3 +193,45 @@ json_t *codec_statistics(const struct statistics *statistics, size_t limit, bool
 	return codec_statistics_frame(statistics,
 				      codec_statistics_rows(statistics, 0, count, with_diff), with_diff);
 }
+
+static json_t *encode_sizes(const struct trend *trend, const struct trend_row *row)
+{
+	json_t *sizes = json_array();
+
+	for (size_t i = 0; sizes && i < trend->snapshot_count; i++)
+		sizes = append_or_free(sizes, json_integer(codec_count(trend_size(trend, row, i))));
+	return sizes;
+}
+
+static json_t *encode_trend_row(const struct trend *trend, const struct trend_row *row)
+{
+	json_t *json = encode_row(trend->statistics, &trend->statistics->rows[row->row], false);
+
+	if (json && json_object_set_new(json, "growth_per_hour", json_real(row->growth)) == 0 &&
+	    json_object_set_new(json, "steadiness", json_real(row->steadiness)) == 0 &&
+	    json_object_set_new(json, "sizes", encode_sizes(trend, row)) == 0)
+		return json;
+	json_decref(json);
+	return NULL;
+}
+
+json_t *codec_trend_rows(const struct trend *trend, size_t first, size_t count)
+{
+	size_t rows = trend->statistics->row_count;
+	json_t *list = json_array();
+
+	if (first > rows)
+		first = rows;
+	if (count > rows - first)
+		count = rows - first;
+	for (size_t i = first; list && i < first + count; i++)
+		list = append_or_free(list, encode_trend_row(trend, &trend->rows[i]));
+	return list;
+}
+
+json_t *codec_trend(const struct trend *trend, size_t limit)
+{
+	size_t count = limit > 0 ? limit : trend->statistics->row_count;
+
+	return codec_statistics_frame(trend->statistics, codec_trend_rows(trend, 0, count), false);
+}

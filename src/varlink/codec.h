@@ -6,6 +6,7 @@
 #include "model/snapshot.h"
 #include "model/statistics.h"
 #include "model/traceback.h"
+#include "model/trend.h"
 
 #include <jansson.h>
 
@@ -23,6 +24,10 @@ json_t *codec_statistics_rows(const struct statistics *statistics, size_t first,
 json_t *codec_statistics(const struct statistics *statistics, size_t limit, bool with_diff);
 /* The same around rows made before, whose reference it takes (NULL: fails). */
 json_t *codec_statistics_frame(const struct statistics *statistics, json_t *rows, bool with_diff);
+
+/* The same of a trend, whose rows also have their growth and their sizes. */
+json_t *codec_trend_rows(const struct trend *trend, size_t first, size_t count);
+json_t *codec_trend(const struct trend *trend, size_t limit);
 
 /* A list of type Frame, most recent last. */
 json_t *codec_traceback(const struct traceback *traceback);
