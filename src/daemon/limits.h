@@ -39,6 +39,8 @@ struct limits {
 /* Elements of a list among the parameters, filters of a query. */
 #define PARAMETER_LIST_MAX 4096
 #define FILTERS_MAX 64
+/* A hundred years. */
+#define AGE_MAX_MS (100LL * 365 * 24 * 3600 * 1000)
 #define SNAPSHOT_NAME_MAX 64
 #define FRAMES_LIMIT_DEFAULT 25
 #define FRAMES_LIMIT_MAX 1024

@@ -1,5 +1,6 @@
 #include "daemon/params.h"
 
+#include "base/clock.h"
 #include "daemon/limits.h"
 
 #include <string.h>
@@ -27,6 +28,8 @@ static bool is_of_type(const json_t *value, enum param_type type)
 		return in_range(value, 1, INT32_MAX);
 	case PARAM_COUNT:
 		return in_range(value, 0, UINT32_MAX);
+	case PARAM_MS:
+		return in_range(value, 0, AGE_MAX_MS);
 	case PARAM_BOOL:
 		return json_is_boolean(value);
 	case PARAM_TEXT:
@@ -91,6 +94,11 @@ uint32_t param_count(const json_t *parameters, const char *name, uint32_t otherw
 	const json_t *value = json_object_get(parameters, name);
 
 	return json_is_integer(value) ? (uint32_t)json_integer_value(value) : otherwise;
+}
+
+uint64_t param_ms(const json_t *parameters, const char *name)
+{
+	return (uint64_t)json_integer_value(json_object_get(parameters, name)) * NSEC_PER_MSEC;
 }
 
 bool param_bool(const json_t *parameters, const char *name)

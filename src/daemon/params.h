@@ -9,6 +9,7 @@
 enum param_type {
 	PARAM_PID = 1,         /* 1 ... INT32_MAX */
 	PARAM_COUNT,           /* 0 ... UINT32_MAX */
+	PARAM_MS,              /* 0 ... 100 years */
 	PARAM_BOOL,
 	PARAM_TEXT,
 	PARAM_TEXTS,           /* at most PARAMETER_LIST_MAX */
@@ -28,6 +29,8 @@ const char *params_check(const json_t *parameters, const struct param *table);
 /* After params_check() only.  Optional ones that are not there read as `otherwise`. */
 int param_pid(const json_t *parameters, const char *name, int otherwise);
 uint32_t param_count(const json_t *parameters, const char *name, uint32_t otherwise);
+/* Milliseconds, as nanoseconds. */
+uint64_t param_ms(const json_t *parameters, const char *name);
 bool param_bool(const json_t *parameters, const char *name);
 const char *param_text(const json_t *parameters, const char *name, const char *otherwise);
 

@@ -14,7 +14,7 @@ static const struct param members[] = {
 	{ "key", PARAM_TEXT, true },    { "cumulative", PARAM_BOOL, true },
 	{ "filters", PARAM_TEXTS, true }, { "sort", PARAM_TEXT, true },
 	{ "limit", PARAM_COUNT, true }, { "frames", PARAM_COUNT, true },
-	{ "show_runtime", PARAM_BOOL, true }, { "older_than_ms", PARAM_COUNT, true },
+	{ "show_runtime", PARAM_BOOL, true }, { "older_than_ms", PARAM_MS, true },
 	{ "born", PARAM_BOOL, true },   { "churn", PARAM_BOOL, true },
 	{ "peak", PARAM_BOOL, true },   { "histogram", PARAM_BOOL, true }, { 0 }
 };
@@ -79,8 +79,8 @@ static int take_members(const json_t *json, struct query *query, char **ret_reas
 	query->statistics.churn = param_bool(json, "churn") || query->statistics.sort == SORT_CHURN;
 	query->statistics.histogram = param_bool(json, "histogram");
 	query->statistics.peak = param_bool(json, "peak");
-	if (param_count(json, "older_than_ms", 0) > 0)
-		query->statistics.ages = statistics_older_than(param_count(json, "older_than_ms", 0) * 1000000ULL);
+	if (json_is_integer(json_object_get(json, "older_than_ms")))
+		query->statistics.ages = statistics_older_than(param_ms(json, "older_than_ms"));
 	query->limited = json_is_integer(json_object_get(json, "limit"));
 	query->limit = param_count(json, "limit", 0);
 	return take_filters(json_object_get(json, "filters"), query, ret_reason);
@@ -89,8 +89,7 @@ static int take_members(const json_t *json, struct query *query, char **ret_reas
 bool query_needs_blocks(const json_t *json)
 {
 	return strcmp(param_text(json, "key", ""), "thread") == 0 || param_bool(json, "born") ||
-	       param_bool(json, "histogram") ||
-	       param_count(json, "older_than_ms", 0) > 0;
+	       param_bool(json, "histogram") || json_is_integer(json_object_get(json, "older_than_ms"));
 }
 
 int query_parse(const json_t *json, struct query *ret, const char **ret_parameter, char **ret_reason)
