@@ -1,10 +1,11 @@
-/* Statistics and Compare: one or two snapshots, a job in a thread, rows in one message or a stream. */
+/* Statistics, Compare and Trend: snapshots, a job in a thread, rows in one message or a stream. */
 #include "daemon/daemon.h"
 #include "daemon/failures.h"
 #include "daemon/params.h"
 #include "daemon/query.h"
 #include "daemon/requests.h"
 #include "daemon/resolve.h"
+#include "model/trend.h"
 #include "varlink/codec.h"
 
 #include <errno.h>
@@ -13,11 +14,16 @@
 
 struct report {
 	struct call *call;
+	struct daemon *daemon;
 	struct query query;
-	bool compare, with_diff;
-	struct snapshot *older, *newer;       /* older: of a comparison only */
+	bool with_diff;
+	const char *names[TREND_SNAPSHOTS_MAX];     /* the call's */
+	struct snapshot *snapshots[TREND_SNAPSHOTS_MAX];
+	size_t asked, count;                  /* one: Statistics; two: Compare; more: Trend */
+	uint64_t held;                        /* in daemon->trend_bytes */
 	/* the job's */
-	struct statistics *statistics;
+	struct statistics *statistics;        /* the trend's, when it is one */
+	struct trend *trend;
 	const char *reason;
 	int error;
 	/* the stream's */
@@ -26,9 +32,13 @@ struct report {
 
 static void report_free(struct report *report)
 {
-	snapshot_put(report->older);
-	snapshot_put(report->newer);
-	statistics_free(report->statistics);
+	for (size_t i = 0; i < report->count; i++)
+		snapshot_put(report->snapshots[i]);
+	report->daemon->trend_bytes -= report->held;
+	if (report->trend)
+		trend_free(report->trend);
+	else
+		statistics_free(report->statistics);
 	query_fini(&report->query);
 	free(report);
 }
@@ -37,7 +47,8 @@ static void report_free(struct report *report)
 
 static json_t *make_rows(const struct report *report, size_t count)
 {
-	json_t *rows = codec_statistics_rows(report->statistics, report->next, count, report->with_diff);
+	json_t *rows = report->trend ? codec_trend_rows(report->trend, report->next, count) :
+		codec_statistics_rows(report->statistics, report->next, count, report->with_diff);
 
 	return codec_statistics_frame(report->statistics, rows, report->with_diff);
 }
@@ -139,13 +150,19 @@ static size_t rows_wanted(const struct report *report)
 static void run_report(void *context)
 {
 	struct report *report = context;
+	struct snapshot *const *snapshots = report->snapshots;
+	const struct statistics_query *query = &report->query.statistics;
 
-	if (report->compare)
-		report->error = statistics_compare(report->older, report->newer, &report->query.statistics,
-						   &report->statistics, &report->reason);
+	if (report->count == 1)
+		report->error = statistics_make(snapshots[0], query, &report->statistics, &report->reason);
+	else if (report->count == 2)
+		report->error = statistics_compare(snapshots[0], snapshots[1], query, &report->statistics,
+						   &report->reason);
 	else
-		report->error = statistics_make(report->newer, &report->query.statistics, &report->statistics,
-						&report->reason);
+		report->error = trend_make((const struct snapshot *const *)snapshots, report->count, query,
+					   &report->trend, &report->reason);
+	if (report->trend)
+		report->statistics = report->trend->statistics;
 }
 
 static void on_report(void *context, bool ran)
@@ -156,6 +173,8 @@ static void on_report(void *context, bool ran)
 	if (!ran || report->error < 0) {
 		if (ran && report->error == -EINVAL)
 			fail_query(call, "%s", report->reason);
+		else if (ran && report->error == -E2BIG)
+			fail_limit(call, "trend", "%s", report->reason);
 		else
 			fail(call, "%s", ran ? strerror(-report->error) : "the daemon ends");
 		report_free(report);
@@ -184,32 +203,54 @@ static void start_work(struct report *report)
 
 /* --- the snapshots --- */
 
-static void on_newer(void *context, struct snapshot *snapshot)
+/* Few snapshots are there anyway; many for a trend have their share of the memory that snapshots may have, all
+ * trends together. */
+static bool hold(struct report *report, const struct snapshot *snapshot)
 {
-	struct report *report = context;
+	uint64_t bytes = snapshot_memory(snapshot), most = OWNER_SHARE(report->daemon->limits.snapshot_bytes);
 
-	if (!snapshot) {
-		report_free(report);
-		return;
-	}
-	report->newer = snapshot;
-	start_work(report);
+	if (report->asked < TREND_SNAPSHOTS_LEAST)
+		return true;
+	if (bytes > most || report->daemon->trend_bytes > most - bytes)
+		return false;
+	report->held += bytes;
+	report->daemon->trend_bytes += bytes;
+	return true;
 }
 
-static void on_older(void *context, struct snapshot *snapshot)
+static void resolve_next(struct report *report);
+
+static void on_snapshot(void *context, struct snapshot *snapshot)
 {
 	struct report *report = context;
+	struct call *call = report->call;
 
 	if (!snapshot) {
 		report_free(report);
 		return;
 	}
-	report->older = snapshot;
-	resolve_snapshot(report->call, param_text(report->call->parameters, "new", ""), on_newer, report);
+	report->snapshots[report->count++] = snapshot;
+	if (!hold(report, snapshot)) {
+		report_free(report);
+		fail_limit(call, "snapshot bytes", "the snapshots of a trend need more memory than trends may have; ask for "
+						   "fewer, or try again when no other trend is made");
+	} else if (!call->conn) {
+		report_free(report);
+		call_drop(call);
+	} else if (report->count < report->asked) {
+		resolve_next(report);
+	} else {
+		start_work(report);
+	}
+}
+
+static void resolve_next(struct report *report)
+{
+	resolve_snapshot(report->call, report->names[report->count], on_snapshot, report);
 }
 
 /* NULL: the call is answered. */
-static struct report *report_new(struct call *call, bool compare)
+static struct report *report_new(struct call *call)
 {
 	struct report *report = calloc(1, sizeof(*report));
 	const char *parameter;
@@ -221,15 +262,8 @@ static struct report *report_new(struct call *call, bool compare)
 		return NULL;
 	}
 	report->call = call;
+	report->daemon = call->daemon;
 	r = query_parse(json_object_get(call->parameters, "query"), &report->query, &parameter, &reason);
-	report->compare = compare;
-	report->with_diff = compare && !report->query.statistics.born;
-	if (r == 0 && !compare && report->query.statistics.born) {
-		query_fini(&report->query);
-		free(report);
-		fail_query(call, "%s", "what was born between two snapshots is a question for Compare");
-		return NULL;
-	}
 	if (r == 0)
 		return report;
 	free(report);
@@ -245,16 +279,53 @@ static struct report *report_new(struct call *call, bool compare)
 
 void handle_statistics(struct call *call)
 {
-	struct report *report = report_new(call, false);
+	struct report *report = report_new(call);
 
-	if (report)
-		resolve_snapshot(call, param_text(call->parameters, "snapshot", ""), on_newer, report);
+	if (!report)
+		return;
+	if (report->query.statistics.born) {
+		report_free(report);
+		fail_query(call, "%s", "what was born between two snapshots is a question for Compare");
+		return;
+	}
+	report->names[0] = param_text(call->parameters, "snapshot", "");
+	report->asked = 1;
+	resolve_next(report);
 }
 
 void handle_compare(struct call *call)
 {
-	struct report *report = report_new(call, true);
+	struct report *report = report_new(call);
 
-	if (report)
-		resolve_snapshot(call, param_text(call->parameters, "old", ""), on_older, report);
+	if (!report)
+		return;
+	report->with_diff = !report->query.statistics.born;
+	report->names[0] = param_text(call->parameters, "old", "");
+	report->names[1] = param_text(call->parameters, "new", "");
+	report->asked = 2;
+	resolve_next(report);
+}
+
+void handle_trend(struct call *call)
+{
+	const json_t *names = json_object_get(call->parameters, "snapshots");
+	struct report *report = report_new(call);
+	const json_t *name;
+	size_t i;
+
+	if (!report)
+		return;
+	if (json_array_size(names) < TREND_SNAPSHOTS_LEAST) {
+		report_free(report);
+		fail_query(call, "a trend needs at least %d snapshots", TREND_SNAPSHOTS_LEAST);
+		return;
+	}
+	if (json_array_size(names) > TREND_SNAPSHOTS_MAX) {
+		report_free(report);
+		fail_limit(call, "trend snapshots", "a trend can be made of at most %d snapshots", TREND_SNAPSHOTS_MAX);
+		return;
+	}
+	json_array_foreach(names, i, name)
+		report->names[report->asked++] = json_string_value(name);
+	resolve_next(report);
 }

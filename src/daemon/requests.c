@@ -34,6 +34,9 @@ static const struct param statistics_params[] = {
 static const struct param compare_params[] = {
 	{ "old", PARAM_TEXT, false }, { "new", PARAM_TEXT, false }, { "query", PARAM_OBJECT, true }, { 0 }
 };
+static const struct param trend_params[] = {
+	{ "snapshots", PARAM_TEXTS, false }, { "query", PARAM_OBJECT, true }, { 0 }
+};
 static const struct param block_params[] = {
 	{ "pid", PARAM_PID, false }, { "address", PARAM_TEXT, false }, { 0 }
 };
@@ -75,6 +78,7 @@ static const struct method {
 	{ VARLINK_OWN_INTERFACE, "GetSnapshot", snapshot_params, handle_get_snapshot },
 	{ VARLINK_OWN_INTERFACE, "Statistics", statistics_params, handle_statistics },
 	{ VARLINK_OWN_INTERFACE, "Compare", compare_params, handle_compare },
+	{ VARLINK_OWN_INTERFACE, "Trend", trend_params, handle_trend },
 	{ VARLINK_OWN_INTERFACE, "FindBlock", block_params, handle_find_block },
 	{ VARLINK_OWN_INTERFACE, "Clear", pid_params, handle_clear },
 	{ VARLINK_OWN_INTERFACE, "ResetPeak", pid_params, handle_reset_peak },

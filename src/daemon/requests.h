@@ -22,6 +22,7 @@ void handle_remove_snapshots(struct call *call);
 void handle_get_snapshot(struct call *call);
 void handle_statistics(struct call *call);
 void handle_compare(struct call *call);
+void handle_trend(struct call *call);
 void handle_find_block(struct call *call);
 
 #endif

@@ -338,32 +338,43 @@ static void a_groups_histogram_has_each_of_its_blocks_once(void)
 	tool_end(tool, subject, before);
 }
 
+enum asks { ABOUT_ONE, ABOUT_TWO, ABOUT_MANY };
+
 /* A query to the daemon and what is written for it on the client's command line, which works on the tables itself. */
 static const struct question {
 	const char *query;
 	const char *arguments[4];
-	bool compares;
+	enum asks asks;
 } questions[] = {
-	{ "{\"key\":\"thread\"}", { "--by", "thread" }, false },
-	{ "{\"churn\":true,\"sort\":\"churn\"}", { "--churn" }, false },
-	{ "{\"peak\":true}", { "--peak" }, false },
-	{ "{\"histogram\":true}", { "--histogram" }, false },
-	{ "{\"older_than_ms\":20}", { "--older-than", "20ms" }, false },
-	{ "{\"born\":true}", { "--born" }, true },
-	{ "{\"churn\":true}", { "--churn" }, true },
-	{ "{\"sort\":\"churn\"}", { "--sort", "churn" }, true },
+	{ "{\"key\":\"thread\"}", { "--by", "thread" }, ABOUT_ONE },
+	{ "{\"churn\":true,\"sort\":\"churn\"}", { "--churn" }, ABOUT_ONE },
+	{ "{\"peak\":true}", { "--peak" }, ABOUT_ONE },
+	{ "{\"histogram\":true}", { "--histogram" }, ABOUT_ONE },
+	{ "{\"older_than_ms\":20}", { "--older-than", "20ms" }, ABOUT_ONE },
+	{ "{\"born\":true}", { "--born" }, ABOUT_TWO },
+	{ "{\"churn\":true}", { "--churn" }, ABOUT_TWO },
+	{ "{\"sort\":\"churn\"}", { "--sort", "churn" }, ABOUT_TWO },
+	{ "{}", { NULL }, ABOUT_MANY },
+	{ "{\"key\":\"traceback\"}", { "--by", "traceback" }, ABOUT_MANY },
+	{ "{\"key\":\"function\",\"cumulative\":true,\"filters\":[\"-@domain=mmap\"]}",
+	  { "--by=function", "--cumulative", "--filter=-@domain=mmap" }, ABOUT_MANY },
+	{ "{\"key\":\"thread\"}", { "--by", "thread" }, ABOUT_MANY },
 };
 
-static json_t *ask_daemon(struct tool *tool, const struct question *question, const char *old, const char *new)
+static json_t *ask_daemon(struct tool *tool, const struct question *question, const char *old, const char *middle,
+			  const char *new)
 {
+	static const char *const methods[] = { "Statistics", "Compare", "Trend" };
 	json_t *query = json_loads(question->query, 0, NULL), *reply = NULL, *error = NULL;
-	json_t *parameters = question->compares ? json_pack("{s:s, s:s, s:o}", "old", old, "new", new, "query", query) :
-						  json_pack("{s:s, s:o}", "snapshot", new, "query", query);
+	json_t *parameters = question->asks == ABOUT_ONE ? json_pack("{s:s}", "snapshot", new) :
+			     question->asks == ABOUT_TWO ? json_pack("{s:s, s:s}", "old", old, "new", new) :
+							   json_pack("{s:[s, s, s]}", "snapshots", old, middle, new);
 	struct varlink_client *client;
 	int r;
 
-	require(parameters && varlink_client_open(tool_socket(tool), &client) == 0);
-	r = varlink_client_call(client, question->compares ? "Compare" : "Statistics", parameters, &reply, &error);
+	require(parameters && json_object_set_new(parameters, "query", query) == 0 &&
+		varlink_client_open(tool_socket(tool), &client) == 0);
+	r = varlink_client_call(client, methods[question->asks], parameters, &reply, &error);
 	if (r < 0)
 		live_fail("%s: %s", question->query, error ? json_dumps(error, 0) : strerror(-r));
 	varlink_client_close(client);
@@ -376,6 +387,7 @@ static void the_daemon_says_what_the_client_works_out_itself(void)
 	struct subject *subject = victim_start("tests/victims/leaker", NULL);
 	struct state *before = state_take(subject->pid);
 	const char *old = live_text("%d:old", subject->pid), *new = live_text("%d:new", subject->pid);
+	const char *middle = live_text("%d:middle", subject->pid);
 	size_t rows = 0;
 
 	tool_attach(tool, subject->pid);
@@ -384,15 +396,16 @@ static void the_daemon_says_what_the_client_works_out_itself(void)
 	live_let_pass(40 * NSEC_PER_MSEC);
 	do_times(subject, 'l', 5);
 	do_times(subject, 'c', 2);
+	tool_out(tool, "snapshot", pid_text(subject->pid), "--name", "middle", "--blocks", NULL);
 	do_times(subject, 's', 4);
 	tool_out(tool, "snapshot", pid_text(subject->pid), "--name", "new", "--blocks", NULL);
 	for (size_t i = 0; i < sizeof(questions) / sizeof(questions[0]); i++) {
 		const struct question *question = &questions[i];
-		const char *const *arguments = question->arguments;
-		json_t *ours = question->compares ?
-			       tool_json(tool, "diff", old, new, arguments[0], arguments[1], NULL) :
-			       tool_json(tool, "stats", new, arguments[0], arguments[1], NULL);
-		json_t *theirs = ask_daemon(tool, question, old, new);
+		const char *const *a = question->arguments;
+		json_t *ours = question->asks == ABOUT_ONE ? tool_json(tool, "stats", new, a[0], a[1], NULL) :
+			       question->asks == ABOUT_TWO ? tool_json(tool, "diff", old, new, a[0], a[1], NULL) :
+			       tool_json(tool, "trend", old, middle, new, a[0], a[1], a[2], NULL);
+		json_t *theirs = ask_daemon(tool, question, old, middle, new);
 
 		if (!json_equal(json_object_get(ours, "statistics"), json_object_get(theirs, "statistics")) ||
 		    !json_equal(json_object_get(ours, "total"), json_object_get(theirs, "total")))

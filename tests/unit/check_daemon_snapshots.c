@@ -402,6 +402,152 @@ START_TEST(two_snapshots_are_compared)
 }
 END_TEST
 
+/* {"snapshots": [s1, ... sN, and one more]} */
+static json_t *trend_of(int kept, const char *more)
+{
+	json_t *names = json_array();
+	char name[32];
+
+	for (int i = 1; i <= kept; i++) {
+		snprintf(name, sizeof(name), "s%d", i);
+		json_array_append_new(names, json_string(name));
+	}
+	if (more)
+		json_array_append_new(names, json_string(more));
+	return json_pack("{s:o}", "snapshots", names);
+}
+
+static json_t *with_query(json_t *parameters, json_t *query)
+{
+	json_object_set_new(parameters, "query", query);
+	return parameters;
+}
+
+START_TEST(a_trend_has_the_sizes_of_each_snapshot)
+{
+	pid_t pid = target_start();
+	json_t *reply, *row, *sizes;
+	char name[32];
+
+	daemon_start_default();
+	tracer_mode("growing");
+	attach_ok(pid);
+	for (int i = 0; i < 3; i++)
+		take(pid, "");
+	snprintf(name, sizeof(name), "%d", (int)pid);
+	reply = call_ok("Trend", with_query(trend_of(3, name), json_pack("{s:s}", "key", "domain")));
+	ck_assert_int_eq(number_of(member(reply, "total"), "size"), 350 + 4 * 4096);
+	ck_assert_int_eq(number_of(member(reply, "total"), "count"), 3 + 4);
+	ck_assert_int_eq(number_of(reply, "rows"), 2);
+	ck_assert(json_is_true(member(reply, "exact")));
+	row = json_array_get(member(reply, "statistics"), 0);
+	ck_assert_str_eq(text_of(row, "domain"), "malloc");
+	sizes = member(row, "sizes");
+	ck_assert_uint_eq(json_array_size(sizes), 4);
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(json_integer_value(json_array_get(sizes, (size_t)i)), 300 + (i + 1) * 4096);
+	ck_assert(json_real_value(member(row, "steadiness")) == 1.0);
+	ck_assert(json_real_value(member(row, "growth_per_hour")) > 4096);
+	row = json_array_get(member(reply, "statistics"), 1);
+	ck_assert_str_eq(text_of(row, "domain"), "new");
+	ck_assert(json_real_value(member(row, "growth_per_hour")) == 0.0);
+	json_decref(reply);
+	fails("Trend", trend_of(2, NULL), "InvalidQuery");
+	fails("Trend", trend_of(3, "s1"), "InvalidQuery");
+	fails("Trend", trend_of(3, "s9"), "NoSuchSnapshot");
+	fails("Trend", trend_of(3, "1"), "NotTraced");
+	fails("Trend", with_query(trend_of(3, NULL), json_pack("{s:b}", "churn", 1)), "InvalidQuery");
+	fails("Trend", with_query(trend_of(3, NULL), json_pack("{s:b}", "born", 1)), "InvalidQuery");
+	fails("Trend", with_query(trend_of(3, NULL), json_pack("{s:b}", "histogram", 1)), "InvalidQuery");
+	fails("Trend", with_query(trend_of(3, NULL), json_pack("{s:s}", "sort", "growth")), "InvalidQuery");
+	fails("Trend", with_query(trend_of(3, NULL), json_pack("{s:s}", "key", "thread")), "InvalidQuery");
+	fails("Trend", json_pack("{s:s}", "snapshots", "s1"), "org.varlink.service.InvalidParameter");
+	fails("Trend", json_object(), "org.varlink.service.InvalidParameter");
+}
+END_TEST
+
+START_TEST(snapshots_of_a_trend_are_limited_in_number_and_bytes)
+{
+	const char *const options[] = { "--no-state", "--max-memory", "32", NULL };
+	pid_t pid = target_start(), small = target_start();
+	json_t *error, *names = json_array();
+
+	daemon_start(options);
+	tracer_mode("big");
+	attach_ok(pid);
+	for (int i = 0; i < 3; i++)
+		take(pid, "");
+	error = call_fails("Trend", trend_of(101, NULL), "LimitReached");
+	ck_assert_str_eq(text_of(error, "limit"), "trend snapshots");
+	json_decref(error);
+	for (int i = 0; i < 3; i++) {
+		error = call_fails("Trend", trend_of(3, NULL), "LimitReached");
+		ck_assert_str_eq(text_of(error, "limit"), "snapshot bytes");
+		json_decref(error);
+	}
+	/* What was held is given back, after an answer and after an error. */
+	tracer_mode("");
+	attach_ok(small);
+	for (int i = 0; i < 3; i++)
+		json_array_append_new(names, json_string(take(small, "")));
+	json_decref(call_ok("Trend", json_pack("{s:O}", "snapshots", names)));
+	while (json_array_size(names) < 100)
+		json_array_append(names, json_array_get(names, 0));
+	for (int i = 0; i < 20; i++)
+		fails("Trend", json_pack("{s:O}", "snapshots", names), "InvalidQuery");
+	json_decref(names);
+}
+END_TEST
+
+static int count_rows(void *context, json_t *reply)
+{
+	*(size_t *)context += json_array_size(member(reply, "statistics"));
+	return 0;
+}
+
+START_TEST(a_trend_is_streamed_whole)
+{
+	json_t *parameters = with_query(trend_of(4, NULL), json_pack("{s:s}", "key", "traceback")), *error = NULL;
+	pid_t pid = target_start();
+	size_t rows = 0;
+	json_t *reply;
+
+	daemon_start_default();
+	tracer_mode("big");
+	attach_ok(pid);
+	for (int i = 0; i < 4; i++)
+		take(pid, "");
+	ck_assert_int_eq(varlink_client_stream(test_client, "Trend", parameters, count_rows, &rows, &error), 0);
+	ck_assert_uint_eq(rows, 30002);
+	reply = call_ok("Trend", parameters);
+	ck_assert_uint_eq(json_array_size(member(reply, "statistics")), 100);
+	ck_assert_int_eq(number_of(reply, "rows"), 30002);
+	json_decref(reply);
+}
+END_TEST
+
+START_TEST(blocks_of_any_age_have_their_ages)
+{
+	pid_t pid = target_start();
+	json_t *reply;
+	char name[32];
+
+	daemon_start_default();
+	attach_ok(pid);
+	snprintf(name, sizeof(name), "%d", (int)pid);
+	reply = call_ok("Statistics", json_pack("{s:s, s:{s:i}}", "snapshot", name, "query", "older_than_ms", 0));
+	ck_assert_ptr_nonnull(json_object_get(json_array_get(member(reply, "statistics"), 0), "oldest_seconds"));
+	json_decref(reply);
+	/* as long as the client's --older-than */
+	reply = call_ok("Statistics", json_pack("{s:s, s:{s:I}}", "snapshot", name, "query", "older_than_ms",
+						(json_int_t)100 * 365 * 24 * 3600 * 1000));
+	ck_assert_int_eq(number_of(reply, "rows"), 0);
+	json_decref(reply);
+	fails("Statistics", json_pack("{s:s, s:{s:I}}", "snapshot", name, "query", "older_than_ms",
+				      (json_int_t)101 * 365 * 24 * 3600 * 1000), "org.varlink.service.InvalidParameter");
+}
+END_TEST
+
 struct sum {
 	size_t replies, rows;
 	json_int_t size, total_rows;
@@ -513,6 +659,10 @@ static void add_tests(Suite *suite)
 	t = fixture_case(suite, "statistics");
 	tcase_add_test(t, statistics_group_and_total);
 	tcase_add_test(t, two_snapshots_are_compared);
+	tcase_add_test(t, a_trend_has_the_sizes_of_each_snapshot);
+	tcase_add_test(t, snapshots_of_a_trend_are_limited_in_number_and_bytes);
+	tcase_add_test(t, a_trend_is_streamed_whole);
+	tcase_add_test(t, blocks_of_any_age_have_their_ages);
 	tcase_add_test(t, many_rows_are_bounded_in_a_message_and_streamed_whole);
 	tcase_add_test(t, a_block_is_found_with_its_traceback);
 	tcase_add_test(t, a_block_of_a_trace_that_is_not_there_is_left_out);
