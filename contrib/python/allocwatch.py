@@ -32,12 +32,13 @@ import tracemalloc as _tracemalloc
 from tracemalloc import DomainFilter, Filter, Frame, Snapshot, Statistic, StatisticDiff, Trace, Traceback
 
 __all__ = [
-    "AllocwatchError", "Target", "attach", "connect", "load", "traced",
+    "AllocwatchError", "StatisticTrend", "Target", "attach", "connect", "keep_snapshot", "load", "traced", "trend",
     "DomainFilter", "Filter", "Frame", "Snapshot", "Statistic", "StatisticDiff", "Trace", "Traceback",
     "clear_traces", "get_object_traceback", "get_traceback_limit", "get_traced_memory",
     "get_tracemalloc_memory", "is_tracing", "reset_peak", "start", "stop", "take_snapshot",
 ]
 
+_DOMAINS = {0: "malloc", 1: "mmap", 2: "new", 3: "python"}
 #: Most frames of a traceback unless start() is told otherwise.
 DEFAULT_LIMIT = 25
 
@@ -121,6 +122,70 @@ def _traceback(row):
     return Traceback(made, row.get("total_frames") or len(made)) if sys.version_info >= (3, 9) else Traceback(made)
 
 
+class StatisticTrend(Statistic):
+    """A group over several snapshots: what it has in the last one, its size in each, how many bytes it grows in an
+    hour, and how steadily: 1 each time, -1 when it shrinks each time, about 0 when it goes up and down."""
+
+    __slots__ = ("growth_per_hour", "steadiness", "sizes")
+
+    def __init__(self, traceback, size, count, growth_per_hour, steadiness, sizes):
+        super().__init__(traceback, size, count)
+        self.growth_per_hour = growth_per_hour
+        self.steadiness = steadiness
+        self.sizes = sizes
+
+    def _values(self):
+        return self.traceback, self.size, self.count, self.growth_per_hour, self.steadiness, self.sizes
+
+    def __hash__(self):
+        return hash(self._values())
+
+    def __eq__(self, other):
+        return self._values() == other._values() if isinstance(other, StatisticTrend) else NotImplemented
+
+    def __str__(self):
+        return "%s/h, steadiness %+.2f: %s" % (_tracemalloc._format_size(self.growth_per_hour, True), self.steadiness,
+                                               super().__str__())
+
+    def __repr__(self):
+        return ("<StatisticTrend traceback=%r size=%i count=%i growth_per_hour=%r steadiness=%r sizes=%r>"
+                % self._values())
+
+
+def _pattern(pattern):
+    """tracemalloc's pattern as allocwatch(1) reads it: there, what follows an @ or a : is no part of it."""
+    out, at = [], 0
+    while at < len(pattern):
+        character, end = pattern[at], at + 1
+        if character == "[":
+            end += pattern[end:end + 1] == "!"
+            end += pattern[end:end + 1] == "]"
+            end = pattern.find("]", end) + 1
+            if end == 0:
+                character, end = "[[]", at + 1        # one that opens no set
+            else:
+                character = pattern[at:end]
+        elif character in "@:":
+            character = "[%s]" % character
+        out.append(character)
+        at = end
+    return "".join(out)
+
+
+def _filter(chosen):
+    """A filter of tracemalloc's, or one written as for allocwatch(1)."""
+    if isinstance(chosen, str):
+        return "--filter=" + chosen
+    text = "+" if chosen.inclusive else "-"
+    if isinstance(chosen, Filter):
+        text += _pattern(chosen.filename_pattern)
+        text += ":%d" % chosen.lineno if chosen.lineno is not None else ""
+        text += "@all" if chosen.all_frames else ""
+    if chosen.domain is not None:
+        text += "@domain=%s" % _DOMAINS.get(chosen.domain, chosen.domain)
+    return "--filter=" + text
+
+
 class Target:
     """A process, with the functions of the module tracemalloc.  Use connect() or attach()."""
 
@@ -130,6 +195,7 @@ class Target:
     Snapshot = Snapshot
     Statistic = Statistic
     StatisticDiff = StatisticDiff
+    StatisticTrend = StatisticTrend
     Trace = Trace
     Traceback = Traceback
     #: What a filter may leave out, as examples do with tracemalloc's own file.
@@ -208,6 +274,14 @@ class Target:
             raise RuntimeError("process %d must be traced to take a snapshot of it: start() does that" % self.pid)
         return _export(str(self.pid), ["--blocks"] if blocks else [], self.socket)
 
+    def keep_snapshot(self, name=None, blocks=False):
+        """Takes a snapshot that allocwatch keeps: its id, such as "s17", for load() and trend()."""
+        arguments = (["--name", name] if name else []) + (["--blocks"] if blocks else [])
+        return _json(_check(self._run("snapshot", str(self.pid), "--json", *arguments)))["id"]
+
+    def trend(self, snaps, key_type="lineno", cumulative=False, filters=()):
+        return trend(snaps, key_type, cumulative, filters, self.socket)
+
     def get_object_traceback(self, address):
         """The Traceback of the block that holds an address; None when no block that is known does."""
         if not self.is_tracing():
@@ -217,7 +291,6 @@ class Target:
             raise AllocwatchError(_reason(done))
         found = _json(done.stdout)["blocks"]
         return _traceback(found[0]) if found else None
-
 
 
 # --- the module as tracemalloc itself ---
@@ -248,13 +321,30 @@ def traced(socket=None):
     return [target["pid"] for target in _json(_check(done))["targets"]]
 
 
+def _snap(snap):
+    """What allocwatch(1) is told: there, a file has a / in its name."""
+    name = os.fspath(snap)
+    return os.path.join(os.curdir, name) if os.path.exists(name) and os.sep not in name else name
+
+
 def load(snap, socket=None):
     """A tracemalloc.Snapshot of a file that `allocwatch dump` wrote, or of a kept snapshot: "s17",
     "4242:before"."""
-    name = os.fspath(snap)
-    if os.path.exists(name) and os.sep not in name:
-        name = os.path.join(os.curdir, name)
-    return _export(name, [], socket)
+    return _export(_snap(snap), [], socket)
+
+
+def trend(snaps, key_type="lineno", cumulative=False, filters=(), socket=None):
+    """What grows over three or more snapshots, named as for load(), in the order in which they were taken: a list of
+    StatisticTrend, the fastest growth, as far as it is steady, first.  filters: tracemalloc's."""
+    if key_type not in ("traceback", "filename", "lineno"):
+        raise ValueError("unknown key_type: %r" % (key_type,))
+    if cumulative and key_type == "traceback":
+        raise ValueError("cumulative mode cannot be used with key type %r" % key_type)
+    arguments = ["trend", "--json", "--by", key_type] + (["--cumulative"] if cumulative else [])
+    arguments += [_filter(chosen) for chosen in filters] + ["--"] + [_snap(snap) for snap in snaps]
+    return [StatisticTrend(_traceback(row), row["size"], row["count"], row["growth_per_hour"], row["steadiness"],
+                           tuple(row["sizes"]))
+            for row in _json(_check(_run(arguments, socket)))["statistics"]]
 
 
 def _target():
@@ -300,6 +390,10 @@ def clear_traces():
 
 def take_snapshot(blocks=True):
     return _target().take_snapshot(blocks)
+
+
+def keep_snapshot(name=None, blocks=False):
+    return _target().keep_snapshot(name, blocks)
 
 
 def get_object_traceback(address):
