@@ -2,6 +2,7 @@
 
 #include "daemon/last_words.h"
 #include "daemon/log.h"
+#include "daemon/lost.h"
 #include "daemon/module_files.h"
 #include "daemon/notify.h"
 #include "daemon/symbolize.h"
@@ -138,6 +139,7 @@ static void stop(struct daemon *daemon)
 	daemon->stopping = true;
 	notify_stopping();
 	server_stop_listening(daemon->server);
+	lost_stop(daemon->lost);
 	sd_event_add_time_relative(daemon->event, &daemon->stop_timer, CLOCK_MONOTONIC, STOP_TIMEOUT_US, 0,
 				   on_stop_timeout, daemon);
 	sd_event_add_post(daemon->event, &daemon->stop_check, on_anything, daemon);
@@ -191,7 +193,7 @@ static int catch_signals(struct daemon *daemon)
 static int build(struct daemon *daemon, const struct options *options)
 {
 	const struct limits *limits = &daemon->limits;
-	const struct sessions_owner owner = { daemon, last_words_take, on_changed };
+	const struct sessions_owner owner = { daemon, last_words_take, on_changed, lost_refuge, lost_leave_refuge };
 	int r;
 
 	if ((r = sd_event_default(&daemon->event)) < 0 || (r = catch_signals(daemon)) < 0 ||
@@ -202,7 +204,11 @@ static int build(struct daemon *daemon, const struct options *options)
 	    (r = tracers_new(daemon->event, options->tracer, on_changed, daemon, &daemon->tracers)) < 0 ||
 	    (r = sessions_new(daemon->event, daemon->tracers, limits->sessions, &owner, &daemon->sessions)) < 0)
 		return r;
-	return snapshots_new(daemon->work, options->state_folder, limits, &daemon->snapshots);
+	r = snapshots_new(daemon->work, options->state_folder, limits, &daemon->snapshots);
+	if (r < 0)
+		return r;
+	daemon->lost = lost_new(daemon);
+	return daemon->lost ? 0 : -ENOMEM;
 }
 
 static int add_timers(struct daemon *daemon)
@@ -254,12 +260,14 @@ void daemon_free(struct daemon *daemon)
 	server = daemon->server;
 	daemon->server = NULL;          /* changes are of no interest any more */
 	server_free(server);
+	lost_stop(daemon->lost);
 	sessions_free(daemon->sessions);
 	tracers_free(daemon->tracers);
 	work_free(daemon->work);
 	symbolize_free(daemon->symbolize);
 	snapshots_free(daemon->snapshots);
 	intakes_free(daemon->intakes);
+	lost_free(daemon->lost);
 	sd_event_source_disable_unref(daemon->status_timer);
 	sd_event_source_disable_unref(daemon->idle_timer);
 	sd_event_source_disable_unref(daemon->stop_timer);

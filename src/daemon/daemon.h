@@ -26,6 +26,7 @@ struct daemon {
 	struct snapshots *snapshots;
 	struct tracers *tracers;
 	struct sessions *sessions;
+	struct lost *lost;             /* what tracers stored when a daemon before this one was gone */
 	struct server *server;
 	sd_event_source *status_timer, *idle_timer, *stop_timer, *stop_check;
 	bool stopping, in_a_hurry;

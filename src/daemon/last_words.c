@@ -15,7 +15,7 @@ struct last_words {
 
 static const char *const reason_names[] = {
 	[SNAPSHOT_ASKED] = "", [SNAPSHOT_EXIT] = "exit", [SNAPSHOT_EXEC] = "exec",
-	[SNAPSHOT_DETACH] = "detach",
+	[SNAPSHOT_DETACH] = "detach", [SNAPSHOT_LOST] = "lost",
 };
 
 static void on_last_read(void *context, struct snapshot *snapshot, int error, const char *reason)

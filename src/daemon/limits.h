@@ -71,6 +71,12 @@ struct limits {
 #define MODULE_FILES_MAX 4096
 /* Descriptors that are not files of modules. */
 #define DESCRIPTORS_RESERVED 1024
+/* What tracers have stored when their daemon was gone (of REFUGE_BYTES_MAX each): that many files are read at a start,
+ * and none that is older.  One whose tracer still lives is looked at again, for a minute; then the next start does. */
+#define LOST_FILES_MAX (2 * SESSIONS_MAX)
+#define LOST_AGE_MAX_S (7 * 86400)
+#define LOST_AGAIN_US (200ULL * 1000)
+#define LOST_PATIENCE_S 60
 /* Snapshots between a tracer's image and their names. */
 #define INTAKES_MAX 32
 /* The same of those that come by themselves, at an end, an exec or a detach: they cannot be asked for again. */

@@ -13,6 +13,8 @@ src_allocwatchd_SOURCES = \
 	src/daemon/limits.h \
 	src/daemon/listen.c src/daemon/listen.h \
 	src/daemon/log.c src/daemon/log.h \
+	src/daemon/lost.c src/daemon/lost.h \
+	src/daemon/lost_files.c src/daemon/lost_files.h \
 	src/daemon/main.c \
 	src/daemon/module_files.c src/daemon/module_files.h \
 	src/daemon/notify.c src/daemon/notify.h \

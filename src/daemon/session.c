@@ -35,6 +35,7 @@ void sessions_free(struct sessions *sessions)
 {
 	if (!sessions)
 		return;
+	sessions->closing = true;
 	while (sessions->list.count > 0)
 		session_end(sessions->list.items[sessions->list.count - 1], -ECONNRESET);
 	vec_fini(&sessions->list);
@@ -98,6 +99,33 @@ void session_changed(struct session *session)
 	session->sessions->owner.changed(session->sessions->owner.context);
 }
 
+/* --- where its tracer stores what it knows when nobody is there --- */
+
+void session_give_refuge(struct session *session)
+{
+	const struct sessions_owner *owner = &session->sessions->owner;
+	struct wire_head message = { WIRE_REFUGE, 0, session->pid, sizeof(message) };
+	int fd = -1;
+
+	if (!session->has_refuge && owner->refuge)
+		fd = owner->refuge(owner->context, session, &session->refuge);
+	if (fd < 0)
+		return;
+	session->has_refuge = true;
+	if (tracer_send(session->tracer, &message, sizeof(message), fd) < 0)
+		session_leave_refuge(session);
+	fd_close(&fd);
+}
+
+void session_leave_refuge(struct session *session)
+{
+	const struct sessions_owner *owner = &session->sessions->owner;
+
+	if (session->has_refuge)
+		owner->leave_refuge(owner->context, &session->refuge);
+	session->has_refuge = false;
+}
+
 /* --- the end --- */
 
 void session_unref(struct session *session)
@@ -143,6 +171,8 @@ void session_end(struct session *session, int error)
 		return;
 	session->over = true;
 	unlist(session);
+	if (!sessions->closing)
+		session_leave_refuge(session);
 	tracer_let_go(session->tracer);
 	session->tracer = NULL;
 	questions_fail(session, error);
@@ -217,6 +247,7 @@ void session_become_lost(struct session *session, const char *reason)
 	if (session->over || session->state == SESSION_LOST)
 		return;
 	log_error("process %d: tracing has ended: its tracer is lost: %s", session->pid, reason);
+	session_leave_refuge(session);
 	tracer_let_go(session->tracer);
 	session->tracer = NULL;
 	if (session->state == SESSION_ATTACHING) {

@@ -5,6 +5,7 @@
 #ifndef ALLOCWATCH_DAEMON_SESSION_H
 #define ALLOCWATCH_DAEMON_SESSION_H
 
+#include "daemon/lost_files.h"
 #include "daemon/module_files.h"
 #include "daemon/process.h"
 #include "daemon/tracer.h"
@@ -56,6 +57,9 @@ struct sessions_owner {
 	 * session_hold() until it is kept. */
 	void (*image)(void *context, struct session *session, enum wire_snapshot_reason reason, int *fd);
 	void (*changed)(void *context);   /* the number or states of sessions */
+	/* The file in which its tracer stores what it knows when the daemon is gone, as in lost.h; NULL: there is none. */
+	int (*refuge)(void *context, const struct session *session, struct lost_file *ret_file);
+	void (*leave_refuge)(void *context, const struct lost_file *file);
 };
 
 int sessions_new(sd_event *event, struct tracers *tracers, size_t max, const struct sessions_owner *owner,

@@ -27,6 +27,7 @@ static void take_attached(struct session *session, const struct wire_attached *m
 	take_program(session, message);
 	session->since_ns = message->attached_realtime_ns;
 	session->state = SESSION_TRACING;
+	session_give_refuge(session);
 	session_changed(session);
 }
 

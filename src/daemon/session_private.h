@@ -28,6 +28,7 @@ struct sessions {
 	VEC_OF(struct session *) list;
 	struct ending endings[ENDINGS_MAX];    /* a ring */
 	size_t ending_count;                   /* ever */
+	bool closing;                          /* the daemon leaves those that are left */
 };
 
 struct session {
@@ -52,6 +53,8 @@ struct session {
 	uint32_t last_serial, detach_serial;
 	VEC_OF(struct waiter) waiters;
 	struct ending ending;
+	bool has_refuge;
+	struct lost_file refuge;
 	bool keeps;                            /* detaching, to be SESSION_KEPT */
 	sd_event_source *target_gone;          /* of a lost or a kept session */
 };
@@ -61,6 +64,9 @@ void session_end(struct session *session, int error);
 void session_unref(struct session *session);
 void session_become_lost(struct session *session, const char *reason);
 void session_end_when_complete(struct session *session);
+/* Gives its tracer a file for what it knows, or takes that away: the daemon has heard all. */
+void session_give_refuge(struct session *session);
+void session_leave_refuge(struct session *session);
 void session_changed(struct session *session);
 /* The end of a target that nobody traces. */
 void session_watch_target(struct session *session);

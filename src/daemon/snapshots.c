@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Names that the daemon itself gives; nobody waits for these snapshots, so they make way. */
-static const char *const automatic_names[] = { "exit", "exec", "detach" };
+static const char *const automatic_names[] = { "exit", "exec", "detach", "lost" };
 
 static bool is_automatic_name(const char *name)
 {
@@ -159,6 +159,11 @@ void snapshots_free(struct snapshots *snapshots)
 	free(snapshots->found);
 	spool_close(snapshots->spool);
 	free(snapshots);
+}
+
+const char *snapshots_folder(const struct snapshots *snapshots)
+{
+	return snapshots->spool ? spool_folder(snapshots->spool) : NULL;
 }
 
 size_t snapshots_count(const struct snapshots *snapshots)

@@ -20,6 +20,8 @@ struct kept;
 /* folder: NULL, or of the state; one that cannot be used is logged and done without. */
 int snapshots_new(struct work *work, const char *folder, const struct limits *limits, struct snapshots **ret);
 void snapshots_free(struct snapshots *snapshots);
+/* NULL: they are kept in memory only. */
+const char *snapshots_folder(const struct snapshots *snapshots);
 size_t snapshots_count(const struct snapshots *snapshots);
 /* Nothing waits for its names or to be written. */
 bool snapshots_are_settled(const struct snapshots *snapshots);
@@ -28,7 +30,7 @@ bool snapshots_are_settled(const struct snapshots *snapshots);
 bool snapshot_name_is_valid(const char *name);
 
 /* Keeps a snapshot under a new id and this name ("" for none): takes a reference, sets id and name.
- * Those that the daemon takes by itself ("exit", "exec", "detach") make way when there are too many, and
+ * Those that the daemon takes by itself ("exit", "exec", "detach", "lost") make way when there are too many, and
  * at once when there are more than AUTOMATIC_SNAPSHOTS_MAX of one process.  Who is not the daemon's user has a share
  * of the room, and only what is theirs makes way for it.
  * It is not ready before snapshots_named().  0; -ENOSPC, -ENOMEM. */

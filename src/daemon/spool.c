@@ -120,6 +120,11 @@ void spool_close(struct spool *spool)
 	free(spool);
 }
 
+const char *spool_folder(const struct spool *spool)
+{
+	return spool->folder;
+}
+
 char *spool_path(const struct spool *spool, uint64_t number, uid_t owner)
 {
 	char *path;

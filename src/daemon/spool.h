@@ -14,6 +14,7 @@ struct spool;
  * *ret_reason, to be freed; -EWOULDBLOCK: another daemon has it. */
 int spool_open(const char *folder, struct spool **ret, char **ret_reason);
 void spool_close(struct spool *spool);              /* accepts NULL */
+const char *spool_folder(const struct spool *spool);
 /* The file of snapshot `number`; to be freed, NULL without memory. */
 char *spool_path(const struct spool *spool, uint64_t number, uid_t owner);
 

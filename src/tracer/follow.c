@@ -119,6 +119,7 @@ static void __attribute__((noreturn)) run(struct session *session, int sock, int
 	int status;
 
 	link_abandon(old);
+	fd_close(&session->refuge_fd);     /* the parent's */
 	snapshot_forget_running();
 	vec_fini(&tracers);
 	if (read(parked, &parking, sizeof(parking)) != sizeof(parking))

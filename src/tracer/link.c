@@ -36,7 +36,7 @@ struct link {
 	struct link_message *inbox, **inbox_end;
 	struct queued *outbox, **outbox_end;
 	unsigned outbox_count;
-	bool closed;                   /* the daemon is gone, and LINK_CLOSED was delivered */
+	atomic_bool closed;            /* the daemon is gone, and LINK_CLOSED was delivered */
 	bool tick_queued;
 	bool answers;                  /* the daemon is one that answers heartbeats */
 	unsigned silent_ticks;         /* since it did */
@@ -325,6 +325,11 @@ void link_send(struct link *link, const void *message, size_t len, int fd)
 		return;
 	}
 	wake(link);
+}
+
+bool link_is_closed(const struct link *link)
+{
+	return atomic_load(&link->closed);
 }
 
 void link_beat(struct link *link, pid_t target, uint32_t patience_ms)

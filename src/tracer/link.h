@@ -55,6 +55,8 @@ struct link_message *link_take(struct link *link, bool wait);
 /* Queues a message; fd is closed once it is sent.  A message that cannot be queued is dropped and the
  * daemon taken for dead. */
 void link_send(struct link *link, const void *message, size_t len, int fd);
+/* The daemon's end of the socket is closed. */
+bool link_is_closed(const struct link *link);
 /* Tells the daemon that the ptrace thread is at work, and will say so again within patience_ms. */
 void link_beat(struct link *link, pid_t target, uint32_t patience_ms);
 /* Waits until all is handed to the socket, LINK_FLUSH_MS at most. */

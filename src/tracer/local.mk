@@ -14,6 +14,8 @@ src_allocwatch_tracer_SOURCES = \
 	src/tracer/main.c \
 	src/tracer/placement.c src/tracer/placement.h \
 	src/tracer/privileges.c src/tracer/privileges.h \
+	src/tracer/recall.c src/tracer/recall.h \
+	src/tracer/refuge.c src/tracer/refuge.h \
 	src/tracer/session.c src/tracer/session.h \
 	src/tracer/snapshot.c src/tracer/snapshot.h
 src_allocwatch_tracer_LDADD = \

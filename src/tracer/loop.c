@@ -2,6 +2,7 @@
 #include "tracer/loop_private.h"
 
 #include "tracer/follow.h"
+#include "tracer/refuge.h"
 #include "tracer/snapshot.h"
 
 #include "target/ptrace.h"
@@ -123,6 +124,16 @@ static bool is_finished(const struct loop *loop)
 	       (session->target->tasks.count == 0 || clock_passed(loop->leaving_deadline_ns));
 }
 
+/* The process is free by now: what follows holds nobody. */
+static void store_when_unheard(struct loop *loop)
+{
+	if (!loop->session)
+		return;
+	link_flush(loop->link);
+	if (loop->daemon_silent || link_is_closed(loop->link))
+		refuge_store(loop->session);
+}
+
 int loop_run(struct link *link, struct session *session)
 {
 	struct loop loop = { .link = link, .session = session };
@@ -148,6 +159,7 @@ int loop_run(struct link *link, struct session *session)
 	if (loop.session && session_left_to_root(loop.session))
 		status = TRACER_LEFT_SOMETHING;
 	loop_begin_long_step(&loop);        /* until this process has ended */
+	store_when_unheard(&loop);
 	session_free(loop.session);
 	return status;
 }

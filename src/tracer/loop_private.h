@@ -19,6 +19,7 @@ struct loop {
 	uint32_t owed_serial;
 	pid_t stranger;                /* who stopped and is no task yet */
 	uint64_t stranger_deadline_ns;
+	bool daemon_silent;
 	bool done;
 };
 

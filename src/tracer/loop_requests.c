@@ -1,6 +1,8 @@
 /* What the daemon asks for, and what the link tells: ticks, its end, its silence. */
 #include "tracer/loop_private.h"
 
+#include "tracer/recall.h"
+#include "tracer/refuge.h"
 #include "tracer/snapshot.h"
 
 #include "base/clock.h"
@@ -110,7 +112,9 @@ void loop_leave(struct loop *loop, uint32_t serial)
 	if (!loop->session || (loop->session->leaving && !loop->session->set_aside))
 		return;
 	loop_begin_long_step(loop);
-	snapshot_write_now(loop->session, SNAPSHOT_DETACH);
+	/* When nobody is there to take it, it is stored once the process is free: see refuge.h. */
+	if (!link_is_closed(loop->link))
+		snapshot_write_now(loop->session, SNAPSHOT_DETACH);
 	loop_detach(loop, serial);
 }
 
@@ -127,12 +131,21 @@ static void tick(struct loop *loop)
  * finds when it goes on. */
 static void leave_silent_daemon(struct loop *loop)
 {
+	loop->daemon_silent = true;
 	if (loop->session && !loop->session->leaving)
 		session_fail(loop->link, 0, loop->session->target->pid, FAILURE_INTERNAL, 0,
 			     "let go: the daemon did not answer for %d s", LINK_SILENT_TICKS * LINK_TICK_MS / 1000);
 	loop_leave(loop, 0);
 	if (!loop->session)
 		loop->done = true;
+}
+
+static void recall(struct loop *loop, struct link_message *message)
+{
+	loop_begin_long_step(loop);
+	if (!loop->session)
+		recall_send(loop->link, (const struct wire_recall *)&message->body, message->fd);
+	loop->done = true;
 }
 
 static void answer_done(struct loop *loop, const struct wire_head *request)
@@ -199,6 +212,13 @@ void loop_serve_message(struct loop *loop, struct link_message *message)
 		break;
 	case LINK_SILENT:
 		leave_silent_daemon(loop);
+		break;
+	case WIRE_REFUGE:
+		if (loop->session)
+			refuge_take(loop->session, &message->fd);
+		break;
+	case WIRE_RECALL:
+		recall(loop, message);
 		break;
 	case WIRE_ATTACH:
 		attach(loop, (const struct wire_attach *)&message->body);

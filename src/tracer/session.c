@@ -230,6 +230,7 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 	if (!session)
 		return -ENOMEM;
 	session->link = link;
+	session->refuge_fd = -1;
 	session->target = target;
 	session->frames_limit = request->frames_limit;
 	session->limits.max_blocks = request->max_blocks;
@@ -252,6 +253,7 @@ void session_free(struct session *session)
 {
 	if (!session)
 		return;
+	fd_close(&session->refuge_fd);
 	free_tables(session);
 	guard_forget(session);
 	target_free(session->target);

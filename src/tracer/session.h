@@ -43,6 +43,7 @@ struct guard_site {
 
 struct session {
 	struct link *link;
+	int refuge_fd;                 /* see refuge.h; -1: none */
 	struct target *target;
 	struct engine *engine;
 	struct unwinder *unwinder;

@@ -30,13 +30,22 @@ static struct running running[SNAPSHOTS_RUNNING_MAX];
 
 struct sink {
 	int fd;
+	uint64_t left;                 /* bytes that it may still take */
 	size_t used;
 	char *buffer;
 };
 
+static int sink_put(struct sink *sink, const void *data, size_t len)
+{
+	if (len > sink->left)
+		return -EFBIG;
+	sink->left -= len;
+	return fd_write_all(sink->fd, data, len);
+}
+
 static int sink_flush(struct sink *sink)
 {
-	int r = fd_write_all(sink->fd, sink->buffer, sink->used);
+	int r = sink_put(sink, sink->buffer, sink->used);
 
 	sink->used = 0;
 	return r;
@@ -50,7 +59,7 @@ static int sink_write(void *context, const void *data, size_t len)
 	if (sink->used + len > BUFFER_SIZE)
 		r = sink_flush(sink);
 	if (r == 0 && len > BUFFER_SIZE)
-		return fd_write_all(sink->fd, data, len);
+		return sink_put(sink, data, len);
 	if (r == 0) {
 		memcpy(sink->buffer + sink->used, data, len);
 		sink->used += len;
@@ -59,7 +68,7 @@ static int sink_write(void *context, const void *data, size_t len)
 }
 
 static int write_image(const struct session *session, const struct heap *heap, uint64_t clock_ns, bool with_blocks,
-		       int fd)
+		       int fd, uint64_t max_bytes)
 {
 	struct snapshot_source source = {
 		.heap = heap,
@@ -78,7 +87,7 @@ static int write_image(const struct session *session, const struct heap *heap, u
 		.truncated_stacks = session_truncated(session),
 		.probe_gaps = session->probe_gaps,
 	};
-	struct sink sink = { .fd = fd, .buffer = malloc(BUFFER_SIZE) };
+	struct sink sink = { .fd = fd, .left = max_bytes, .buffer = malloc(BUFFER_SIZE) };
 	int r = -ENOMEM;
 
 	if (sink.buffer)
@@ -96,7 +105,8 @@ int snapshot_image(struct session *session, struct heap *heap, bool with_blocks,
 
 	if (fd < 0)
 		return -errno;
-	r = write_image(session, heap, heap_cut(heap, clock_monotonic_ns()), with_blocks, fd);
+	r = write_image(session, heap, heap_cut(heap, clock_monotonic_ns()), with_blocks, fd,
+			SNAPSHOT_IMAGE_MAX);
 	if (r == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
 		r = -errno;
 	if (r < 0) {
@@ -105,6 +115,12 @@ int snapshot_image(struct session *session, struct heap *heap, bool with_blocks,
 	}
 	*ret_fd = fd;
 	return 0;
+}
+
+int snapshot_write_file(struct session *session, bool with_blocks, int fd, uint64_t max_bytes)
+{
+	return write_image(session, session->heap, heap_cut(session->heap, clock_monotonic_ns()), with_blocks, fd,
+			   max_bytes);
 }
 
 static void send_ready(struct link *link, uint32_t serial, pid_t pid, enum wire_snapshot_reason reason, int fd)
@@ -152,7 +168,7 @@ void snapshot_start(struct session *session, uint32_t serial, bool with_blocks)
 	}
 	if (child == 0) {
 		placement_release();
-		_exit(write_image(session, session->heap, clock_ns, with_blocks, fd) < 0);
+		_exit(write_image(session, session->heap, clock_ns, with_blocks, fd, SNAPSHOT_IMAGE_MAX) < 0);
 	}
 	if (child < 0) {
 		fd_close(&fd);

@@ -19,5 +19,7 @@ unsigned snapshot_running(void);
 void snapshot_forget_running(void);
 /* A sealed memfd with the image of `heap`. */
 int snapshot_image(struct session *session, struct heap *heap, bool with_blocks, int *ret_fd);
+/* The image of the session's heap into a file; -EFBIG: it would be larger than that. */
+int snapshot_write_file(struct session *session, bool with_blocks, int fd, uint64_t max_bytes);
 
 #endif

@@ -26,6 +26,13 @@ static bool attach_valid(const void *data)
 	return m->from_exec <= 1 && m->follow_forks <= 1 && m->as_owner <= 1 && m->owner_group_count <= WIRE_GROUPS_MAX;
 }
 
+static bool recall_valid(const void *data)
+{
+	const struct wire_recall *m = data;
+
+	return m->as_owner <= 1 && m->without_files <= 1;
+}
+
 static bool attached_valid(const void *data)
 {
 	const struct wire_attached *m = data;
@@ -69,7 +76,7 @@ static bool snapshot_ready_valid(const void *data)
 {
 	const struct wire_snapshot_ready *m = data;
 
-	return m->reason <= SNAPSHOT_DETACH;
+	return m->reason <= SNAPSHOT_LOST;
 }
 
 static bool status_valid(const void *data)
@@ -109,6 +116,8 @@ static const struct kind {
 	{ WIRE_DETACH, false, sizeof(struct wire_head), NULL },
 	{ WIRE_SET_ASIDE, false, sizeof(struct wire_head), NULL },
 	{ WIRE_ALIVE, false, sizeof(struct wire_head), NULL },
+	{ WIRE_REFUGE, false, sizeof(struct wire_head), NULL },
+	{ WIRE_RECALL, false, sizeof(struct wire_recall), recall_valid },
 	{ WIRE_ATTACHED, true, sizeof(struct wire_attached), attached_valid },
 	{ WIRE_EXECED, true, sizeof(struct wire_attached), attached_valid },
 	{ WIRE_FAILED, true, sizeof(struct wire_failed), failed_valid },

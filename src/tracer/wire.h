@@ -31,6 +31,10 @@ enum wire_type {
 	WIRE_SET_ASIDE,        /* The same, but the tracer stays with what it knows.  Another ATTACH takes it up
 				* again, which says so in its warning. */
 	WIRE_ALIVE,            /* no body: the answer to each HEARTBEAT */
+	WIRE_REFUGE,           /* no body; descriptor: an empty file, locked, for what the tracer knows when the
+				* daemon is gone */
+	WIRE_RECALL,           /* body wire_recall; descriptor: such a file, of a daemon before this one.  To a tracer
+				* that has nothing else to do.  Answer: its MODULEs and its SNAPSHOT_READY, or FAILED */
 	/* tracer -> daemon */
 	WIRE_ATTACHED = 32,    /* body wire_attached */
 	WIRE_FAILED,           /* body wire_failed */
@@ -83,6 +87,15 @@ struct wire_attached {
 	char warning[256];         /* what the user should know of it, or "" */
 };
 
+/* How a file that another tracer has stored is read: as the user whose process it was, who may have put anything there. */
+struct wire_recall {
+	struct wire_head head;
+	uint32_t owner_uid;
+	uint8_t as_owner;              /* the tracer becomes that user first */
+	uint8_t without_files;         /* the modules' files are not opened: that hung, or was the end of the last one */
+	uint8_t pad[2];
+};
+
 /* A child of the target that is followed: from now on a target of its own, with a tracer of its own. */
 struct wire_forked {
 	struct wire_head head;     /* of the parent */
@@ -117,6 +130,9 @@ struct wire_module {
 	char path[WIRE_PATH_MAX];
 };
 
+/* Of a file that a tracer stores: all of them together stay below the daemon's own limit of files. */
+#define REFUGE_BYTES_MAX (256ULL << 20)
+
 #define HEARTBEAT_MS 500
 #define HEARTBEAT_PATIENCE_MS 1000
 
@@ -132,7 +148,10 @@ struct wire_snapshot_request {
 	uint8_t pad[7];
 };
 
-enum wire_snapshot_reason { SNAPSHOT_ASKED = 0, SNAPSHOT_EXIT = 1, SNAPSHOT_EXEC = 2, SNAPSHOT_DETACH = 3 };
+enum wire_snapshot_reason {
+	SNAPSHOT_ASKED = 0, SNAPSHOT_EXIT = 1, SNAPSHOT_EXEC = 2, SNAPSHOT_DETACH = 3,
+	SNAPSHOT_LOST = 4,         /* the answer to a RECALL */
+};
 
 struct wire_snapshot_ready {
 	struct wire_head head;

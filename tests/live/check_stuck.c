@@ -97,23 +97,56 @@ static void a_tracer_that_is_stopped_in_the_detach_does_no_harm(void)
 	live_survey("tracer stopped in the detach", rounds, rounds, rounds, rounds);
 }
 
-static void a_daemon_that_does_not_answer_is_left(void)
+static struct subject *trace_a_tree(struct tool *tool)
 {
-	struct tool *tool = tool_start();
 	struct subject *tree = victim_start(FORKTREE, NULL);
-	struct state *before = state_take(tree->pid);
 
 	tool_attach(tool, tree->pid);
 	subject_command(tree, 'g');
 	tool_status(tool, tree->pid);
-	kill(tool_daemon(tool), SIGSTOP);
-	require(live_wait(state_is_untraced, &tree->pid, SILENT_MS));
-	require_unharmed(tree->pid, before);
-	kill(tool_daemon(tool), SIGCONT);
-	require_row(tool_stats(tool, live_text("%d:detach", tree->pid)), "tests/victims/forktree.c", "/* root block */",
+	return tree;
+}
+
+static void require_last_of(struct tool *tool, struct subject *tree, const char *name)
+{
+	require_row(tool_stats(tool, live_text("%d:%s", tree->pid, name)), "tests/victims/forktree.c", "/* root block */",
 		    72, 1);
 	require(!tool_lists(tool, tree->pid));
 	subject_quit(tree);
+}
+
+struct search {
+	struct tool *tool;
+	const char *name;
+};
+
+static bool is_kept(void *context)
+{
+	const struct search *search = context;
+
+	return tool_try(search->tool, "stats", search->name, NULL).status == 0;
+}
+
+/* Of two, one goes on, and the other one is killed: it has told nobody. */
+static void a_daemon_that_does_not_answer_is_left(void)
+{
+	struct tool *goes_on = tool_start(), *is_killed = tool_start_named("killed");
+	struct subject *tree = trace_a_tree(goes_on), *other = trace_a_tree(is_killed);
+	struct search search = { is_killed, live_text("%d:lost", other->pid) };
+
+	kill(tool_daemon(goes_on), SIGSTOP);
+	kill(tool_daemon(is_killed), SIGSTOP);
+	require(live_wait(state_is_untraced, &tree->pid, SILENT_MS));
+	require(live_wait(state_is_untraced, &other->pid, SILENT_MS));
+	require_unharmed(tree->pid, NULL);
+	require_unharmed(other->pid, NULL);
+	kill(tool_daemon(goes_on), SIGCONT);
+	require_last_of(goes_on, tree, "detach");
+	require(!strstr(tool_out(goes_on, "snapshots", NULL), "lost"));
+	tool_kill_daemon(is_killed);
+	tool_start_again(is_killed);
+	require(live_wait(is_kept, &search, SILENT_MS));
+	require_last_of(is_killed, other, "lost");
 }
 
 static void hog(void)

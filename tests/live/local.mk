@@ -35,6 +35,7 @@ torture_tests = \
 	tests/live/check_moments \
 	tests/live/check_heal \
 	tests/live/check_stuck \
+	tests/live/check_lost \
 	tests/live/check_follow \
 	tests/live/check_rights \
 	tests/live/check_owners \
@@ -123,6 +124,9 @@ tests_live_check_programs_SOURCES = tests/live/check_programs.c
 tests_live_check_programs_CFLAGS = $(live_cflags)
 tests_live_check_programs_LDADD = $(live_libs)
 
+tests_live_check_lost_SOURCES = tests/live/check_lost.c
+tests_live_check_lost_CFLAGS = $(live_cflags)
+tests_live_check_lost_LDADD = $(live_libs)
 tests_live_check_stuck_SOURCES = tests/live/check_stuck.c
 tests_live_check_stuck_CFLAGS = $(live_cflags)
 tests_live_check_stuck_LDADD = $(live_libs)

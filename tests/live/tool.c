@@ -213,6 +213,12 @@ void tool_end_daemon(struct tool *tool, int sig)
 		live_fail("after signal %d the daemon ended with wait status 0x%x", sig, (unsigned)status);
 }
 
+void tool_kill_daemon(struct tool *tool)
+{
+	kill(tool->daemon.pid, SIGKILL);
+	subject_wait(&tool->daemon);
+}
+
 void tool_start_again(struct tool *tool)
 {
 	start_daemon(tool);

@@ -31,6 +31,8 @@ pid_t tool_daemon(const struct tool *tool);
 const char *tool_socket(const struct tool *tool);
 /* A signal to the daemon, and its end, which must be exit status 0. */
 void tool_end_daemon(struct tool *tool, int sig);
+/* SIGKILL to the daemon, and its end. */
+void tool_kill_daemon(struct tool *tool);
 /* Another daemon in the place of one that ended. */
 void tool_start_again(struct tool *tool);
 /* Takes out by hand, as a person would, what a tracer has left; pid as text, NULL: in all processes.  The exit status. */

@@ -45,6 +45,8 @@ static const struct {
 	{ WIRE_TARGET_GONE, 1, sizeof(struct wire_gone) },
 	{ WIRE_HEARTBEAT, 1, sizeof(struct wire_heartbeat) },
 	{ WIRE_ALIVE, 0, sizeof(struct wire_head) },
+	{ WIRE_REFUGE, 0, sizeof(struct wire_head) },
+	{ WIRE_RECALL, 0, sizeof(struct wire_recall) },
 	{ WIRE_LOG, 1, sizeof(struct wire_failed) },
 };
 
@@ -153,7 +155,7 @@ START_TEST(counts_out_of_range_are_refused)
 	m.failed.failure = 0;
 	ck_assert_int_eq(wire_check(&m, len, 1), -EBADMSG);
 	len = build(WIRE_SNAPSHOT_READY, sizeof(m.snapshot_ready));
-	m.snapshot_ready.reason = SNAPSHOT_DETACH + 1;
+	m.snapshot_ready.reason = SNAPSHOT_LOST + 1;
 	ck_assert_int_eq(wire_check(&m, len, 1), -EBADMSG);
 	len = build(WIRE_STATUS_REPLY, sizeof(m.status));
 	m.status.exact = 2;

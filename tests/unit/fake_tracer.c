@@ -447,7 +447,7 @@ static void handle(const struct wire_head *message)
 {
 	struct wire_head done;
 
-	if (message->type == WIRE_ALIVE)
+	if (message->type == WIRE_ALIVE || message->type == WIRE_REFUGE)
 		return;
 	if (message->type != WIRE_ATTACH && message->type != WIRE_DETACH && send_nonsense(message->serial))
 		return;
