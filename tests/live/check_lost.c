@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -295,6 +296,16 @@ static void spoil(const char *path, enum spoilt how)
 	}
 }
 
+/* The tracer has the lock as long as it lives. */
+static bool is_stored(void *context)
+{
+	int fd = open(context, O_RDONLY | O_CLOEXEC);
+	bool stored = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+
+	close(fd);
+	return stored;
+}
+
 struct emptiness {
 	const char *folder;
 };
@@ -321,6 +332,7 @@ static void what_is_spoilt_is_refused_and_removed(void)
 		tool_kill_daemon(tool);
 		require(live_wait(state_is_untraced, &leaky->pid, LET_GO_MS));
 		require(lost_files(emptiness.folder, &path) == 1);
+		require(live_wait(is_stored, (void *)path, KEPT_MS));
 		spoil(path, how);
 		tool_start_again(tool);
 		require(live_wait(is_empty, &emptiness, KEPT_MS));
