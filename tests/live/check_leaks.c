@@ -24,7 +24,7 @@ static void do_times(struct subject *subject, char command, int times)
 /* Asks an oracle, which reads files only, about an answer of the client. */
 static void ask_oracle(struct tool *tool, json_t *answer, const char *new, const char *old)
 {
-	const char *source = getenv("srcdir") ? getenv("srcdir") : ".";
+	const char *source = live_source();
 	const char *path = live_text("%s/answer.json", live_folder());
 	const char *file = live_text("%s/new.aw", live_folder()), *than = old;
 
@@ -267,7 +267,7 @@ static void a_trend_ranks_the_steady_grower_first(void)
 	struct tool *tool = tool_start();
 	struct subject *subject = victim_start("tests/victims/leaker", NULL);
 	struct state *before = state_take(subject->pid);
-	const char *source = getenv("srcdir") ? getenv("srcdir") : ".", *file[5];
+	const char *source = live_source(), *file[5];
 	const char *path = live_text("%s/trend.json", live_folder());
 	json_t *trend, *rows;
 

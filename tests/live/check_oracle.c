@@ -166,7 +166,7 @@ static void watch(const char *name)
 	struct sampler_options options = { .every = 3, .max_steps = 40 };
 	struct oracle o = { 0 };
 	struct sample sample;
-	const char *source = live_text("%s/src/probe/engine_int3.c", getenv("srcdir") ? getenv("srcdir") : ".");
+	const char *source = live_text("%s/src/probe/engine_int3.c", live_source());
 	int r = workload_prepare(&workload, name, live_folder(), source);
 
 	if (r < 0)

@@ -8,18 +8,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char *source_folder(void)
-{
-	return getenv("srcdir") ? getenv("srcdir") : ".";
-}
-
 static void run_with(const char *python, struct tool *tool, struct subject *subject)
 {
 	const char *command = live_text(
 		"PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=%s/contrib/python ALLOCWATCH=%s/src/allocwatch ALLOCWATCH_SOCKET=%s "
 		"ALLOCWATCH_PID=%d %s %s/tests/live/seeds/run %d %d %d %s/contrib/sample/leaky.c",
-		source_folder(), live_build(), tool_socket(tool), (int)subject->pid, python, source_folder(),
-		(int)subject->pid, subject->to, subject->from, source_folder());
+		live_source(), live_build(), tool_socket(tool), (int)subject->pid, python, live_source(),
+		(int)subject->pid, subject->to, subject->from, live_source());
 
 	if (system(command) != 0)
 		live_fail("the examples do not run under %s", python);

@@ -44,7 +44,7 @@ static bool attaches(void *context)
 
 static void compare(const char *files)
 {
-	const char *source = getenv("srcdir") ? getenv("srcdir") : ".";
+	const char *source = live_source();
 	const char *command = live_text("/usr/bin/python3 %s/tests/oracle/tracemalloc_snapshots.py %s/src/allocwatch "
 					"1 %s", source, live_build(), files);
 
@@ -76,7 +76,7 @@ static const char *watch(struct tool *tool, struct subject *subject, void (*work
 
 static void watch_workload(const char *name)
 {
-	const char *source = live_text("%s/src/cli/options.c", getenv("srcdir") ? getenv("srcdir") : ".");
+	const char *source = live_text("%s/src/cli/options.c", live_source());
 	struct workload workload;
 	struct subject *subject;
 	struct tool *tool = tool_start();

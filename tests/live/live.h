@@ -55,6 +55,8 @@ const char *live_folder(void);
 const char *live_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The folder of the build tree (ALLOCWATCH_BUILD, else the current one). */
 const char *live_build(void);
+/* That of the source tree: srcdir, as make check and make torture set it, else the current one.  Fails when it is another. */
+const char *live_source(void);
 
 /* How often to do it: `normal` in the suite, `torture` in its long form (make torture). */
 unsigned int live_rounds(unsigned int normal, unsigned int torture);

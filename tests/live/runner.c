@@ -117,6 +117,15 @@ const char *live_build(void)
 	return here;
 }
 
+const char *live_source(void)
+{
+	const char *source = getenv("srcdir") ? getenv("srcdir") : ".";
+
+	if (access(live_text("%s/tests/live/runner.c", source), F_OK) < 0)
+		live_fail("'%s' is not the source tree: srcdir must name it", source);
+	return source;
+}
+
 static bool is_torture(void)
 {
 	return getenv("LIVE_TORTURE") != NULL;
