@@ -310,8 +310,6 @@ void handle_trend(struct call *call)
 {
 	const json_t *names = json_object_get(call->parameters, "snapshots");
 	struct report *report = report_new(call);
-	const json_t *name;
-	size_t i;
 
 	if (!report)
 		return;
@@ -325,7 +323,7 @@ void handle_trend(struct call *call)
 		fail_limit(call, "trend snapshots", "a trend can be made of at most %d snapshots", TREND_SNAPSHOTS_MAX);
 		return;
 	}
-	json_array_foreach(names, i, name)
-		report->names[report->asked++] = json_string_value(name);
+	for (; report->asked < json_array_size(names); report->asked++)
+		report->names[report->asked] = json_string_value(json_array_get(names, report->asked));
 	resolve_next(report);
 }
