@@ -2,6 +2,7 @@
  * random snapshots: every row's values and the order of all rows.  Prints how much was compared;
  * to compare nothing is a failure, and so is a machine without Python. */
 #include "model/statistics.h"
+#include "oracle.h"
 #include "snapshot_builder.h"
 
 #include <check.h>
@@ -9,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* As ck_assert(), but free as long as it holds: for what is said a million times. */
 #define REQUIRE(claim) \
@@ -22,75 +21,6 @@
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 enum { ROUNDS = 60, QUERIES = 40, TRACES = 120, DEPTH = 8, PATTERNS = 60000 };
-
-/* --- the oracle --- */
-
-static struct {
-	FILE *to, *from;
-	pid_t pid;
-} oracle;
-
-static void oracle_start(void)
-{
-	const char *python = getenv("PYTHON"), *source = getenv("srcdir");
-	char script[4096];
-	int to[2], from[2];
-
-	snprintf(script, sizeof(script), "%s/tests/unit/statistics_oracle.py", source ? source : ".");
-	ck_assert_int_eq(pipe(to), 0);
-	ck_assert_int_eq(pipe(from), 0);
-	oracle.pid = fork();
-	if (oracle.pid == 0) {
-		dup2(to[0], 0);
-		dup2(from[1], 1);
-		close(to[1]);
-		close(from[0]);
-		execl(python ? python : "/usr/bin/python3", "python3", script, (char *)NULL);
-		_exit(127);
-	}
-	close(to[0]);
-	close(from[1]);
-	oracle.to = fdopen(to[1], "w");
-	oracle.from = fdopen(from[0], "r");
-}
-
-static void oracle_stop(void)
-{
-	int status;
-
-	fclose(oracle.to);
-	fclose(oracle.from);
-	ck_assert_int_eq(waitpid(oracle.pid, &status, 0), oracle.pid);
-	ck_assert_msg(status == 0, "the oracle, /usr/bin/python3, ended with status %#x", status);
-}
-
-static json_t *oracle_ask(json_t *request)
-{
-	json_t *answer;
-	json_error_t error;
-
-	ck_assert_int_eq(json_dumpf(request, oracle.to, JSON_COMPACT), 0);
-	fputc('\n', oracle.to);
-	fflush(oracle.to);
-	json_decref(request);
-	answer = json_loadf(oracle.from, JSON_DISABLE_EOF_CHECK, &error);
-	ck_assert_msg(answer != NULL, "no answer from the oracle, /usr/bin/python3: %s", error.text);
-	return answer;
-}
-
-static json_t *hex(const char *text)
-{
-	size_t len = strlen(text);
-	char *out = malloc(2 * len + 1);
-	json_t *json;
-
-	for (size_t i = 0; i < len; i++)
-		snprintf(out + 2 * i, 3, "%02x", (unsigned char)text[i]);
-	out[2 * len] = '\0';
-	json = json_string(out);
-	free(out);
-	return json;
-}
 
 static unsigned pick(unsigned below)
 {
@@ -159,7 +89,7 @@ static uint32_t add_stack(struct snapshot *s, const struct shown *frames, unsign
 
 static json_t *shown_json(const struct shown *frame)
 {
-	return json_pack("[o, i]", hex(frame->file ? frame->file : frame->name), (int)frame->line);
+	return json_pack("[o, i]", oracle_hex(frame->file ? frame->file : frame->name), (int)frame->line);
 }
 
 static json_t *add_trace(struct snapshot *s)
@@ -231,7 +161,7 @@ static json_t *random_filter(struct filter *ret_filter)
 		strcat(text, "@all");
 	ck_assert_msg(filter_parse(text, ret_filter, &reason) == 0, "%s: %s", text, reason);
 	return json_pack("{s:b, s:o, s:o, s:b, s:o}", "inclusive", inclusive,
-			 "pattern", pattern ? hex(pattern) : json_null(),
+			 "pattern", pattern ? oracle_hex(pattern) : json_null(),
 			 "lineno", line ? json_integer(line) : json_null(), "all_frames", all,
 			 "domain", domain >= 0 ? json_integer(domain) : json_null());
 }
@@ -283,7 +213,7 @@ static void compare_row(const struct statistics *have, const struct statistic *r
 	REQUIRE(row->count_diff == number(want, 3));
 	REQUIRE(row->frame_count == json_array_size(frames));
 	for (uint32_t i = 0; i < row->frame_count; i++) {
-		json_t *name = hex(strtab_get(have->strings, row->frames[i].name));
+		json_t *name = oracle_hex(strtab_get(have->strings, row->frames[i].name));
 		const json_t *frame = json_array_get(frames, i);
 
 		REQUIRE(strcmp(json_string_value(name), json_string_value(json_array_get(frame, 0))) == 0);
@@ -346,7 +276,7 @@ START_TEST(rows_are_tracemallocs_in_value_and_order)
 	size_t compared = 0;
 
 	srand(20240501);
-	oracle_start();
+	oracle_start("tests/unit/statistics_oracle.py");
 	for (int i = 0; i < ROUNDS; i++)
 		compared += compare_round();
 	oracle_stop();
@@ -394,7 +324,7 @@ START_TEST(patterns_match_what_pythons_fnmatch_matches)
 	size_t matched = 0;
 
 	srand(7);
-	oracle_start();
+	oracle_start("tests/unit/statistics_oracle.py");
 	for (size_t i = 0; i < PATTERNS; i++) {
 		if (i % 3 == 0) {
 			random_set(patterns[i], texts[i]);
@@ -402,7 +332,7 @@ START_TEST(patterns_match_what_pythons_fnmatch_matches)
 			random_text(patterns[i], 10, pattern_pieces, COUNT(pattern_pieces));
 			random_text(texts[i], 5, text_pieces, COUNT(text_pieces));
 		}
-		json_array_append_new(pairs, json_pack("[o, o]", hex(patterns[i]), hex(texts[i])));
+		json_array_append_new(pairs, json_pack("[o, o]", oracle_hex(patterns[i]), oracle_hex(texts[i])));
 	}
 	answers = oracle_ask(json_pack("{s:o}", "fnmatch", pairs));
 	ck_assert_uint_eq(json_array_size(answers), PATTERNS);

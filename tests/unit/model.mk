@@ -8,7 +8,9 @@ model_checks = tests/unit/check_module \
 	tests/unit/check_traceback \
 	tests/unit/check_filter \
 	tests/unit/check_statistics \
-	tests/unit/check_statistics_oracle
+	tests/unit/check_statistics_oracle \
+	tests/unit/check_beyond_oracle \
+	tests/unit/check_beyond_laws
 check_PROGRAMS += $(model_checks)
 TESTS += $(model_checks)
 tests_unit_check_module_SOURCES = tests/unit/check_module.c
@@ -42,8 +44,17 @@ tests_unit_check_statistics_SOURCES = tests/unit/check_statistics.c \
 tests_unit_check_statistics_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_statistics_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
 tests_unit_check_statistics_oracle_SOURCES = tests/unit/check_statistics_oracle.c \
+	tests/unit/oracle.c tests/unit/oracle.h \
 	tests/unit/snapshot_builder.c tests/unit/snapshot_builder.h
 tests_unit_check_statistics_oracle_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_check_statistics_oracle_LDADD = src/libmodel.a src/libbase.a $(JANSSON_LIBS) $(CHECK_LIBS)
+random_series_sources = tests/unit/random_series.c tests/unit/random_series.h tests/unit/random.h \
+	tests/unit/oracle.c tests/unit/oracle.h tests/unit/snapshot_builder.c tests/unit/snapshot_builder.h
+tests_unit_check_beyond_oracle_SOURCES = tests/unit/check_beyond_oracle.c $(random_series_sources)
+tests_unit_check_beyond_oracle_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_check_beyond_oracle_LDADD = src/libvarlink.a src/libmodel.a src/libbase.a $(JANSSON_LIBS) $(CHECK_LIBS)
+tests_unit_check_beyond_laws_SOURCES = tests/unit/check_beyond_laws.c $(random_series_sources)
+tests_unit_check_beyond_laws_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_check_beyond_laws_LDADD = src/libvarlink.a src/libmodel.a src/libbase.a $(JANSSON_LIBS) $(CHECK_LIBS) -lm
 endif
-EXTRA_DIST += tests/unit/statistics_oracle.py
+EXTRA_DIST += tests/unit/statistics_oracle.py tests/oracle/beyond.py
