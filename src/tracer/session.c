@@ -514,7 +514,8 @@ void session_send_status(struct session *session, uint32_t serial)
 static int blocks_image(struct session *session, const struct heap_block *found, size_t count,
 			struct wire_blocks *answer, int *ret_fd)
 {
-	struct heap *heap = heap_new(NULL, true, clock_monotonic_ns());
+	uint64_t now_ns = clock_monotonic_ns();
+	struct heap *heap = heap_new(NULL, true, now_ns);
 	int r = heap ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
@@ -529,7 +530,8 @@ static int blocks_image(struct session *session, const struct heap_block *found,
 		answer->block[i].domain = found[i].domain;
 		answer->block[i].thread = found[i].thread;
 		answer->block[i].trace = (uint32_t)heap_trace_index(heap, found[i].stack, found[i].domain);
-		answer->block[i].age_ns = clock_monotonic_ns() - found[i].born_ns;
+		/* After a snapshot blocks are dated a little later than they were born. */
+		answer->block[i].age_ns = now_ns > found[i].born_ns ? now_ns - found[i].born_ns : 0;
 	}
 	if (r == 0)
 		r = snapshot_image(session, heap, true, ret_fd);

@@ -1,0 +1,526 @@
+/* Snapshots in floods: what daemon, tracer and state folder hold after many is what they held after some, and a limit
+ * that is reached is said. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include "base/clock.h"
+#include "varlink/client.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define KEPT 40                        /* --max-snapshots */
+#define LIVE_BLOCKS 300
+/* What allocators keep of what was given back to them moves a little, up to a size that does not depend on how
+ * long it goes on. */
+#define PLAY_KB 3072
+
+/* --- what is held --- */
+
+struct footprint {
+	long rss, data;                 /* KiB */
+	long descriptors;
+};
+
+static long status_field(pid_t pid, const char *name)
+{
+	FILE *file = fopen(live_text("/proc/%d/status", pid), "r");
+	char line[256];
+	long value = -1;
+
+	while (file && value < 0 && fgets(line, sizeof(line), file)) {
+		if (strncmp(line, name, strlen(name)) == 0)
+			value = strtol(line + strlen(name), NULL, 10);
+	}
+	if (file)
+		fclose(file);
+	if (value < 0)
+		live_fail("process %d has no %s", pid, name);
+	return value;
+}
+
+/* Entries of a folder that are neither . nor .. */
+static long entries(const char *path, long long *ret_bytes)
+{
+	DIR *dir = opendir(path);
+	struct dirent *entry;
+	long count = 0;
+
+	if (!dir)
+		live_fail("cannot list %s", path);
+	while ((entry = readdir(dir))) {
+		struct stat st;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		count++;
+		if (ret_bytes && fstatat(dirfd(dir), entry->d_name, &st, 0) == 0)
+			*ret_bytes += st.st_size;
+	}
+	closedir(dir);
+	return count;
+}
+
+static struct footprint look(pid_t pid)
+{
+	return (struct footprint){
+		.rss = status_field(pid, "VmRSS:"),
+		.data = status_field(pid, "VmData:"),
+		.descriptors = entries(live_text("/proc/%d/fd", pid), NULL),
+	};
+}
+
+struct holdings {
+	struct footprint daemon, tracer;
+	long files;
+	long long file_bytes;
+	long long tracer_memory;
+};
+
+/* --- clients --- */
+
+struct flood {
+	struct tool *tool;
+	pid_t pid, tracer;
+	const char *state;
+	bool blocks;
+	struct varlink_client *client;
+	json_t *ids;                    /* kept, oldest first */
+	long descriptors;               /* when it was warm; 0: not yet */
+	unsigned taken, refused, fresh;
+};
+
+static struct varlink_client *connect_to(struct tool *tool)
+{
+	struct varlink_client *client;
+
+	require_equal(varlink_client_open(tool_socket(tool), &client), 0);
+	return client;
+}
+
+/* NULL: it was refused by a limit, with its name in *ret_limit when asked for. */
+static json_t *call(struct varlink_client *client, const char *method, json_t *parameters, const char **ret_limit)
+{
+	json_t *reply = NULL, *error = NULL;
+	int r = varlink_client_call(client, method, parameters, &reply, &error);
+
+	json_decref(parameters);
+	if (r == 0)
+		return reply;
+	if (!error || strcmp(json_text(error, "error"), "org.allocwatch.Tracer.LimitReached") != 0)
+		live_fail("%s: %s", method, error ? json_dumps(error, 0) : strerror(-r));
+	if (ret_limit)
+		*ret_limit = live_text("%s: %s", json_text(error, "parameters.limit"),
+				       json_text(error, "parameters.message"));
+	json_decref(error);
+	return NULL;
+}
+
+static void remove_oldest(struct flood *flood)
+{
+	json_t *ids = json_array();
+
+	json_array_append(ids, json_array_get(flood->ids, 0));
+	json_array_remove(flood->ids, 0);
+	json_decref(call(flood->client, "RemoveSnapshots", json_pack("{s:o}", "ids", ids), NULL));
+}
+
+/* As many as may be are kept, all under one name; the oldest goes when the daemon says that it is full. */
+static void take_one(struct flood *flood)
+{
+	const char *limit = NULL;
+	json_t *reply;
+
+	while (!(reply = call(flood->client, "TakeSnapshot",
+			      json_pack("{s:i, s:s, s:b}", "pid", (int)flood->pid, "name", "again", "blocks",
+					flood->blocks), &limit))) {
+		require_text(limit, "snapshots");
+		flood->refused++;
+		remove_oldest(flood);
+	}
+	json_array_append_new(flood->ids, json_string(json_text(reply, "snapshot.id")));
+	json_decref(reply);
+	flood->taken++;
+}
+
+static int forget(void *context, json_t *reply)
+{
+	(void)reply;
+	++*(unsigned *)context;
+	return 0;
+}
+
+/* One that is not kept. */
+static void get_fresh(struct flood *flood)
+{
+	json_t *parameters = json_pack("{s:s, s:b}", "snapshot", pid_text(flood->pid), "blocks", flood->blocks);
+	json_t *error = NULL;
+	unsigned pieces = 0;
+
+	require_equal(varlink_client_stream(flood->client, "GetSnapshot", parameters, forget, &pieces, &error), 0);
+	require_at_least(pieces, 1);
+	json_decref(parameters);
+	flood->fresh++;
+}
+
+/* Of the daemon and the tracer. */
+static long descriptors_of(const struct flood *flood)
+{
+	return entries(live_text("/proc/%d/fd", tool_daemon(flood->tool)), NULL) +
+	       entries(live_text("/proc/%d/fd", flood->tracer), NULL);
+}
+
+/* What was asked for is answered before all of it is put away: files are written, connections closed. */
+static bool is_settled(void *context)
+{
+	struct flood *flood = context;
+
+	return entries(flood->state, NULL) == (long)json_array_size(flood->ids) + 1 &&     /* and the lock */
+	       (flood->descriptors == 0 || descriptors_of(flood) <= flood->descriptors);
+}
+
+static struct holdings look_at_all(struct flood *flood)
+{
+	struct holdings held = { 0 };
+
+	if (!live_wait(is_settled, flood, 30000))
+		live_fail("%zu snapshots are kept in %ld files, and there are %ld descriptors, not %ld",
+			  json_array_size(flood->ids), entries(flood->state, NULL), descriptors_of(flood),
+			  flood->descriptors);
+	held.daemon = look(tool_daemon(flood->tool));
+	held.tracer = look(flood->tracer);
+	held.files = entries(flood->state, &held.file_bytes);
+	held.tracer_memory = json_number(tool_status(flood->tool, flood->pid), "tracer_memory");
+	return held;
+}
+
+static void print(const char *when, const struct holdings *held)
+{
+	live_note("%s: daemon RSS %ld kB, data %ld kB, %ld descriptors; tracer RSS %ld kB, data %ld kB, %ld descriptors, "
+		  "tables %lld bytes; state %ld files, %lld bytes", when, held->daemon.rss, held->daemon.data,
+		  held->daemon.descriptors, held->tracer.rss, held->tracer.data, held->tracer.descriptors,
+		  held->tracer_memory, held->files, held->file_bytes);
+}
+
+static void require_no_growth(const struct holdings *warm, const struct holdings *end)
+{
+	require_at_least(warm->daemon.rss + PLAY_KB, end->daemon.rss);
+	require_at_least(warm->daemon.data + PLAY_KB, end->daemon.data);
+	require_at_least(warm->tracer.rss + PLAY_KB, end->tracer.rss);
+	require_at_least(warm->tracer.data + PLAY_KB, end->tracer.data);
+	require_at_least(warm->files, end->files);
+	/* some more digits */
+	require_at_least(warm->file_bytes + warm->file_bytes / 4, end->file_bytes);
+	require_at_least(warm->tracer_memory + warm->tracer_memory / 4, end->tracer_memory);
+}
+
+static void flood_with(bool blocks)
+{
+	struct tool *tool = tool_start_system("--max-snapshots", live_text("%d", KEPT));
+	struct subject *subject = victim_start("tests/victims/turnover", NULL);
+	struct state *before = state_take(subject->pid);
+	struct flood flood = { .tool = tool, .pid = subject->pid, .blocks = blocks, .ids = json_array() };
+	unsigned rounds = live_rounds(110, 7200), warm_up = live_rounds(60, 1200);
+	struct holdings warm = { 0 }, end;
+	uint64_t began;
+
+	tool_attach(tool, subject->pid);
+	flood.tracer = tool_tracer(subject->pid);
+	flood.client = connect_to(tool);
+	flood.state = live_text("%s/state", live_text("%.*s", (int)(strrchr(tool_socket(tool), '/') - tool_socket(tool)),
+						      tool_socket(tool)));
+	for (int i = 0; i < LIVE_BLOCKS; i++)
+		subject_command(subject, 'g');
+	subject_command(subject, 'w');
+	began = clock_monotonic_ns();
+	for (unsigned i = 0; i < rounds; i++) {
+		if (i == warm_up) {
+			warm = look_at_all(&flood);
+			flood.descriptors = warm.daemon.descriptors + warm.tracer.descriptors;
+			print("warm", &warm);
+		} else if (i % 1200 == 0 && i > 0) {
+			end = look_at_all(&flood);
+			print(live_text("after %u", i), &end);
+		}
+		take_one(&flood);
+		if (i % 4 == 0)
+			get_fresh(&flood);
+	}
+	end = look_at_all(&flood);
+	print("end", &end);
+	subject_command(subject, 'i');
+	live_note("%u kept, %u not kept, %u refused by the limit of %d, in %.1f s", flood.taken, flood.fresh,
+		  flood.refused, KEPT, (double)(clock_monotonic_ns() - began) / 1e9);
+	require_equal(flood.taken, rounds);
+	require_equal(flood.refused, (long long)rounds - KEPT);
+	require_no_growth(&warm, &end);
+	varlink_client_close(flood.client);
+	tool_end(tool, subject, before);
+}
+
+static void a_flood_of_snapshots_leaves_nothing_behind(void)
+{
+	flood_with(false);
+}
+
+static void a_flood_of_snapshots_with_blocks_leaves_nothing_behind(void)
+{
+	flood_with(true);
+}
+
+/* --- many clients, many targets --- */
+
+#define CLIENTS 48
+
+static void ask_all(struct varlink_client *const *clients, json_t *parameters)
+{
+	for (unsigned i = 0; i < CLIENTS; i++)
+		require_equal(varlink_client_begin(clients[i], "TakeSnapshot", parameters, false), 0);
+	json_decref(parameters);
+}
+
+/* NULL: an error, whose name is in *ret_error. */
+static json_t *answer_of(struct varlink_client *client, const char **ret_error)
+{
+	json_t *reply = NULL, *error = NULL;
+	int r;
+
+	while ((r = varlink_client_take(client, &reply, &error)) == -EAGAIN) {
+		struct pollfd wait = { varlink_client_descriptor(client), POLLIN, 0 };
+
+		require_at_least(poll(&wait, 1, 60000), 1);
+	}
+	if (r < 0 && !error)
+		live_fail("no answer: %s", strerror(-r));
+	*ret_error = r < 0 ? live_text("%s", json_text(error, "error")) : "";
+	json_decref(error);
+	return reply;
+}
+
+static void close_all(struct varlink_client *const *clients)
+{
+	for (unsigned i = 0; i < CLIENTS; i++)
+		varlink_client_close(clients[i]);
+}
+
+static void clients_that_ask_at_once_are_all_answered(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/turnover", NULL);
+	struct state *before = state_take(subject->pid);
+	unsigned rounds = live_rounds(2, 60), kept = 0, refused = 0;
+	struct varlink_client *clients[CLIENTS];
+
+	tool_attach(tool, subject->pid);
+	subject_command(subject, 'w');
+	for (unsigned i = 0; i < CLIENTS; i++)
+		clients[i] = connect_to(tool);
+	for (unsigned round = 0; round < rounds; round++) {
+		json_t *ids = json_array();
+
+		ask_all(clients, json_pack("{s:i, s:s}", "pid", (int)subject->pid, "name", "same"));
+		for (unsigned i = 0; i < CLIENTS; i++) {
+			const char *error;
+			json_t *reply = answer_of(clients[i], &error);
+
+			if (reply)
+				json_array_append_new(ids, json_string(json_text(reply, "snapshot.id")));
+			else
+				require_text(error, "LimitReached");
+			refused += !reply;
+			json_decref(reply);
+		}
+		kept += (unsigned)json_array_size(ids);
+		/* the newest of the name; the others have their ids */
+		tool_out(tool, "stats", live_text("%d:same", subject->pid), NULL);
+		json_decref(call(clients[0], "RemoveSnapshots", json_pack("{s:o}", "ids", ids), NULL));
+	}
+	subject_command(subject, 'i');
+	live_note("%u calls by %d clients at once: %u kept, %u refused by a limit", rounds * CLIENTS, CLIENTS, kept, refused);
+	require_equal(kept, (long long)rounds * CLIENTS);
+	close_all(clients);
+	tool_end(tool, subject, before);
+}
+
+static void clients_that_ask_while_it_is_let_go_are_all_answered(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/turnover", NULL);
+	struct state *before = state_take(subject->pid);
+	unsigned rounds = live_rounds(2, 60), kept = 0, late = 0;
+	struct varlink_client *clients[CLIENTS], *other = connect_to(tool);
+	const char *error;
+
+	subject_command(subject, 'w');
+	for (unsigned i = 0; i < CLIENTS; i++)
+		clients[i] = connect_to(tool);
+	for (unsigned round = 0; round < rounds; round++) {
+		tool_attach(tool, subject->pid);
+		ask_all(clients, json_pack("{s:i}", "pid", (int)subject->pid));
+		json_decref(answer_of(clients[0], &error));
+		require_equal((long long)strlen(error), 0);
+		json_decref(call(other, "Detach", json_pack("{s:i}", "pid", (int)subject->pid), NULL));
+		kept++;
+		for (unsigned i = 1; i < CLIENTS; i++) {
+			json_t *reply = answer_of(clients[i], &error);
+
+			kept += reply != NULL;
+			late += !reply;
+			if (!reply)
+				require_text(error, "NotTraced");
+			json_decref(reply);
+		}
+		tool_out(tool, "rm", live_text("%d:detach", subject->pid), NULL);
+	}
+	subject_command(subject, 'i');
+	live_note("%u calls beside %u detaches: %u kept, %u came too late", rounds * CLIENTS, rounds, kept, late);
+	require_equal(kept + late, (long long)rounds * CLIENTS);
+	close_all(clients);
+	varlink_client_close(other);
+	tool_attach(tool, subject->pid);
+	tool_end(tool, subject, before);
+}
+
+/* --- blocks by their addresses --- */
+
+static int add_blocks(void *all, json_t *reply)
+{
+	return json_array_extend(all, json_object_get(json_object_get(reply, "tables"), "blocks"));
+}
+
+static json_t *all_blocks(struct varlink_client *client, pid_t pid)
+{
+	json_t *parameters = json_pack("{s:s, s:b}", "snapshot", pid_text(pid), "blocks", 1), *error = NULL;
+	json_t *all = json_array();
+
+	require_equal(varlink_client_stream(client, "GetSnapshot", parameters, add_blocks, all, &error), 0);
+	json_decref(parameters);
+	return all;
+}
+
+static uint64_t half(json_t *row, size_t column)
+{
+	return (uint64_t)json_integer_value(json_array_get(row, column));
+}
+
+static json_t *find(struct varlink_client *client, pid_t pid, uint64_t address)
+{
+	json_t *reply = call(client, "FindBlock", json_pack("{s:i, s:s}", "pid", (int)pid, "address",
+							    live_text("0x%llx", (unsigned long long)address)), NULL);
+
+	require(reply != NULL);
+	return json_object_get(reply, "blocks");
+}
+
+/* Snapshots follow each other here faster than births are dated: nothing is older than the target for that. */
+static void blocks_are_found_by_each_of_their_bytes_and_are_as_old_as_they_are(void)
+{
+	struct tool *tool = tool_start_system("--max-memory", "1");
+	struct subject *subject = victim_start("tests/victims/turnover", NULL);
+	struct state *before = state_take(subject->pid);
+	struct varlink_client *client = connect_to(tool);
+	uint64_t began = clock_monotonic_ns();
+	unsigned rounds = live_rounds(6, 200), found = 0;
+	json_t *all, *row;
+	size_t i;
+
+	tool_attach(tool, subject->pid);
+	for (unsigned round = 0; round < rounds; round++) {
+		for (int k = 0; k < 3; k++)
+			json_decref(call(client, "TakeSnapshot", json_pack("{s:i}", "pid", (int)subject->pid), NULL));
+		subject_command(subject, 'g');
+		all = all_blocks(client, subject->pid);
+		require_equal((long long)json_array_size(all), (long long)round + 1);
+		json_array_foreach(all, i, row) {
+			uint64_t address = half(row, 0) << 32 | half(row, 1), size = half(row, 2);
+			const uint64_t inside[] = { address, address + 1, address + size / 2, address + size - 1 };
+
+			require_equal((long long)size, 72);
+			if (i + 3 < json_array_size(all))
+				continue;
+			for (size_t k = 0; k < sizeof(inside) / sizeof(inside[0]); k++) {
+				json_t *blocks = find(client, subject->pid, inside[k]);
+				double age = json_number_value(json_object_get(json_array_get(blocks, 0), "age_seconds"));
+
+				require_equal((long long)json_array_size(blocks), 1);
+				require_text(json_text(json_array_get(blocks, 0), "address"),
+					     live_text("0x%llx", (unsigned long long)address));
+				require(age >= 0 && age <= (double)(clock_monotonic_ns() - began) / 1e9);
+				found++;
+			}
+			require_equal((long long)json_array_size(find(client, subject->pid, address + size)), 0);
+			require_equal((long long)json_array_size(find(client, subject->pid, address - 1)), 0);
+		}
+		json_decref(all);
+	}
+	live_note("%u blocks found by an address, beside %u snapshots", found, 3 * rounds);
+	require_at_least(found, (long long)rounds * 4);
+	varlink_client_close(client);
+	tool_end(tool, subject, before);
+}
+
+#define TARGETS 6
+
+/* A mebibyte is a few of these: those on disk make way, and come back when they are asked for. */
+static void many_targets_share_the_memory_for_snapshots(void)
+{
+	struct tool *tool = tool_start_system("--max-memory", "1");
+	struct subject *subjects[TARGETS];
+	struct state *before[TARGETS];
+	unsigned rounds = live_rounds(3, 50), read = 0;
+	struct varlink_client *client = connect_to(tool);
+	long start, end;
+	json_t *list, *info;
+	size_t i;
+
+	for (int t = 0; t < TARGETS; t++) {
+		subjects[t] = victim_start("tests/victims/turnover", NULL);
+		before[t] = state_take(subjects[t]->pid);
+		tool_attach(tool, subjects[t]->pid);
+		for (int k = 0; k <= t; k++)
+			subject_command(subjects[t], 'g');
+	}
+	start = look(tool_daemon(tool)).rss;
+	for (unsigned round = 0; round < rounds; round++) {
+		for (int t = 0; t < TARGETS; t++)
+			json_decref(call(client, "TakeSnapshot", json_pack("{s:i, s:b}", "pid", (int)subjects[t]->pid,
+									   "blocks", round % 2), NULL));
+	}
+	end = look(tool_daemon(tool)).rss;
+	list = json_object_get(tool_json(tool, "snapshots", NULL), "snapshots");
+	require_equal((long long)json_array_size(list), (long long)rounds * TARGETS);
+	json_array_foreach(list, i, info) {
+		json_t *stats = tool_json(tool, "stats", json_text(info, "id"), "--by", "domain", NULL);
+
+		require_equal(json_number(stats, "total.count"), json_number(info, "count"));
+		require_equal(json_number(info, "count"), (long long)(i % TARGETS) + 1);
+		read++;
+	}
+	live_note("%u snapshots of %d targets in 1 MiB: daemon RSS %ld kB before, %ld kB after, all %u read back",
+		  rounds * TARGETS, TARGETS, start, end, read);
+	require_at_least(start + 1024 + PLAY_KB, end);
+	varlink_client_close(client);
+	for (int t = 0; t < TARGETS; t++)
+		tool_end(tool, subjects[t], before[t]);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(clients_that_ask_at_once_are_all_answered),
+	LIVE_CASE(clients_that_ask_while_it_is_let_go_are_all_answered),
+	LIVE_CASE(blocks_are_found_by_each_of_their_bytes_and_are_as_old_as_they_are),
+	LIVE_CASE(many_targets_share_the_memory_for_snapshots),
+	LIVE_CASE(a_flood_of_snapshots_leaves_nothing_behind),
+	LIVE_CASE(a_flood_of_snapshots_with_blocks_leaves_nothing_behind),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
