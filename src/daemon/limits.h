@@ -64,7 +64,7 @@ struct limits {
 /* A tracer whose socket was closed undoes everything and leaves; then it is killed. */
 #define TRACER_EXIT_GRACE_US (15ULL * 1000000)
 /* Requests that a tracer has not answered yet. */
-#define TRACER_REQUESTS_MAX 64
+#define TRACER_REQUESTS_MAX 256
 /* Lines for the log that come from one tracer; further ones are counted. */
 #define TRACER_LOG_LINES_MAX 100
 #define TRACER_LOG_PERIOD_NS (60ULL * 1000000000)
@@ -77,10 +77,12 @@ struct limits {
 #define LOST_AGE_MAX_S (7 * 86400)
 #define LOST_AGAIN_US (200ULL * 1000)
 #define LOST_PATIENCE_S 60
-/* Snapshots between a tracer's image and their names. */
-#define INTAKES_MAX 32
+/* Snapshots between a tracer's image and their names; what they take is limited with the memory for snapshots. */
+#define INTAKES_MAX 512
 /* The same of those that come by themselves, at an end, an exec or a detach: they cannot be asked for again. */
 #define INTAKES_LAST_MAX 512
+/* Smaller images than this are read though the memory for snapshots is taken: blocks are looked up by such ones. */
+#define INTAKE_SMALL (64u << 10)
 /* Callers of WaitGone and Detach for one target. */
 #define SESSION_WAITERS_MAX 256
 /* Ends that WaitGone still knows after the target is gone. */
@@ -88,7 +90,7 @@ struct limits {
 
 /* --- the daemon itself --- */
 #define WORK_THREADS 2
-#define WORK_QUEUE_MAX 1024
+#define WORK_QUEUE_MAX 4096
 /* The service manager is told of changes that often at most. */
 #define STATUS_PERIOD_US (500ULL * 1000)
 /* SIGTERM: targets are let go and snapshots written by then. */

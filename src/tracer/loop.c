@@ -71,7 +71,7 @@ static void serve_stranger(struct loop *loop, const struct stop *stop)
 
 	if (stop_is_end(stop->kind)) {
 		stop_reap(stop->tid);
-		if (!snapshot_child_ended(stop->tid, stop->kind == STOP_EXITED && stop->sig == 0))
+		if (!snapshot_child_ended(session, stop->tid, stop->kind == STOP_EXITED && stop->sig == 0))
 			follow_child_ended(stop->tid);
 		return;
 	}

@@ -28,6 +28,17 @@ struct running {
 
 static struct running running[SNAPSHOTS_RUNNING_MAX];
 
+struct request {
+	struct link *link;
+	uint32_t serial;
+	pid_t target;
+	bool with_blocks;
+};
+
+/* Oldest first; empty unless all places are taken. */
+static struct request waiting[SNAPSHOTS_WAITING_MAX];
+static unsigned waiting_count;
+
 struct sink {
 	int fd;
 	uint64_t left;                 /* bytes that it may still take */
@@ -154,27 +165,22 @@ static struct running *free_place(void)
 	return NULL;
 }
 
-void snapshot_start(struct session *session, uint32_t serial, bool with_blocks)
+static void start(struct session *session, struct running *place, uint32_t serial, bool with_blocks)
 {
-	struct running *place = free_place();
 	uint64_t started_ns = clock_monotonic_ns(), clock_ns = heap_cut(session->heap, started_ns), took_ns;
-	pid_t pid = session->target->pid, child = -1;
-	int fd = -1, error = EAGAIN;
+	pid_t pid = session->target->pid, child;
+	int fd = memfd_create("snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING), error;
 
-	if (place) {
-		fd = memfd_create("snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-		child = fd < 0 ? -1 : fork();
-		error = errno;
-	}
+	child = fd < 0 ? -1 : fork();
+	error = errno;
 	if (child == 0) {
 		placement_release();
 		_exit(write_image(session, session->heap, clock_ns, with_blocks, fd, SNAPSHOT_IMAGE_MAX) < 0);
 	}
 	if (child < 0) {
 		fd_close(&fd);
-		session_fail(session->link, serial, pid, place ? FAILURE_INTERNAL : FAILURE_LIMIT, 0,
-			     "cannot take a snapshot of process %d: %s", pid,
-			     place ? strerror(error) : "too many are being written; try again");
+		session_fail(session->link, serial, pid, FAILURE_INTERNAL, 0, "cannot take a snapshot of process %d: %s",
+			     pid, strerror(error));
 		return;
 	}
 	took_ns = clock_monotonic_ns() - started_ns;
@@ -183,21 +189,59 @@ void snapshot_start(struct session *session, uint32_t serial, bool with_blocks)
 	*place = (struct running){ child, fd, serial, pid, session->link };
 }
 
-bool snapshot_child_ended(pid_t child, bool well)
+void snapshot_start(struct session *session, uint32_t serial, bool with_blocks)
+{
+	struct running *place = free_place();
+
+	if (place)
+		start(session, place, serial, with_blocks);
+	else if (waiting_count < SNAPSHOTS_WAITING_MAX)
+		waiting[waiting_count++] = (struct request){ session->link, serial, session->target->pid, with_blocks };
+	else
+		session_fail(session->link, serial, session->target->pid, FAILURE_LIMIT, 0,
+			     "cannot take a snapshot of process %d: too many are asked for; try again",
+			     session->target->pid);
+}
+
+static void start_waiting(struct session *session)
+{
+	bool traces = session && (!session->leaving || session->set_aside);
+	struct running *place;
+	unsigned served = 0;
+
+	for (; served < waiting_count && (!traces || (place = free_place())); served++) {
+		const struct request *request = &waiting[served];
+
+		if (traces)
+			start(session, place, request->serial, request->with_blocks);
+		else
+			session_fail(request->link, request->serial, request->target, FAILURE_NOT_TRACED, 0,
+				     "process %d is not traced any more", request->target);
+	}
+	waiting_count -= served;
+	memmove(waiting, waiting + served, waiting_count * sizeof(waiting[0]));
+}
+
+/* Hands over what a child has written. */
+static void finish(struct running *r, bool well)
+{
+	if (well && fcntl(r->image, F_ADD_SEALS, SEALS) == 0) {
+		send_ready(r->link, r->serial, r->target, SNAPSHOT_ASKED, r->image);
+	} else {
+		fd_close(&r->image);
+		session_fail(r->link, r->serial, r->target, FAILURE_INTERNAL, 0,
+			     "the snapshot of process %d could not be written: no memory for it?", r->target);
+	}
+	r->child = 0;
+}
+
+bool snapshot_child_ended(struct session *session, pid_t child, bool well)
 {
 	for (size_t i = 0; i < SNAPSHOTS_RUNNING_MAX; i++) {
-		struct running *r = &running[i];
-
-		if (r->child != child)
+		if (running[i].child != child)
 			continue;
-		if (well && fcntl(r->image, F_ADD_SEALS, SEALS) == 0) {
-			send_ready(r->link, r->serial, r->target, SNAPSHOT_ASKED, r->image);
-		} else {
-			fd_close(&r->image);
-			session_fail(r->link, r->serial, r->target, FAILURE_INTERNAL, 0,
-				     "the snapshot of process %d could not be written: no memory for it?", r->target);
-		}
-		r->child = 0;
+		finish(&running[i], well);
+		start_waiting(session);
 		return true;
 	}
 	return false;
@@ -219,4 +263,5 @@ void snapshot_forget_running(void)
 			fd_close(&running[i].image);
 		running[i] = (struct running){ 0 };
 	}
+	waiting_count = 0;
 }

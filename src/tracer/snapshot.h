@@ -6,13 +6,15 @@
 #include "tracer/session.h"
 
 #define SNAPSHOTS_RUNNING_MAX 16
+/* Asked for while so many are being written: they are taken one by one, as others end. */
+#define SNAPSHOTS_WAITING_MAX 256
 
-/* Starts one; its end is told by snapshot_child_ended. */
+/* Starts one, at once or when others have ended; its end is told by snapshot_child_ended. */
 void snapshot_start(struct session *session, uint32_t serial, bool with_blocks);
 /* For a target that has ended, or is about to be let go: written here and now. */
 void snapshot_write_now(struct session *session, enum wire_snapshot_reason reason);
-/* A child of ours ended: true when it was one of these. */
-bool snapshot_child_ended(pid_t child, bool well);
+/* A child of ours ended: true when it was one of these.  session: NULL when there is none any more. */
+bool snapshot_child_ended(struct session *session, pid_t child, bool well);
 /* Waits for those that still run (their session goes). */
 unsigned snapshot_running(void);
 /* In a forked process: those that run are not its own. */
