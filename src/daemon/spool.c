@@ -81,6 +81,29 @@ static int lock_folder(const char *folder)
 	return fd;
 }
 
+/* What a daemon that was killed was writing: "s17.allocwatch.0123456789abcdef.tmp", and SQLite's journal of it. */
+static bool is_unfinished(const char *name)
+{
+	const char *suffix = strstr(name, SUFFIX ".");
+	size_t digits = suffix ? strspn(suffix + sizeof(SUFFIX), "0123456789abcdef") : 0;
+
+	return name[0] == 's' && digits == 16 && strncmp(suffix + sizeof(SUFFIX) + digits, ".tmp", 4) == 0;
+}
+
+/* Nobody else writes there: the folder is ours and locked. */
+static void remove_unfinished(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		if (is_unfinished(entry->d_name) && unlinkat(dirfd(dir), entry->d_name, 0) < 0)
+			errno = 0;      /* it is counted nowhere, and harms nobody */
+	}
+	if (dir)
+		closedir(dir);
+}
+
 int spool_open(const char *folder, struct spool **ret, char **ret_reason)
 {
 	struct spool *spool;
@@ -107,6 +130,7 @@ int spool_open(const char *folder, struct spool **ret, char **ret_reason)
 		spool_close(spool);
 		return -ENOMEM;
 	}
+	remove_unfinished(folder);
 	*ret = spool;
 	return 0;
 }
