@@ -31,6 +31,8 @@ int cmd_snapshots(const struct options *options, int argc, char **argv)
 	if (options_have(options, OPTION(JSON)))
 		return show_json(reply);
 	r = answer_print_snapshots(json_object_get(reply, "snapshots")) < 0 ? fail_memory() : show_finish();
+	if (*answer_text(reply, "full"))
+		note("no more snapshots are kept: %s; 'allocwatch rm' makes room", answer_text(reply, "full"));
 	json_decref(reply);
 	return r;
 }

@@ -200,12 +200,11 @@ static int build(struct daemon *daemon, const struct options *options)
 	    (r = sd_event_set_watchdog(daemon->event, true)) < 0 ||
 	    (r = work_new(daemon->event, &daemon->work)) < 0 ||
 	    (r = symbolize_new(daemon->event, options->symbolizer, &daemon->symbolize)) < 0 ||
-	    (r = intakes_new(daemon->work, daemon->symbolize, limits->snapshot_bytes, &daemon->intakes)) < 0 ||
+	    (r = snapshots_new(daemon->work, options->state_folder, limits, &daemon->snapshots)) < 0 ||
+	    (r = intakes_new(daemon->work, daemon->symbolize, daemon->snapshots, limits->snapshot_bytes,
+			     &daemon->intakes)) < 0 ||
 	    (r = tracers_new(daemon->event, options->tracer, on_changed, daemon, &daemon->tracers)) < 0 ||
 	    (r = sessions_new(daemon->event, daemon->tracers, limits->sessions, &owner, &daemon->sessions)) < 0)
-		return r;
-	r = snapshots_new(daemon->work, options->state_folder, limits, &daemon->snapshots);
-	if (r < 0)
 		return r;
 	daemon->lost = lost_new(daemon);
 	return daemon->lost ? 0 : -ENOMEM;

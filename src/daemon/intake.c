@@ -15,6 +15,7 @@
 struct intakes {
 	struct work *work;
 	struct symbolize *symbolize;
+	struct snapshots *snapshots;
 	uint64_t max_bytes;
 	size_t running, running_last;  /* these by steps->last */
 };
@@ -26,6 +27,7 @@ struct intake {
 	int *fds;                      /* of the snapshot's modules, while it is symbolized */
 	int64_t pid;
 	uint64_t start_time;
+	uint64_t reserved;             /* memory for what is read */
 	/* the job's */
 	int fd;
 	size_t len;
@@ -34,7 +36,8 @@ struct intake {
 	const char *reason;
 };
 
-int intakes_new(struct work *work, struct symbolize *symbolize, uint64_t max_bytes, struct intakes **ret)
+int intakes_new(struct work *work, struct symbolize *symbolize, struct snapshots *snapshots, uint64_t max_bytes,
+		struct intakes **ret)
 {
 	struct intakes *intakes = calloc(1, sizeof(*intakes));
 
@@ -42,6 +45,7 @@ int intakes_new(struct work *work, struct symbolize *symbolize, uint64_t max_byt
 		return -ENOMEM;
 	intakes->work = work;
 	intakes->symbolize = symbolize;
+	intakes->snapshots = snapshots;
 	intakes->max_bytes = max_bytes < SNAPSHOT_IMAGE_MAX ? max_bytes : SNAPSHOT_IMAGE_MAX;
 	*ret = intakes;
 	return 0;
@@ -68,6 +72,7 @@ static size_t *running_with(struct intakes *intakes, const struct intake_steps *
 static void intake_free(struct intake *intake)
 {
 	--*running_with(intake->intakes, &intake->steps);
+	snapshots_unreserve(intake->intakes->snapshots, intake->reserved);
 	fd_close(&intake->fd);
 	module_files_unref(intake->files);
 	free(intake->fds);
@@ -94,6 +99,7 @@ static void on_named(void *context, struct snapshot *snapshot, int result)
 	struct intake *intake = context;
 
 	(void)result;       /* without names it is still a snapshot */
+	snapshots_charge(intake->intakes->snapshots, snapshot);
 	intake->steps.named(intake->steps.context, snapshot);
 	intake_free(intake);
 }
@@ -136,6 +142,9 @@ static void on_read(void *context, bool ran)
 		intake_free(intake);
 		return;
 	}
+	snapshots_unreserve(intake->intakes->snapshots, intake->reserved);
+	intake->reserved = 0;
+	snapshots_charge(intake->intakes->snapshots, intake->snapshot);
 	intake->steps.read(intake->steps.context, intake->snapshot, 0, NULL);
 	find_names(intake);
 }
@@ -166,7 +175,7 @@ int intake_start(struct intakes *intakes, int *fd, struct module_files *files, i
 		 const struct intake_steps *steps, const char **ret_reason)
 {
 	struct intake *intake;
-	size_t len;
+	size_t len, reserved;
 	int r = check_image(intakes, *fd, &len, ret_reason);
 
 	if (r < 0)
@@ -175,12 +184,20 @@ int intake_start(struct intakes *intakes, int *fd, struct module_files *files, i
 		*ret_reason = "too many snapshots are being read";
 		return -ENOSPC;
 	}
+	reserved = len < INTAKE_SMALL ? 0 : len;
+	if (!snapshots_reserve(intakes->snapshots, reserved)) {
+		*ret_reason = snapshots_memory_full;
+		return -ENOSPC;
+	}
 	*ret_reason = "the daemon is out of memory";
 	intake = calloc(1, sizeof(*intake));
-	if (!intake)
+	if (!intake) {
+		snapshots_unreserve(intakes->snapshots, reserved);
 		return -ENOMEM;
+	}
 	++*running_with(intakes, steps);
 	intake->intakes = intakes;
+	intake->reserved = reserved;
 	intake->steps = *steps;
 	intake->files = module_files_ref(files);
 	intake->pid = pid;

@@ -7,14 +7,16 @@
 #define ALLOCWATCH_DAEMON_INTAKE_H
 
 #include "daemon/module_files.h"
+#include "daemon/snapshots.h"
 #include "daemon/symbolize.h"
 #include "daemon/work.h"
 #include "model/snapshot.h"
 
 struct intakes;
 
-/* max_bytes: of one image. */
-int intakes_new(struct work *work, struct symbolize *symbolize, uint64_t max_bytes, struct intakes **ret);
+/* snapshots: whose memory they are read into.  max_bytes: of one image. */
+int intakes_new(struct work *work, struct symbolize *symbolize, struct snapshots *snapshots, uint64_t max_bytes,
+		struct intakes **ret);
 void intakes_free(struct intakes *intakes);
 size_t intakes_running(const struct intakes *intakes);
 
@@ -30,7 +32,7 @@ struct intake_steps {
 
 /* Takes over *fd; files: a reference is taken.  The image must be of this process.  0, and the steps are
  * told from the event loop; or negative errno with *ret_reason: -EBADMSG not sealed, -E2BIG, -ENOSPC
- * too many at a time, -ENOMEM. */
+ * too many at a time or no memory allowed for it, -ENOMEM. */
 int intake_start(struct intakes *intakes, int *fd, struct module_files *files, int pid, uint64_t start_time,
 		 const struct intake_steps *steps, const char **ret_reason);
 

@@ -23,14 +23,17 @@ static void on_last_read(void *context, struct snapshot *snapshot, int error, co
 	struct last_words *last = context;
 	struct session *session = last->session;
 	int pid = session_pid(session), r = error;
+	char *full = NULL;
 
 	if (snapshot) {
 		r = snapshots_keep(last->daemon->snapshots, snapshot, reason_names[last->reason],
 				   session_owner(session), &last->kept);
-		reason = r == -ENOSPC ? "there is no room for it" : "the daemon is out of memory";
+		full = r == -ENOSPC ? snapshots_full(last->daemon->snapshots, session_owner(session)) : NULL;
+		reason = full ? full : r == -ENOSPC ? snapshots_memory_full : "the daemon is out of memory";
 	}
 	if (r < 0 && session_may_log(session))
 		log_error("process %d: its %s snapshot is lost: %s", pid, reason_names[last->reason], reason);
+	free(full);
 	last->session = NULL;
 	session_release(session, r == 0 && last->reason == SNAPSHOT_EXIT ? kept_id(last->kept) : NULL);
 	if (!snapshot)

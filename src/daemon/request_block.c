@@ -110,7 +110,7 @@ static void on_blocks(void *context, const struct answer *answer)
 	struct daemon *daemon = search->call->daemon;
 	struct session *session = permit_session(search->call, search->pid);
 	const char *reason;
-	int pid = search->pid;
+	int pid = search->pid, r;
 
 	if (answer->error < 0 || !session) {
 		fail_answer(end_search(search), pid, answer);
@@ -121,8 +121,11 @@ static void on_blocks(void *context, const struct answer *answer)
 		call_reply(end_search(search), json_pack("{s:[]}", "blocks"));
 		return;
 	}
-	if (intake_start(daemon->intakes, answer->fd, session_modules(session), pid, session_start_time(session),
-			 &steps, &reason) < 0)
+	r = intake_start(daemon->intakes, answer->fd, session_modules(session), pid, session_start_time(session),
+			 &steps, &reason);
+	if (r == -ENOSPC || r == -E2BIG)
+		fail_limit(end_search(search), "snapshots", "%s; try again", reason);
+	else if (r < 0)
 		fail(end_search(search), "the blocks of process %d cannot be read: %s", pid, reason);
 }
 

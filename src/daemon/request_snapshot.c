@@ -20,6 +20,14 @@ struct taking {
 	struct kept *kept;             /* NULL: it was not kept */
 };
 
+static void fail_full(struct call *call, const struct snapshots *snapshots)
+{
+	char *why = snapshots_full(snapshots, permit_owner(call));
+
+	fail_limit(call, "snapshots", "%s; 'allocwatch rm' makes room", why ? why : snapshots_memory_full);
+	free(why);
+}
+
 /* The call is answered as soon as the snapshot is safe: names are on their way. */
 static void on_taken_read(void *context, struct snapshot *snapshot, int error, const char *reason)
 {
@@ -36,9 +44,7 @@ static void on_taken_read(void *context, struct snapshot *snapshot, int error, c
 	r = snapshots_keep(taking->daemon->snapshots, snapshot, param_text(call->parameters, "name", ""),
 			   permit_owner(call), &taking->kept);
 	if (r == -ENOSPC)
-		fail_limit(call, "snapshots", "%zu snapshots are kept already, or they fill the memory or disk allowed for them; "
-					      "'allocwatch rm' makes room",
-			   snapshots_count(taking->daemon->snapshots));
+		fail_full(call, taking->daemon->snapshots);
 	else if (r < 0)
 		fail_memory(call);
 	else
@@ -125,9 +131,13 @@ void handle_take_snapshot(struct call *call)
 static void list_when_listed(void *context)
 {
 	struct call *call = context;
+	struct snapshots *snapshots = call->daemon->snapshots;
+	char *full = snapshots_full(snapshots, permit_owner(call));
 
-	call_reply(call, json_pack("{s:o}", "snapshots", snapshots_list(call->daemon->snapshots, call->peer.uid,
-									param_pid(call->parameters, "pid", 0))));
+	call_reply(call, json_pack("{s:o, s:o}", "snapshots",
+				   snapshots_list(snapshots, call->peer.uid, param_pid(call->parameters, "pid", 0)), "full",
+				   full ? json_string(full) : json_null()));
+	free(full);
 }
 
 void handle_list_snapshots(struct call *call)

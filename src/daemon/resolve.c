@@ -55,6 +55,10 @@ static void on_kept(void *context, struct snapshot *snapshot, const char *reason
 		hand_out(resolve, snapshot_ref(snapshot));
 		return;
 	}
+	if (reason == snapshots_memory_full) {
+		fail_limit(give_up(resolve), "memory", "%s; try again", reason);
+		return;
+	}
 	snap = strdup(resolve->snap);
 	fail_no_such_snapshot(give_up(resolve), snap ? snap : "", "snapshot %s cannot be had: %s", snap ? snap : "",
 			      reason);

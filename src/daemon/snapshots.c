@@ -1,11 +1,14 @@
+#define _GNU_SOURCE              /* asprintf */
 #include "daemon/snapshots_private.h"
 
 #include "daemon/limits.h"
 #include "daemon/log.h"
 #include "varlink/codec.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,9 +64,11 @@ void kept_free(struct kept *kept)
 
 static void account(struct kept *kept)
 {
-	kept->snapshots->bytes -= kept->bytes;
-	kept->bytes = kept->snapshot ? snapshot_memory(kept->snapshot) : 0;
-	kept->snapshots->bytes += kept->bytes;
+	if (kept->snapshot)
+		snapshots_charge(kept->snapshots, kept->snapshot);
+	kept->bytes = kept->snapshot ? kept->snapshot->charged : 0;
+	if (kept->snapshot)
+		kept->bytes_before = kept->bytes;
 }
 
 void kept_set_snapshot(struct kept *kept, struct snapshot *snapshot)
@@ -158,6 +163,7 @@ void snapshots_free(struct snapshots *snapshots)
 	vec_fini(&snapshots->listeners);
 	free(snapshots->found);
 	spool_close(snapshots->spool);
+	assert(snapshots->bytes == 0);
 	free(snapshots);
 }
 
@@ -242,8 +248,9 @@ static struct kept *least_used_saved(const struct snapshots *snapshots)
 	for (size_t i = 0; i < snapshots->list.count; i++) {
 		struct kept *kept = snapshots->list.items[i];
 
-		if (kept->snapshot && kept->saved && !kept->working && kept->getters.count == 0 &&
-		    (!found || kept->used < found->used))
+		/* What somebody uses stays in memory in any case. */
+		if (kept->snapshot && kept->snapshot->references == 1 && kept->saved && !kept->working &&
+		    kept->getters.count == 0 && (!found || kept->used < found->used))
 			found = kept;
 	}
 	return found;
@@ -266,6 +273,27 @@ static bool make_memory(struct snapshots *snapshots, uint64_t more)
 void snapshots_make_memory(struct snapshots *snapshots)
 {
 	make_memory(snapshots, 0);
+}
+
+const char snapshots_memory_full[] =
+	"the snapshots that are kept, read or in use take the memory allowed for them (--max-memory of allocwatchd)";
+
+bool snapshots_reserve(struct snapshots *snapshots, uint64_t bytes)
+{
+	if (bytes > 0 && !make_memory(snapshots, bytes))
+		return false;
+	snapshots->bytes += bytes;
+	return true;
+}
+
+void snapshots_unreserve(struct snapshots *snapshots, uint64_t bytes)
+{
+	snapshots->bytes -= bytes;
+}
+
+void snapshots_charge(struct snapshots *snapshots, struct snapshot *snapshot)
+{
+	snapshot_charge(snapshot, &snapshots->bytes);
 }
 
 /* Also while it gets its names or is written: it is freed after that. */
@@ -291,6 +319,23 @@ static struct kept *oldest_automatic(const struct snapshots *snapshots, uid_t ow
 	return NULL;
 }
 
+/* On disk, or what it will be there, about, once it is written. */
+static uint64_t bytes_of_file(const struct kept *kept)
+{
+	bool to_be_written = kept->snapshots->spool && !kept->saved && (!kept->named || kept->working);
+
+	return to_be_written ? kept->bytes : kept->file_bytes;
+}
+
+static uint64_t bytes_of_files(const struct snapshots *snapshots)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < snapshots->list.count; i++)
+		bytes += bytes_of_file(snapshots->list.items[i]);
+	return bytes;
+}
+
 static bool has_its_share(const struct snapshots *snapshots, uid_t owner)
 {
 	const struct limits *limits = &snapshots->limits;
@@ -303,7 +348,7 @@ static bool has_its_share(const struct snapshots *snapshots, uid_t owner)
 		if (kept->owner != owner)
 			continue;
 		count++;
-		file_bytes += kept->file_bytes;
+		file_bytes += bytes_of_file(kept);
 		bytes += kept->saved ? 0 : kept->bytes;
 	}
 	return count > 0 && (count >= OWNER_SHARE(limits->snapshots) || file_bytes > OWNER_SHARE(limits->file_bytes) ||
@@ -313,7 +358,35 @@ static bool has_its_share(const struct snapshots *snapshots, uid_t owner)
 static bool is_full(const struct snapshots *snapshots, uid_t owner)
 {
 	return snapshots->list.count >= snapshots->limits.snapshots ||
-	       snapshots->file_bytes > snapshots->limits.file_bytes || has_its_share(snapshots, owner);
+	       bytes_of_files(snapshots) > snapshots->limits.file_bytes || has_its_share(snapshots, owner);
+}
+
+static char *text(const char *format, ...)
+{
+	va_list args;
+	char *made;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&made, format, args);
+	va_end(args);
+	return n < 0 ? NULL : made;
+}
+
+char *snapshots_full(const struct snapshots *snapshots, uid_t owner)
+{
+	const struct limits *limits = &snapshots->limits;
+
+	/* Those that make way by themselves are in nobody's way. */
+	if (!is_full(snapshots, owner) || oldest_automatic(snapshots, owner))
+		return NULL;
+	if (snapshots->list.count >= limits->snapshots)
+		return text("%zu snapshots are kept, and more are not allowed (--max-snapshots of allocwatchd)",
+			    snapshots->list.count);
+	if (has_its_share(snapshots, owner))
+		return text("your snapshots take a fourth of what is allowed for all users: no more are kept for one");
+	return text("the files of the snapshots take %" PRIu64 " MiB of disk, and more is not allowed "
+		    "(--max-disk of allocwatchd)", bytes_of_files(snapshots) >> 20);
 }
 
 static bool make_place(struct snapshots *snapshots, uid_t owner)
@@ -359,7 +432,8 @@ int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const
 
 	if (is_automatic_name(name))
 		thin_out(snapshots, (int)snapshot->pid, snapshot->start_time, AUTOMATIC_SNAPSHOTS_MAX - 1);
-	if (!make_place(snapshots, owner) || !make_memory(snapshots, snapshot_memory(snapshot)))
+	snapshots_charge(snapshots, snapshot);
+	if (!make_place(snapshots, owner) || !make_memory(snapshots, 0))
 		return -ENOSPC;
 	kept = kept_new(snapshots, snapshots->last_number + 1, owner);
 	if (!kept)

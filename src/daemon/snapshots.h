@@ -42,6 +42,17 @@ void snapshots_named(struct snapshots *snapshots, struct kept *kept);
 /* Once the state folder has been looked through (at the start it takes a while): at once or later. */
 void snapshots_when_listed(struct snapshots *snapshots, void (*listed)(void *context), void *context);
 
+/* Memory that a snapshot under way will take.  All that are in the daemon's memory count, kept or not, whoever uses
+ * them; those that are on disk and in nobody's use make way.  False: there is not so much. */
+bool snapshots_reserve(struct snapshots *snapshots, uint64_t bytes);
+void snapshots_unreserve(struct snapshots *snapshots, uint64_t bytes);
+/* It is there now, or has become larger. */
+void snapshots_charge(struct snapshots *snapshots, struct snapshot *snapshot);
+/* The reason when there is no such memory. */
+extern const char snapshots_memory_full[];
+/* Why no more can be kept for this user; NULL: they can.  To be freed. */
+char *snapshots_full(const struct snapshots *snapshots, uid_t owner);
+
 /* NULL: none that the viewer sees, root seeing all.  Of several with one name the newest.  "exit" is the end of a
  * program, also by an exec, as long as the process lives on.  pid's last one: of its latest incarnation. */
 struct kept *snapshots_by_id(struct snapshots *snapshots, uid_t viewer, const char *id);

@@ -16,6 +16,7 @@ struct file_job {
 	struct kept *kept;
 	char *path;
 	struct snapshot *snapshot;      /* to write, or what was read */
+	uint64_t reserved;              /* memory for what is read */
 	int error;
 	char *reason;
 };
@@ -24,6 +25,7 @@ static void file_job_free(struct file_job *job)
 {
 	job->kept->working = false;
 	job->kept->snapshots->jobs--;
+	snapshots_unreserve(job->kept->snapshots, job->reserved);
 	free(job->path);
 	free(job->reason);
 	free(job);
@@ -153,10 +155,28 @@ static void loaded(void *context, bool ran)
 	free(reason);
 }
 
+/* What it takes in memory is known of those that were there before; of others it is about what the file has.  One that
+ * is larger than all may be is read when there is no other. */
 void disk_load(struct kept *kept)
 {
-	if (!submit(kept, NULL, run_load, loaded))
-		kept_tell(kept, "the daemon has too much to do");
+	struct snapshots *snapshots = kept->snapshots;
+	uint64_t bytes = kept->bytes_before ? kept->bytes_before : kept->file_bytes;
+	struct file_job *job;
+
+	if (!snapshots_reserve(snapshots, bytes)) {
+		if (snapshots->bytes > 0) {
+			kept_tell(kept, snapshots_memory_full);
+			return;
+		}
+		bytes = 0;
+	}
+	job = submit(kept, NULL, run_load, loaded);
+	if (job) {
+		job->reserved = bytes;
+		return;
+	}
+	snapshots_unreserve(snapshots, bytes);
+	kept_tell(kept, "the daemon has too much to do");
 }
 
 /* --- looking through the folder --- */

@@ -22,6 +22,7 @@ struct kept {
 	uint64_t start_time, taken_ns, size, count;
 	struct snapshot *snapshot;     /* NULL: on disk only */
 	uint64_t bytes;                /* of memory, as accounted */
+	uint64_t bytes_before;         /* when it was in memory last; 0: it never was */
 	uint64_t file_bytes;           /* on disk, as accounted */
 	uint64_t used;                 /* a tick: which was used last */
 	bool named;                    /* it has its names */
@@ -40,7 +41,8 @@ struct snapshots {
 	struct work *work;
 	struct spool *spool;           /* NULL: memory only */
 	struct limits limits;
-	uint64_t bytes, file_bytes;    /* in memory, on disk */
+	uint64_t bytes;                /* of all snapshots in memory, and of those on their way there */
+	uint64_t file_bytes;           /* on disk */
 	uint64_t ticks, last_number;
 	VEC_OF(struct kept *) list;    /* by number */
 	/* looking through the folder */

@@ -45,6 +45,8 @@ void snapshot_put(struct snapshot *snapshot)
 {
 	if (!snapshot || --snapshot->references > 0)
 		return;
+	if (snapshot->account)
+		*snapshot->account -= snapshot->charged;
 	free(snapshot->id);
 	free(snapshot->name);
 	free(snapshot->command);
@@ -67,4 +69,13 @@ size_t snapshot_memory(const struct snapshot *snapshot)
 	       VEC_MEMORY(&snapshot->modules) + VEC_MEMORY(&snapshot->frames) +
 	       VEC_MEMORY(&snapshot->locations) + VEC_MEMORY(&snapshot->nodes) +
 	       VEC_MEMORY(&snapshot->traces) + VEC_MEMORY(&snapshot->blocks);
+}
+
+void snapshot_charge(struct snapshot *snapshot, uint64_t *account)
+{
+	if (snapshot->account)
+		*snapshot->account -= snapshot->charged;
+	snapshot->account = account;
+	snapshot->charged = snapshot_memory(snapshot);
+	*account += snapshot->charged;
 }

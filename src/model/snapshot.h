@@ -62,6 +62,7 @@ struct snapshot_block {
 
 struct snapshot {
 	unsigned references;
+	uint64_t *account, charged;          /* see snapshot_charge() */
 	/* identity */
 	char *id;                            /* "s17"; NULL before it is kept */
 	char *name;                          /* "" when it has none; "exit" at the target's end */
@@ -100,6 +101,9 @@ void snapshot_put(struct snapshot *snapshot);        /* accepts NULL */
 #define SNAPSHOT_DEPTH_MAX 131072
 int snapshot_check(const struct snapshot *snapshot, const char **ret_reason);
 size_t snapshot_memory(const struct snapshot *snapshot);      /* bytes, about */
+/* Adds its memory to the account, which must outlive it: what it takes now, in place of what it was charged with before.
+ * The last snapshot_put() takes it off again. */
+void snapshot_charge(struct snapshot *snapshot, uint64_t *account);
 
 /* --- the image a tracer hands over in a sealed memfd --- */
 

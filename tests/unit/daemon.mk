@@ -5,7 +5,7 @@ tests_unit_fake_tracer_SOURCES = tests/unit/fake_tracer.c
 tests_unit_fake_tracer_LDADD = src/libwire.a src/libmodel.a src/libbase.a
 
 DAEMON_TESTS = tests/unit/check_daemon_clients tests/unit/check_daemon_life \
-	tests/unit/check_daemon_snapshots tests/unit/check_daemon_tracers
+	tests/unit/check_daemon_limits tests/unit/check_daemon_snapshots tests/unit/check_daemon_tracers
 check_PROGRAMS += $(DAEMON_TESTS)
 TESTS += $(DAEMON_TESTS)
 
@@ -19,6 +19,8 @@ tests_unit_check_daemon_clients_SOURCES = tests/unit/check_daemon_clients.c
 tests_unit_check_daemon_clients_LDADD = $(DAEMON_TEST_LIBS)
 tests_unit_check_daemon_life_SOURCES = tests/unit/check_daemon_life.c
 tests_unit_check_daemon_life_LDADD = $(DAEMON_TEST_LIBS)
+tests_unit_check_daemon_limits_SOURCES = tests/unit/check_daemon_limits.c
+tests_unit_check_daemon_limits_LDADD = $(DAEMON_TEST_LIBS)
 tests_unit_check_daemon_snapshots_SOURCES = tests/unit/check_daemon_snapshots.c
 tests_unit_check_daemon_snapshots_LDADD = $(DAEMON_TEST_LIBS)
 tests_unit_check_daemon_tracers_SOURCES = tests/unit/check_daemon_tracers.c
