@@ -27,7 +27,7 @@
 #include <stdint.h>
 #include <sys/user.h>
 
-#define RESIDENT_MAGIC "allocwatch.area1"      /* 16 bytes, no NUL; the last one is the version */
+#define RESIDENT_MAGIC "allocwatch.area2"      /* 16 bytes, no NUL; the last one is the version */
 #define RESIDENT_MAGIC_SIZE 16
 
 /* The handler reads it, the tracer alone writes it, in words of 8 aligned bytes. */
@@ -58,6 +58,10 @@ struct resident_header {
 struct resident_entry {
 	uint64_t breakpoint;           /* address of the int3 */
 	uint64_t slot;                 /* address of its displaced instruction */
+	/* What stood there, and behind it: for who takes it out when the object's file is gone by then.  The handler
+	 * does not look at it. */
+	uint8_t text[15];
+	uint8_t text_len;
 };
 
 /* Fills in the part of a header that says where things are in an area of `size` bytes; the rest is

@@ -11,7 +11,7 @@
 #define TABLE_OFFSET	72
 
 #define ENTRY_SLOT	8
-#define ENTRY_SIZE	16
+#define ENTRY_SIZE	32
 
 /* asm/sigcontext.h, asm/siginfo.h: ABI of x86-64 */
 #define UC_RIP		168

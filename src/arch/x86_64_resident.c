@@ -14,7 +14,7 @@ _Static_assert(offsetof(struct resident_header, old_handler) == 32, "OLD_HANDLER
 _Static_assert(offsetof(struct resident_header, chain_mask) == 64, "CHAIN_MASK");
 _Static_assert(offsetof(struct resident_header, table_offset) == 72, "TABLE_OFFSET");
 _Static_assert(offsetof(struct resident_entry, slot) == 8, "ENTRY_SLOT");
-_Static_assert(sizeof(struct resident_entry) == 16, "ENTRY_SIZE");
+_Static_assert(sizeof(struct resident_entry) == 32, "ENTRY_SIZE");
 
 extern const uint8_t x86_64_resident_code[], x86_64_resident_restorer[], x86_64_resident_end[];
 

@@ -51,8 +51,8 @@ bool resident_is_left(pid_t pid);
 /* Whether the process of that area is on its way from one tracer to another (park.h). */
 bool resident_is_parked(struct target *target, raddr start);
 /* Takes that over, as if this process had put it there: breakpoints, areas, the old action.  Nothing is changed
- * in the target.  0; -ENODATA: the file of an object is not to be had; -ENOENT, -EBADMSG: what stands there
- * is not what this version leaves. */
+ * in the target.  0; -ENODATA: neither is the file of an object to be had, nor was its text noted; -ENOENT, -EBADMSG:
+ * what stands there is not what this version leaves. */
 int resident_adopt(struct target *target, raddr start);
 
 /* Whether the handler still is the disposition and `task` lets SIGTRAP through, else why not. */

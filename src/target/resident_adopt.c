@@ -50,17 +50,64 @@ static bool is_main(const struct resident_header *header)
 	return header->table_offset > sizeof(*header);
 }
 
-raddr resident_find(struct target *target)
+/* Slack is in one page, the last one of an executable mapping, and does not begin where that does. */
+static raddr end_of_slack(raddr start)
+{
+	return (start + PAGE) & ~(raddr)(PAGE - 1);
+}
+
+static struct module_slack *slack_at(struct target *target, raddr start)
+{
+	const struct module_range *range;
+	struct module_slack *slack;
+
+	for (size_t i = 0; i < target->slacks.count; i++) {
+		if (target->slacks.items[i].start == start)
+			return &target->slacks.items[i];
+	}
+	/* Without the object's file it is not known beforehand. */
+	range = start % PAGE != 0 ? module_map_find(&target->modules, start) : NULL;
+	if (!range || range->end != end_of_slack(start))
+		return NULL;
+	slack = vec_push(&target->slacks);
+	if (slack)
+		*slack = (struct module_slack){ .start = start, .end = range->end, .module = range->module };
+	return slack;
+}
+
+static bool is_main_area(struct target *target, raddr start)
 {
 	struct resident_header header;
 
-	for (size_t i = 0; i < target->slacks.count; i++) {
-		raddr start = target->slacks.items[i].start;
+	return read_header(target, start, &header) == 0 && is_main(&header);
+}
 
-		if (read_header(target, start, &header) == 0 && is_main(&header))
-			return start;
+/* In the slack of an object whose file is gone, or another one by now. */
+static raddr find_in_last_page(struct target *target, raddr end)
+{
+	uint8_t page[PAGE];
+
+	if (target_read(target, end - PAGE, page, sizeof(page)) < 0)
+		return 0;
+	for (size_t at = 16; at + sizeof(struct resident_header) <= sizeof(page); at += 16) {
+		if (memcmp(page + at, RESIDENT_MAGIC, RESIDENT_MAGIC_SIZE) == 0 &&
+		    is_main_area(target, end - PAGE + at))
+			return end - PAGE + at;
 	}
 	return 0;
+}
+
+raddr resident_find(struct target *target)
+{
+	raddr found = 0;
+
+	for (size_t i = 0; i < target->slacks.count && !found; i++) {
+		if (is_main_area(target, target->slacks.items[i].start))
+			found = target->slacks.items[i].start;
+	}
+	for (size_t i = 0; i < target->modules.ranges.count && !found; i++)
+		found = find_in_last_page(target, target->modules.ranges.items[i].end);
+	return found;
 }
 
 bool resident_is_parked(struct target *target, raddr start)
@@ -130,32 +177,32 @@ int resident_find_room(pid_t pid, raddr near, size_t data_len, raddr *ret_at)
 	return 0;
 }
 
-static struct module_slack *slack_at(struct target *target, raddr start)
+static bool read_text(const struct target *target, const struct resident_entry *entry, uint32_t module,
+		      uint8_t text[16], size_t *ret_len)
 {
-	for (size_t i = 0; i < target->slacks.count; i++) {
-		if (target->slacks.items[i].start == start)
-			return &target->slacks.items[i];
-	}
-	return NULL;
+	int fd = target_module_fd(target, module);
+
+	return fd >= 0 && elf_file_text(fd, entry->breakpoint - target->modules.modules.items[module].bias, text, 16,
+					ret_len) == 0 && *ret_len > 0;
 }
 
-/* The instruction under an int3, from the file that is mapped there. */
+/* The instruction under an int3: from the file that is mapped there, or, where that is not to be had any more (an
+ * upgrade has put another one in its place), as the tracer noted it. */
 static int adopt_breakpoint(struct target *target, const struct resident_entry *entry)
 {
 	const struct module_range *range = module_map_find(&target->modules, entry->breakpoint);
 	uint8_t text[16];
 	size_t len;
-	int fd, r;
+	int r;
 
 	if (!range)
 		return 0;              /* its object is gone, and the int3 with it */
-	fd = target_module_fd(target, range->module);
-	if (fd < 0)
-		return -ENODATA;
-	r = elf_file_text(fd, entry->breakpoint - target->modules.modules.items[range->module].bias, text,
-			  sizeof(text), &len);
-	if (r < 0 || len == 0)
-		return -ENODATA;
+	if (!read_text(target, entry, range->module, text, &len)) {
+		len = entry->text_len;
+		if (len == 0 || len > sizeof(entry->text) || entry->text[0] == ARCH_BREAKPOINT_BYTE)
+			return -ENODATA;
+		memcpy(text, entry->text, len);
+	}
 	r = bp_adopt(target, entry->breakpoint, range->module, text, len, entry->slot);
 	return r == -EEXIST ? 0 : r;
 }
@@ -202,6 +249,10 @@ static int adopt_area(struct target *target, raddr start, struct resident_area *
 
 	if (r < 0)
 		return r;
+	/* What is unmapped afterwards must be what was mapped for it. */
+	if (slack ? header.area_size > slack->end - start : start % PAGE != 0 || header.area_size != INJECTED_SIZE ||
+							    module_map_find(&target->modules, start))
+		return -EBADMSG;
 	r = resident_area_new(start, header.area_size, is_main(&header), &area);
 	if (r < 0)
 		return r;

@@ -179,6 +179,16 @@ static int write_count(struct target *target, struct resident_area *area)
 			    &area->header.entry_count, sizeof(area->header.entry_count));
 }
 
+static struct resident_entry entry_of(const struct breakpoint *bp)
+{
+	struct resident_entry entry = { .breakpoint = bp->address, .slot = bp->slot };
+
+	_Static_assert(sizeof(entry.text) == sizeof(bp->text), "the text of a breakpoint");
+	memcpy(entry.text, bp->text, sizeof(entry.text));
+	entry.text_len = (uint8_t)bp->text_len;
+	return entry;
+}
+
 /* Puts the copy into an area; -ENOTSUP: it cannot be moved there, -ENOSPC: the area is full. */
 static int put_in_area(struct target *target, struct resident_area *area, struct breakpoint *bp,
 		       const char **ret_reason)
@@ -199,7 +209,7 @@ static int put_in_area(struct target *target, struct resident_area *area, struct
 	if (r < 0)
 		return r;
 	bp->slot = slot_address(area, slot);
-	area->entries[index] = (struct resident_entry){ bp->address, bp->slot };
+	area->entries[index] = entry_of(bp);
 	area->slots[index] = slot;
 	r = write_entry(target, area, index);
 	if (r < 0)
@@ -333,7 +343,8 @@ void resident_drop_slot(struct target *target, struct breakpoint *bp)
 			/* In the order that the handler can bear: no breakpoint, slot, breakpoint. */
 			area->entries[i].breakpoint = 0;
 			write_entry(target, area, i);
-			area->entries[i].slot = moved.slot;
+			area->entries[i] = moved;
+			area->entries[i].breakpoint = 0;
 			write_entry(target, area, i);
 			area->entries[i].breakpoint = moved.breakpoint;
 			write_entry(target, area, i);

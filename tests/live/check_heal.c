@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #define HAMMER "tests/victims/hammer"
+#define LEAKY "contrib/sample/leaky"
 #define FORKTREE "tests/victims/forktree"
+#define JEMALLOC "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 #define HEAL_MS 5000
 #define HEALERS 8
 #define ROUNDS 5
@@ -265,7 +267,109 @@ static void a_process_that_its_tracer_cannot_let_go_yet_is_left_alone(void)
 	subject_quit(vforker);
 }
 
+/* --- a library that an upgrade replaces while it is mapped --- */
+
+enum upgrade { DELETED, RENAMED_OVER, UPGRADES };
+
+static const char *libc_path(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[4352], *path;
+	const char *found = NULL;
+
+	require(maps);
+	while (!found && fgets(line, sizeof(line), maps)) {
+		path = strchr(line, '/');
+		if (path && strstr(path, "/libc.so"))
+			found = live_text("%.*s", (int)strcspn(path, "\n"), path);
+	}
+	fclose(maps);
+	require(found);
+	return found;
+}
+
+/* With a libc of its own, in which our code lies, and a malloc of its own beside it. */
+static struct subject *leaky_with_own_libraries(uid_t uid, const char **ret_libc, const char **ret_malloc)
+{
+	const char *libc = public_copy(libc_path()), *own = public_copy(JEMALLOC);
+	struct subject *leaky;
+
+	setenv("LD_LIBRARY_PATH", live_folder(), 1);
+	setenv("LD_PRELOAD", own, 1);
+	leaky = victim_start_as(uid, public_copy(LEAKY), "--commands", NULL);
+	unsetenv("LD_LIBRARY_PATH");
+	unsetenv("LD_PRELOAD");
+	*ret_libc = libc;
+	*ret_malloc = own;
+	return leaky;
+}
+
+static void replace_on_disk(const char *path, enum upgrade how)
+{
+	const char *new = live_text("%s.new", path);
+	FILE *file;
+
+	if (how == DELETED) {
+		require(unlink(path) == 0);
+		return;
+	}
+	file = fopen(new, "w");
+	require(file && fputs("another version", file) >= 0 && fclose(file) == 0);
+	require(rename(new, path) == 0);
+}
+
+static void heal_as(uid_t uid, pid_t pid)
+{
+	const char *const argv[] = { public_copy("src/allocwatchd"), "--heal", pid_text(pid), NULL };
+	int status;
+
+	public_copy("src/allocwatch-tracer");
+	status = subject_wait(subject_start(uid, argv));
+	require(WIFEXITED(status));
+	require_equal(WEXITSTATUS(status), 0);
+}
+
+static void heal_after_an_upgrade(struct tool *tool, uid_t uid, enum upgrade how)
+{
+	const char *libc, *own;
+	struct subject *leaky = leaky_with_own_libraries(uid, &libc, &own);
+	long long caught = status_number(leaky->pid, "SigCgt", 16);
+
+	tool_attach(tool, leaky->pid);
+	require(status_number(leaky->pid, "SigCgt", 16) != caught);
+	replace_on_disk(libc, how);
+	replace_on_disk(own, how);
+	kill_both(tool, leaky);
+	require(!state_text_is_intact(&leaky->pid));
+	subject_command(leaky, 'g');
+	heal_as(uid, leaky->pid);
+	text_require_intact(leaky->pid);
+	require_equal(status_number(leaky->pid, "SigCgt", 16), caught);
+	subject_command(leaky, 'g');
+	subject_quit(leaky);
+	/* The next one copies it anew. */
+	if (how == RENAMED_OVER)
+		require(unlink(libc) == 0 && unlink(own) == 0);
+}
+
+static void a_process_whose_libraries_were_replaced_is_healed(void)
+{
+	for (enum upgrade how = DELETED; how < UPGRADES; how++)
+		heal_after_an_upgrade(tool_start(), geteuid(), how);
+}
+
+/* Who may not open what is mapped but by its path. */
+static void an_ordinary_users_whose_libraries_were_replaced_is_healed(void)
+{
+	if (geteuid())
+		live_skip("needs root, to be another user");
+	for (enum upgrade how = DELETED; how < UPGRADES; how++)
+		heal_after_an_upgrade(tool_start_ordinary(), ORDINARY_UID, how);
+}
+
 static const struct live_case cases[] = {
+	LIVE_CASE(a_process_whose_libraries_were_replaced_is_healed),
+	LIVE_CASE(an_ordinary_users_whose_libraries_were_replaced_is_healed),
 	LIVE_CASE(the_daemon_heals_when_a_tracer_dies),
 	LIVE_CASE(a_busy_process_is_healed),
 	LIVE_CASE(a_healed_process_is_traced_again),

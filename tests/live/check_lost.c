@@ -226,14 +226,25 @@ static unsigned lost_files(const char *folder, const char **ret_path)
 	return count;
 }
 
+struct emptiness {
+	const char *folder;
+};
+
+static bool is_empty(void *context)
+{
+	const char *path;
+
+	return lost_files(((struct emptiness *)context)->folder, &path) == 0;
+}
+
 static void who_is_let_go_leaves_no_file(void)
 {
 	struct tool *tool = tool_start();
 	struct subject *leaky = victim_start(LEAKY, "--commands", NULL);
-	const char *folder, *path;
+	struct emptiness emptiness = { state_folder(tool) };
+	const char *folder = emptiness.folder, *path;
 	struct stat st;
 
-	folder = state_folder(tool);
 	tool_attach(tool, leaky->pid);
 	require_equal(lost_files(folder, &path), 1);
 	require(stat(path, &st) == 0);
@@ -245,8 +256,8 @@ static void who_is_let_go_leaves_no_file(void)
 	tool_attach(tool, leaky->pid);
 	require_equal(lost_files(folder, &path), 1);
 	subject_quit(leaky);
+	require(live_wait(is_empty, &emptiness, LET_GO_MS));
 	require(!tool_lists(tool, leaky->pid));
-	require_equal(lost_files(folder, &path), 0);
 	tool_end_daemon(tool, SIGTERM);
 	require_equal(lost_files(folder, &path), 0);
 }
@@ -304,17 +315,6 @@ static bool is_stored(void *context)
 
 	close(fd);
 	return stored;
-}
-
-struct emptiness {
-	const char *folder;
-};
-
-static bool is_empty(void *context)
-{
-	const char *path;
-
-	return lost_files(((struct emptiness *)context)->folder, &path) == 0;
 }
 
 static void what_is_spoilt_is_refused_and_removed(void)

@@ -191,7 +191,7 @@ START_TEST(layout_fits_the_area_it_is_given)
 
 		for (int is_main = 0; is_main < 2; is_main++) {
 			if (resident_layout(size, is_main, &header) < 0) {
-				ck_assert_uint_lt(size, is_main ? 700 : 96 + 48);
+				ck_assert_uint_lt(size, is_main ? 700 : 96 + 64);
 				continue;
 			}
 			ck_assert_uint_le(header.area_size, size);
