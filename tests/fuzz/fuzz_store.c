@@ -6,11 +6,13 @@
 #include "export/text.h"
 #include "export/tracemalloc.h"
 #include "model/statistics.h"
+#include "model/trend.h"
 #include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,6 +98,70 @@ static void group_by(const struct snapshot *s, enum statistics_key key, bool cum
 	statistics_free(statistics);
 }
 
+/* Questions beyond tracemalloc's: each is answered or refused with a reason, and an answer can be printed. */
+static void ask(const struct snapshot *old, const struct snapshot *new, const struct statistics_query *query)
+{
+	struct statistics *statistics;
+	const char *reason = NULL;
+	int r = old ? statistics_compare(old, new, query, &statistics, &reason) :
+		      statistics_make(new, query, &statistics, &reason);
+
+	if (r < 0) {
+		MUST(r == -EINVAL && reason && *reason);
+		return;
+	}
+	for (size_t i = 0; i < statistics->row_count && i < 50; i++) {
+		const struct statistic *row = &statistics->rows[i];
+
+		MUST(row->size <= INT64_MAX && row->count <= INT64_MAX && row->youngest_ns <= row->oldest_ns);
+		text_statistic(nowhere, statistics, row, old != NULL);
+		text_histogram(nowhere, row);
+	}
+	statistics_free(statistics);
+}
+
+/* The same heap at three moments, unless the file says something else: nothing grows. */
+static void follow(const struct snapshot *s, const struct statistics_query *query)
+{
+	struct snapshot later[2] = { *s, *s };
+	const struct snapshot *all[] = { s, &later[0], &later[1] };
+	struct trend *trend;
+	const char *reason = NULL;
+	int r;
+
+	for (size_t i = 0; i < 2; i++) {
+		later[i].clock_ns += i + 1;
+		later[i].taken_ns += i + 1;
+	}
+	r = trend_make(all, 3, query, &trend, &reason);
+	if (r < 0) {
+		MUST(r == -EINVAL && reason && *reason);
+		return;
+	}
+	for (size_t i = 0; i < trend->statistics->row_count; i++)
+		MUST(trend->rows[i].growth == 0 && trend->rows[i].steadiness == 0);
+	trend_free(trend);
+}
+
+static void ask_beyond(const struct snapshot *s, enum statistics_key key)
+{
+	const struct block_ages ages = statistics_older_than(s->traces.count);
+	const struct statistics_query queries[] = {
+		{ .key = key, .ages = ages }, { .key = key, .ages = ages, .cumulative = true },
+		{ .key = key, .churn = true, .sort = SORT_CHURN }, { .key = key, .churn = true, .cumulative = true },
+		{ .key = key, .peak = true }, { .key = key, .peak = true, .cumulative = true },
+		{ .key = key, .histogram = true }, { .key = key, .born = true },
+	};
+	struct snapshot later = *s;
+
+	later.clock_ns += 1000;
+	for (size_t i = 0; i < sizeof(queries) / sizeof(*queries); i++) {
+		ask(NULL, s, &queries[i]);
+		ask(s, &later, &queries[i]);
+		follow(s, &queries[i]);
+	}
+}
+
 static void export_it(const struct snapshot *s)
 {
 	const struct tracemalloc_options options = { 0 };
@@ -117,7 +183,12 @@ static void save_again(const struct snapshot *s)
 	MUST(store_load(other, 0, &again, &reason) == 0);
 	MUST(again->traces.count == s->traces.count && again->blocks.count == s->blocks.count);
 	for (size_t i = 0; i < s->traces.count; i++)
-		MUST(again->traces.items[i].live_bytes == s->traces.items[i].live_bytes);
+		MUST(memcmp(&again->traces.items[i].domain, &s->traces.items[i].domain,
+			    sizeof(struct snapshot_trace) - offsetof(struct snapshot_trace, domain)) == 0);
+	for (size_t i = 0; i < s->blocks.count; i++)
+		MUST(again->blocks.items[i].age_ns == s->blocks.items[i].age_ns &&
+		     again->blocks.items[i].thread == s->blocks.items[i].thread);
+	MUST(again->clock_ns == s->clock_ns && again->counters.peak_ns == s->counters.peak_ns);
 	snapshot_put(again);
 }
 
@@ -130,6 +201,8 @@ static void use(const struct snapshot *s)
 		group_by(s, (enum statistics_key)key, false);
 		group_by(s, (enum statistics_key)key, true);
 	}
+	/* By one of the keys: these questions are many. */
+	ask_beyond(s, (enum statistics_key)fuzz_pick(KEY_DOMAIN + 1));
 	export_it(s);
 	save_again(s);
 }
@@ -219,6 +292,9 @@ static const char *const columns[][2] = {
 	{ "node", "frame" }, { "trace", "id" }, { "trace", "snapshot" }, { "trace", "stack" }, { "trace", "domain" },
 	{ "trace", "live_blocks" }, { "trace", "live_bytes" }, { "trace", "total_bytes" }, { "block", "id" },
 	{ "block", "trace" }, { "block", "address" }, { "block", "size" }, { "block", "age_ns" },
+	{ "block", "thread" }, { "trace", "total_blocks" }, { "trace", "temporary_blocks" }, { "trace", "peak_blocks" },
+	{ "trace", "peak_bytes" }, { "snapshot", "clock_ns" }, { "snapshot", "peak_ns" }, { "snapshot", "peak_blocks" },
+	{ "snapshot", "peak_bytes" }, { "snapshot", "attached_ns" }, { "process", "start_time" },
 };
 
 static const char *const values[] = {

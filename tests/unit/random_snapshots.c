@@ -12,7 +12,9 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-enum { TRACES_MAX = 60, DEPTH_MAX = 9, BLOCKS_MAX = 40, FRAMES = 24 };
+enum { TRACES_MAX = 60, DEPTH_MAX = 9, BLOCKS_MAX = 40, FRAMES = 24, SNAPSHOTS_APART = 40 };
+
+#define AGE_STEP_NS 10000000ULL
 
 static const char *folder;
 
@@ -83,6 +85,18 @@ static uint64_t pick_size(void)
 	return pick(12) * units[pick(pick(2) ? 3 : COUNT(units))];
 }
 
+/* What was freed, and what lived at the peak. */
+static void add_past(struct snapshot_trace *trace)
+{
+	unsigned freed = pick(2) ? pick(BLOCKS_MAX) : 0;
+
+	trace->total_blocks += freed;
+	trace->total_bytes += freed ? pick_size() : 0;
+	trace->temporary_blocks = pick(freed + 1);
+	trace->peak_blocks = pick(4) ? trace->live_blocks + pick(3) : pick(4);
+	trace->peak_bytes = trace->peak_blocks ? trace->live_bytes + pick_size() : 0;
+}
+
 static void add_trace(struct snapshot *s)
 {
 	static const uint32_t domains[] = { 0, 0, 0, 1, 2, 100 };
@@ -98,11 +112,12 @@ static void add_trace(struct snapshot *s)
 			abort();
 		*block = (struct snapshot_block){
 			.address = 0x10000 + 16 * s->blocks.count, .size = pick_size(), .trace = (uint32_t)s->traces.count,
-			.thread = pick(5) ? 100 + pick(3) : 0,
+			.thread = pick(5) ? 100 + pick(3) : 0, .age_ns = pick(SNAPSHOTS_APART) * AGE_STEP_NS,
 		};
 		bytes += block->size;
 	}
 	build_trace(s, stack, domains[pick(COUNT(domains))], count, bytes);
+	add_past(&s->traces.items[s->traces.count - 1]);
 }
 
 static void describe(struct snapshot *s, int number)
@@ -117,10 +132,19 @@ static void describe(struct snapshot *s, int number)
 	free(s->command);
 	s->command = strdup("program --serve");
 	s->taken_ns = 1700000000000000000ULL + (uint64_t)number * 1000000000;
+	/* The next one or two back are within the ages of its blocks. */
+	s->clock_ns = 5000000000000ULL + (uint64_t)number * (SNAPSHOTS_APART / 2) * AGE_STEP_NS + pick(3) * AGE_STEP_NS;
 	for (size_t i = 0; i < s->traces.count; i++) {
-		s->counters.live_bytes += s->traces.items[i].live_bytes;
-		s->counters.live_blocks += s->traces.items[i].live_blocks;
+		const struct snapshot_trace *trace = &s->traces.items[i];
+
+		s->counters.live_bytes += trace->live_bytes;
+		s->counters.live_blocks += trace->live_blocks;
+		s->counters.peak_bytes += trace->peak_bytes;
+		s->counters.peak_blocks += trace->peak_blocks;
+		s->counters.allocations += trace->total_blocks;
+		s->counters.frees += trace->total_blocks - trace->live_blocks;
 	}
+	s->counters.peak_ns = s->clock_ns - AGE_STEP_NS;
 }
 
 static struct snapshot *make_snapshot(int number)
