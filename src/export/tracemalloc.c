@@ -114,12 +114,14 @@ static int take_frames(struct writer *w, const struct traceback *traceback)
 	w->frames.count = w->frame_places.count = 0;
 	for (uint32_t i = 0; i < traceback->count; i++) {
 		const struct traceback_frame *from = &traceback->frames[i];
+		const struct statistic_frame *named = names_get(&w->names, from->place);
 		struct statistic_frame *frame = vec_push(&w->frames);
 		uint32_t *place = vec_push(&w->frame_places);
 
-		if (!frame || !place || names_get(&w->names, from, frame) < 0)
+		if (!named || !frame || !place)
 			return -ENOMEM;
-		*place = w->names.first[from->frame] + from->location;
+		*frame = *named;
+		*place = names_place(&w->names, from->place);
 	}
 	return traceback->count > 0 ? 0 : take_no_frame(w);
 }
@@ -294,14 +296,6 @@ static int put_snapshot(struct writer *w)
 
 /* --- the writer --- */
 
-static size_t place_count(const struct snapshot *snapshot, const struct names *names)
-{
-	size_t last = snapshot->frames.count - 1;
-	uint32_t locations = snapshot->frames.items[last].location_count;
-
-	return (size_t)names->first[last] + (locations ? locations : 1);
-}
-
 static int writer_init(struct writer *w)
 {
 	size_t traces = w->snapshot->traces.count, places;
@@ -313,7 +307,7 @@ static int writer_init(struct writer *w)
 	r = names_init(&w->names, w->snapshot, w->strings);
 	if (r < 0)
 		return r;
-	places = place_count(w->snapshot, &w->names);
+	places = w->names.place_count;
 	w->places = malloc(places * sizeof(*w->places));
 	w->groups = calloc(traces ? traces : 1, sizeof(*w->groups));
 	if (!w->places || !w->groups)

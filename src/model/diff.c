@@ -99,9 +99,10 @@ int statistics_compare(const struct snapshot *older, const struct snapshot *newe
 	if (r == 0)
 		r = grouping_take(&grouping, true, statistics);
 	grouping_fini(&grouping);
+	if (r == 0)
+		r = statistics_sort(statistics, true, query->sort);
 	if (r < 0)
 		goto free_statistics;
-	statistics_sort(statistics, true, query->sort);
 	*ret = statistics;
 	return 0;
 

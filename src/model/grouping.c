@@ -12,6 +12,8 @@ struct group_item {
 	uint64_t hash;
 };
 
+#define PLACE_NONE UINT32_MAX
+
 /* A group's key: frames compare by name and line, as in tracemalloc. */
 struct key {
 	const struct statistic_frame *frames;      /* most recent first */
@@ -53,6 +55,7 @@ void grouping_fini(struct grouping *grouping)
 	}
 	vec_fini(&grouping->groups);
 	vec_fini(&grouping->frames);
+	vec_fini(&grouping->places);
 	id_table_fini(&grouping->index);
 }
 
@@ -136,6 +139,75 @@ static struct group *count_in(struct grouping *grouping, const struct key *key,
 	return group;
 }
 
+/* --- a snapshot that is being added --- */
+
+struct addition {
+	struct grouping *grouping;
+	const struct snapshot *snapshot;
+	struct names names;
+	uint32_t limit;                       /* of frames */
+	bool first_only;                      /* no other frame than the most recent one matters */
+	bool quick;                           /* and nothing of it but its group */
+	bool older;
+	uint32_t *group_of;                   /* by place, when groups are of single frames: one more than the number
+					       * of its group; 0: not known yet */
+	struct measure *by_blocks;            /* by trace, or NULL: as the trace says */
+	uint32_t *taken;                      /* by trace: one more than the number of the last group it is in; 0: it
+					       * did not pass, or there is nothing of it */
+};
+
+static bool groups_single_frames(const struct statistics_query *query)
+{
+	return query->key != KEY_TRACEBACK && query->key != KEY_DOMAIN && query->key != KEY_THREAD;
+}
+
+static bool first_frame_suffices(const struct statistics_query *query)
+{
+	bool suffices = query->key != KEY_TRACEBACK && !query->cumulative;
+
+	for (size_t i = 0; i < query->filter_count; i++)
+		suffices &= !query->filters[i].all_frames;
+	return suffices;
+}
+
+static void addition_fini(struct addition *addition)
+{
+	free(addition->taken);
+	free(addition->by_blocks);
+	free(addition->group_of);
+	names_fini(&addition->names);
+}
+
+/* Whatever it returns, addition_fini() follows. */
+static int addition_init(struct addition *addition, struct grouping *grouping, const struct snapshot *snapshot,
+			 uint32_t limit, bool older)
+{
+	const struct statistics_query *query = grouping->query;
+	struct traceback_options options = query->traceback;
+
+	options.limit = limit;
+	*addition = (struct addition){
+		.grouping = grouping, .snapshot = snapshot, .older = older,
+		.limit = traceback_limit(snapshot, &options),
+		.first_only = first_frame_suffices(query),
+		.quick = first_frame_suffices(query) && groups_single_frames(query) && query->filter_count == 0,
+		.taken = calloc(snapshot->traces.count + 1, sizeof(*addition->taken)),
+	};
+	if (!addition->taken || names_init(&addition->names, snapshot, grouping->strings) < 0)
+		return -ENOMEM;
+	if (groups_single_frames(query)) {
+		addition->group_of = calloc(addition->names.place_count, sizeof(*addition->group_of));
+		if (!addition->group_of)
+			return -ENOMEM;
+	}
+	if (query->ages.given) {
+		addition->by_blocks = measure_by_blocks(snapshot, query);
+		if (!addition->by_blocks)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 /* --- keys of a trace --- */
 
 /* What a frame is grouped by, as a frame of its own. */
@@ -174,124 +246,204 @@ static int key_frame(const struct grouping *grouping, const struct statistic_fra
 	return 0;
 }
 
-static int count_frame(struct grouping *grouping, const struct statistic_frame *frame,
-		       const struct measure *measure, bool older)
+static int count_key_frame(struct addition *addition, const struct statistic_frame *frame,
+			   const struct measure *measure)
 {
 	struct statistic_frame of;
 	struct key key = { &of, 1, 0, 0 };
-	int r = key_frame(grouping, frame, &of);
+	int r = key_frame(addition->grouping, frame, &of);
 
 	if (r < 0)
 		return r;
-	return count_in(grouping, &key, measure, older) ? 0 : -ENOMEM;
+	return count_in(addition->grouping, &key, measure, addition->older) ? 0 : -ENOMEM;
 }
 
-static int count_traceback(struct grouping *grouping, const struct traceback *traceback,
-			   const struct measure *measure, bool older)
+/* The group of a place is looked for once. */
+static bool count_known(struct addition *addition, uint32_t place, const struct measure *measure)
 {
+	struct grouping *grouping = addition->grouping;
+	uint32_t known = addition->group_of[place];
+	struct group *group;
+
+	if (!known)
+		return false;
+	group = &grouping->groups.items[known - 1];
+	measure_add(addition->older ? &group->old : &group->now, measure);
+	grouping->latest = known - 1;
+	return true;
+}
+
+static int count_frame(struct addition *addition, size_t at, const struct measure *measure)
+{
+	struct grouping *grouping = addition->grouping;
+	uint32_t place = grouping->places.items[at];
+	int r;
+
+	if (place != PLACE_NONE && count_known(addition, place, measure))
+		return 0;
+	r = count_key_frame(addition, &grouping->frames.items[at], measure);
+	if (r == 0 && place != PLACE_NONE)
+		addition->group_of[place] = grouping->latest + 1;
+	return r;
+}
+
+/* rest: behind the frames that were taken. */
+static void note_extent(struct statistic *row, uint32_t taken, struct walk rest)
+{
+	struct place place;
+
+	row->total_frames = taken;
+	while (walk_step(&rest, &place))
+		row->total_frames++;
+	row->truncated = row->total_frames > taken ? TRUNCATED_LIMIT : rest.truncated;
+}
+
+static int count_traceback(struct addition *addition, const struct walk *rest, const struct measure *measure)
+{
+	struct grouping *grouping = addition->grouping;
 	struct key key = { grouping->frames.items, (uint32_t)grouping->frames.count, 0, 0 };
-	struct group *group = count_in(grouping, &key, measure, older);
+	struct group *group = count_in(grouping, &key, measure, addition->older);
 
 	if (!group)
 		return -ENOMEM;
-	if (group->row.total_frames == 0) {
-		group->row.total_frames = traceback->total_frames;
-		group->row.truncated = traceback->truncated;
-	}
+	if (group->row.total_frames == 0)
+		note_extent(&group->row, grouping->places.items[0] == PLACE_NONE ? 0 : key.count, *rest);
 	return 0;
 }
 
-static int count_domain(struct grouping *grouping, uint32_t domain, const struct measure *measure, bool older)
+static int count_domain(struct addition *addition, uint32_t domain, const struct measure *measure)
 {
 	struct key key = { NULL, 0, domain, 0 };
 
-	return count_in(grouping, &key, measure, older) ? 0 : -ENOMEM;
+	return count_in(addition->grouping, &key, measure, addition->older) ? 0 : -ENOMEM;
 }
 
-static int count_trace(struct grouping *grouping, const struct traceback *traceback, uint32_t domain,
-		       const struct measure *measure, bool older)
+static int count_trace(struct addition *addition, const struct walk *rest, uint32_t domain,
+		       const struct measure *measure)
 {
+	const struct grouping *grouping = addition->grouping;
 	size_t count = grouping->query->cumulative ? grouping->frames.count : 1;
 	int r = 0;
 
 	if (grouping->query->key == KEY_TRACEBACK)
-		return count_traceback(grouping, traceback, measure, older);
+		return count_traceback(addition, rest, measure);
 	if (grouping->query->key == KEY_DOMAIN)
-		return count_domain(grouping, domain, measure, older);
+		return count_domain(addition, domain, measure);
 	if (grouping->query->key == KEY_THREAD)
 		return 0;               /* by its blocks, see count_threads() */
 	for (size_t i = 0; r == 0 && i < count; i++)
-		r = count_frame(grouping, &grouping->frames.items[i], measure, older);
+		r = count_frame(addition, i, measure);
 	return r;
+}
+
+/* --- the frames of a trace --- */
+
+static int take_frame(struct grouping *grouping, const struct statistic_frame *frame, uint32_t number)
+{
+	struct statistic_frame *taken = vec_push(&grouping->frames);
+	uint32_t *place = vec_push(&grouping->places);
+
+	if (!frame || !taken || !place)
+		return -ENOMEM;
+	*taken = *frame;
+	*place = number;
+	return 0;
+}
+
+static int take_no_frame(struct grouping *grouping)
+{
+	struct statistic_frame frame = { .has_line = true };
+	int64_t name = strtab_add(grouping->strings, TRACEBACK_NO_FRAME);
+
+	if (name < 0)
+		return -ENOMEM;
+	frame.name = (uint32_t)name;
+	return take_frame(grouping, &frame, PLACE_NONE);
+}
+
+/* Takes as many as matter; the walk ends behind them. */
+static int take_frames(struct addition *addition, struct walk *walk)
+{
+	struct grouping *grouping = addition->grouping;
+	uint32_t limit = addition->first_only ? 1 : addition->limit;
+	struct place place;
+
+	grouping->frames.count = grouping->places.count = 0;
+	while (grouping->frames.count < limit && walk_step(walk, &place)) {
+		if (take_frame(grouping, names_get(&addition->names, place), names_place(&addition->names, place)) < 0)
+			return -ENOMEM;
+	}
+	return grouping->frames.count > 0 ? 0 : take_no_frame(grouping);
+}
+
+/* Most traces, when there are no filters and one frame is looked at: its group is known. */
+static bool add_quickly(struct addition *addition, struct walk walk, const struct measure *measure)
+{
+	struct grouping *grouping = addition->grouping;
+	struct place place;
+
+	if (!addition->quick || !walk_step(&walk, &place) ||
+	    !count_known(addition, names_place(&addition->names, place), measure))
+		return false;
+	measure_add(addition->older ? &grouping->old : &grouping->now, measure);
+	return true;
+}
+
+/* Whether the trace was taken, or negative errno. */
+static int add_trace(struct addition *addition, const struct snapshot_trace *trace, const struct measure *measure)
+{
+	struct grouping *grouping = addition->grouping;
+	const struct statistics_query *query = grouping->query;
+	struct walk walk = names_walk(&addition->names, trace->stack, query->traceback.show_runtime);
+	int r;
+
+	if (add_quickly(addition, walk, measure))
+		return 1;
+	r = take_frames(addition, &walk);
+	if (r < 0)
+		return r;
+	if (!filters_pass(query->filters, query->filter_count, grouping->strings,
+			  grouping->frames.items, (uint32_t)grouping->frames.count, trace->domain))
+		return 0;
+	measure_add(addition->older ? &grouping->old : &grouping->now, measure);
+	r = count_trace(addition, &walk, trace->domain, measure);
+	return r < 0 ? r : 1;
 }
 
 /* --- snapshots --- */
 
-static int take_frames(struct grouping *grouping, struct names *names, const struct traceback *traceback)
-{
-	struct statistic_frame *frame;
-	int64_t name;
-
-	grouping->frames.count = 0;
-	for (uint32_t i = 0; i < traceback->count; i++) {
-		frame = vec_push(&grouping->frames);
-		if (!frame || names_get(names, &traceback->frames[i], frame) < 0)
-			return -ENOMEM;
-	}
-	if (grouping->frames.count > 0)
-		return 0;
-	frame = vec_push(&grouping->frames);
-	name = strtab_add(grouping->strings, TRACEBACK_NO_FRAME);
-	if (!frame || name < 0)
-		return -ENOMEM;
-	*frame = (struct statistic_frame){ .name = (uint32_t)name, .has_line = true };
-	return 0;
-}
-
-/* Whether the trace was taken, or negative errno. */
-static int add_trace(struct grouping *grouping, struct names *names, const struct traceback *traceback,
-		     uint32_t domain, const struct measure *measure, bool older)
-{
-	const struct statistics_query *query = grouping->query;
-	int r = take_frames(grouping, names, traceback);
-
-	if (r < 0)
-		return r;
-	if (!filters_pass(query->filters, query->filter_count, grouping->strings,
-			  grouping->frames.items, (uint32_t)grouping->frames.count, domain))
-		return 0;
-	measure_add(older ? &grouping->old : &grouping->now, measure);
-	r = count_trace(grouping, traceback, domain, measure, older);
-	return r < 0 ? r : 1;
-}
-
 /* Which thread allocated them is known of single blocks only. */
-static int count_threads(struct grouping *grouping, const struct snapshot *snapshot, const uint32_t *taken,
-			 bool older)
+static int count_threads(struct addition *addition)
 {
+	const struct snapshot *snapshot = addition->snapshot;
+
 	for (size_t i = 0; i < snapshot->blocks.count; i++) {
 		const struct snapshot_block *block = &snapshot->blocks.items[i];
 		struct key key = { NULL, 0, 0, block->thread };
 		struct measure measure;
 
-		if (taken[block->trace] && measure_block(block, grouping->query, &measure) &&
-		    !count_in(grouping, &key, &measure, older))
+		if (addition->taken[block->trace] &&
+		    measure_block(block, addition->grouping->query, &measure) &&
+		    !count_in(addition->grouping, &key, &measure, addition->older))
 			return -ENOMEM;
 	}
 	return 0;
 }
 
 /* Each trace that was taken is in one group. */
-static int count_sizes(struct grouping *grouping, const struct snapshot *snapshot, const uint32_t *taken)
+static int count_sizes(struct addition *addition)
 {
+	const struct snapshot *snapshot = addition->snapshot;
+
 	for (size_t i = 0; i < snapshot->blocks.count; i++) {
 		const struct snapshot_block *block = &snapshot->blocks.items[i];
+		uint32_t taken = addition->taken[block->trace];
 		struct measure measure;
 		struct statistic *row;
 
-		if (!taken[block->trace] || !measure_block(block, grouping->query, &measure))
+		if (!taken || !measure_block(block, addition->grouping->query, &measure))
 			continue;
-		row = &grouping->groups.items[taken[block->trace] - 1].row;
+		row = &addition->grouping->groups.items[taken - 1].row;
 		if (!row->histogram)
 			row->histogram = calloc(HISTOGRAM_STEPS, sizeof(*row->histogram));
 		if (!row->histogram)
@@ -301,53 +453,44 @@ static int count_sizes(struct grouping *grouping, const struct snapshot *snapsho
 	return 0;
 }
 
-/* `taken` says of each trace whether it passed: then one more than the number of the last group it is in. */
-static int add_traces(struct grouping *grouping, const struct snapshot *snapshot,
-		      const struct traceback_options *options, const struct measure *measures, uint32_t *taken,
-		      bool older)
+static int add_traces(struct addition *addition)
 {
-	struct names names;
-	int r = names_init(&names, snapshot, grouping->strings);
+	const struct snapshot *snapshot = addition->snapshot;
 
-	for (size_t i = 0; r >= 0 && i < snapshot->traces.count; i++) {
+	for (size_t i = 0; i < snapshot->traces.count; i++) {
 		const struct snapshot_trace *trace = &snapshot->traces.items[i];
-		struct traceback traceback;
+		struct measure measure = addition->by_blocks ? addition->by_blocks[i] :
+					 measure_trace(trace, addition->grouping->query);
+		int r;
 
 		/* tracemalloc knows live traces only; made_count is of queries about churn. */
-		if (measures[i].count == 0 && measures[i].made_count == 0)
+		if (measure.count == 0 && measure.made_count == 0)
 			continue;
-		r = traceback_make(snapshot, trace->stack, options, &traceback);
+		r = add_trace(addition, trace, &measure);
 		if (r < 0)
-			break;
-		r = add_trace(grouping, &names, &traceback, trace->domain, &measures[i], older);
+			return r;
 		if (r > 0)
-			taken[i] = grouping->latest + 1;
-		traceback_fini(&traceback);
+			addition->taken[i] = addition->grouping->latest + 1;
 	}
-	names_fini(&names);
-	return r < 0 ? r : 0;
+	return 0;
 }
 
 int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uint32_t limit, bool older,
 		 const char **ret_reason)
 {
-	struct traceback_options options = grouping->query->traceback;
-	struct measure *measures;
-	uint32_t *taken;
+	struct addition addition;
 	int r = measure_check(snapshot, grouping->query, ret_reason);
 
 	if (r < 0)
 		return r;
-	measures = measure_traces(snapshot, grouping->query);
-	taken = calloc(snapshot->traces.count + 1, sizeof(*taken));
-	options.limit = limit;
-	r = measures && taken ? add_traces(grouping, snapshot, &options, measures, taken, older) : -ENOMEM;
+	r = addition_init(&addition, grouping, snapshot, limit, older);
+	if (r == 0)
+		r = add_traces(&addition);
 	if (r == 0 && grouping->query->key == KEY_THREAD)
-		r = count_threads(grouping, snapshot, taken, older);
+		r = count_threads(&addition);
 	if (r == 0 && grouping->query->histogram && !older)
-		r = count_sizes(grouping, snapshot, taken);
-	free(measures);
-	free(taken);
+		r = count_sizes(&addition);
+	addition_fini(&addition);
 	return r;
 }
 

@@ -19,6 +19,7 @@ struct grouping {
 	uint32_t latest;                      /* the group that was counted in last */
 	struct id_table index;                /* of groups: the same ids */
 	VEC_OF(struct statistic_frame) frames;/* of the trace at hand, most recent first */
+	VEC_OF(uint32_t) places;              /* where these are; of an addition */
 	struct measure now, old;              /* of all traces that passed the filters */
 };
 
@@ -35,8 +36,8 @@ int grouping_take(struct grouping *grouping, bool with_diff, struct statistics *
 
 /* Statistics without rows yet; NULL when there is no memory. */
 struct statistics *statistics_new(const struct snapshot *snapshot);
-/* tracemalloc's order of rows. */
-void statistics_sort(struct statistics *statistics, bool with_diff, enum diff_sort sort);
+/* tracemalloc's order of rows; 0 or -ENOMEM. */
+int statistics_sort(struct statistics *statistics, bool with_diff, enum diff_sort sort);
 /* The same of two rows that are no differences: less than 0 when a comes first, 0 for one and the same only. */
 int statistics_order(const struct statistics *statistics, const struct statistic *a, const struct statistic *b);
 /* Narrows *limit, the query's own, to what all snapshots have.  True: they differ, that is why, and it decides the

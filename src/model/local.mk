@@ -30,4 +30,5 @@ src_libmodel_a_SOURCES = \
 	src/model/thread_table.c src/model/thread_table.h \
 	src/model/traceback.c src/model/traceback.h \
 	src/model/trend.c src/model/trend.h \
-	src/model/utf8.c src/model/utf8.h
+	src/model/utf8.c src/model/utf8.h \
+	src/model/walk.c src/model/walk.h

@@ -72,19 +72,21 @@ void measure_add(struct measure *sum, const struct measure *more)
 	add_up(&sum->temporary_count, more->temporary_count);
 }
 
-static void measure_by_blocks(const struct snapshot *snapshot, const struct statistics_query *query,
-			      struct measure *measures)
+struct measure *measure_by_blocks(const struct snapshot *snapshot, const struct statistics_query *query)
 {
-	for (size_t i = 0; i < snapshot->blocks.count; i++) {
+	struct measure *measures = calloc(snapshot->traces.count + 1, sizeof(*measures));
+
+	for (size_t i = 0; measures && i < snapshot->blocks.count; i++) {
 		const struct snapshot_block *block = &snapshot->blocks.items[i];
 		struct measure measure;
 
 		if (measure_block(block, query, &measure))
 			measure_add(&measures[block->trace], &measure);
 	}
+	return measures;
 }
 
-static struct measure measure_trace(const struct snapshot_trace *trace, const struct statistics_query *query)
+struct measure measure_trace(const struct snapshot_trace *trace, const struct statistics_query *query)
 {
 	struct measure measure = { .size = trace->live_bytes, .count = trace->live_blocks };
 
@@ -100,19 +102,4 @@ static struct measure measure_trace(const struct snapshot_trace *trace, const st
 		measure.temporary_count = trace->temporary_blocks;
 	}
 	return measure;
-}
-
-struct measure *measure_traces(const struct snapshot *snapshot, const struct statistics_query *query)
-{
-	struct measure *measures = calloc(snapshot->traces.count + 1, sizeof(*measures));
-
-	if (!measures)
-		return NULL;
-	if (query->ages.given) {
-		measure_by_blocks(snapshot, query, measures);
-		return measures;
-	}
-	for (size_t i = 0; i < snapshot->traces.count; i++)
-		measures[i] = measure_trace(&snapshot->traces.items[i], query);
-	return measures;
 }

@@ -12,8 +12,11 @@ struct measure {
 
 /* 0, or -EINVAL with a reason when the snapshot does not know what the query is about. */
 int measure_check(const struct snapshot *snapshot, const struct statistics_query *query, const char **ret_reason);
-/* One for each trace of a snapshot that was checked; NULL without memory. */
-struct measure *measure_traces(const struct snapshot *snapshot, const struct statistics_query *query);
+/* By what a trace says of itself. */
+struct measure measure_trace(const struct snapshot_trace *trace, const struct statistics_query *query);
+/* One for each trace of a snapshot that was checked, by the blocks of the ages that the query is about; NULL
+ * without memory. */
+struct measure *measure_by_blocks(const struct snapshot *snapshot, const struct statistics_query *query);
 /* false: the query is not about this block. */
 bool measure_block(const struct snapshot_block *block, const struct statistics_query *query, struct measure *ret);
 /* Stays at the top instead of overflowing. */

@@ -5,15 +5,27 @@
 #include "model/statistics.h"
 
 struct names {
+	const struct snapshot *snapshot;
 	struct strtab *strings;
-	uint32_t *first;                      /* of a snapshot's frame: in `frames` */
-	struct statistic_frame *frames;       /* name 0: not made yet */
+	uint32_t *first;                      /* of a snapshot's frame: the number of its first place */
+	uint32_t place_count;
+	struct statistic_frame *frames;       /* by place; name 0: not made yet */
+	uint32_t *texts;                      /* by string of the snapshot: its id in `strings`; 0: not added yet */
+	uint8_t *text_verdicts;               /* by string of the snapshot: see names.c */
+	uint8_t *verdicts;                    /* by place, the same */
 };
 
 int names_init(struct names *names, const struct snapshot *snapshot, struct strtab *strings);
 void names_fini(struct names *names);
-/* 0 or -ENOMEM. */
-int names_get(struct names *names, const struct traceback_frame *frame,
-	      struct statistic_frame *ret_frame);
+
+static inline uint32_t names_place(const struct names *names, struct place place)
+{
+	return names->first[place.frame] + place.location;
+}
+
+/* NULL without memory; good as long as the names are. */
+const struct statistic_frame *names_get(struct names *names, struct place place);
+/* The same walk that a traceback makes. */
+struct walk names_walk(struct names *names, uint32_t stack, bool show_runtime);
 
 #endif

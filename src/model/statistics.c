@@ -68,9 +68,10 @@ int statistics_make(const struct snapshot *snapshot, const struct statistics_que
 	if (r == 0)
 		r = grouping_take(&grouping, false, statistics);
 	grouping_fini(&grouping);
+	if (r == 0)
+		r = statistics_sort(statistics, false, query->sort);
 	if (r < 0)
 		goto free_statistics;
-	statistics_sort(statistics, false, query->sort);
 	*ret = statistics;
 	return 0;
 

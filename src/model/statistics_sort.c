@@ -2,6 +2,7 @@
 #include "model/grouping.h"
 #include "model/utf8.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #define COMPARE(a, b) (((a) > (b)) - ((a) < (b)))
@@ -82,11 +83,67 @@ static int compare_rows(const void *left, const void *right, void *context)
 	return -(r != 0 ? r : compare_plain(order, a, b));
 }
 
-void statistics_sort(struct statistics *statistics, bool with_diff, enum diff_sort sort)
+/* What decides between most rows, as a number: the comparison begins with it. */
+static uint64_t first_criterion(const struct order *order, const struct statistic *row)
+{
+	const uint64_t sign = 1ULL << 63;
+
+	if (order->with_diff && order->sort == SORT_GROWTH)
+		return (uint64_t)row->size_diff ^ sign;
+	if (order->with_diff && order->sort == SORT_SHRINK)
+		return ~((uint64_t)row->size_diff ^ sign);
+	if (order->sort == SORT_CHURN)
+		return (uint64_t)row->made_count ^ sign;
+	return order->with_diff ? magnitude(row->size_diff) : row->size;
+}
+
+/* Rows are large and lie anywhere: most comparisons do without them. */
+struct sorted {
+	uint64_t first;
+	const struct statistic *row;
+};
+
+static int compare_sorted(const void *left, const void *right, void *context)
+{
+	const struct sorted *a = left, *b = right;
+
+	return a->first != b->first ? COMPARE(b->first, a->first) : compare_rows(a->row, b->row, context);
+}
+
+/* Each row goes to its place and makes room for the next one, around each circle. */
+static void put_in_order(struct statistic *rows, struct sorted *sorted, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct statistic first = rows[i];
+		size_t at = i;
+
+		while (sorted[at].row && sorted[at].row != &rows[i]) {
+			size_t from = (size_t)(sorted[at].row - rows);
+
+			rows[at] = rows[from];
+			sorted[at].row = NULL;
+			at = from;
+		}
+		if (sorted[at].row)
+			rows[at] = first;
+		sorted[at].row = NULL;
+	}
+}
+
+int statistics_sort(struct statistics *statistics, bool with_diff, enum diff_sort sort)
 {
 	struct order order = { statistics->strings, with_diff, sort };
+	size_t count = statistics->row_count;
+	struct sorted *sorted = calloc(count + 1, sizeof(*sorted));
 
-	qsort_r(statistics->rows, statistics->row_count, sizeof(*statistics->rows), compare_rows, &order);
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		sorted[i] = (struct sorted){ first_criterion(&order, &statistics->rows[i]), &statistics->rows[i] };
+	qsort_r(sorted, count, sizeof(*sorted), compare_sorted, &order);
+	put_in_order(statistics->rows, sorted, count);
+	free(sorted);
+	return 0;
 }
 
 int statistics_order(const struct statistics *statistics, const struct statistic *a, const struct statistic *b)

@@ -7,7 +7,7 @@
 #ifndef ALLOCWATCH_MODEL_TRACEBACK_H
 #define ALLOCWATCH_MODEL_TRACEBACK_H
 
-#include "model/snapshot.h"
+#include "model/walk.h"
 
 struct traceback_frame {
 	const char *file;             /* NULL: no line information */
@@ -16,8 +16,7 @@ struct traceback_frame {
 	const char *object;           /* the module's path; "" when in none */
 	uint64_t offset;              /* of the address in its function, else in the object */
 	bool inlined;
-	uint32_t frame;               /* the snapshot's frame it comes from ... */
-	uint32_t location;            /* ... and which one of its locations, 0 the innermost */
+	struct place place;           /* where in the snapshot it comes from */
 };
 
 /* Stands for the object of a frame that is in none. */
@@ -41,6 +40,11 @@ struct traceback {
 int traceback_make(const struct snapshot *snapshot, uint32_t stack,
 		   const struct traceback_options *options, struct traceback *ret);
 void traceback_fini(struct traceback *traceback);
+
+/* What is known of one place; strings belong to the snapshot. */
+void traceback_describe(const struct snapshot *snapshot, struct place place, struct traceback_frame *ret_frame);
+/* How many frames a traceback has at most: the smaller one of the two limits. */
+uint32_t traceback_limit(const struct snapshot *snapshot, const struct traceback_options *options);
 
 /* tracemalloc's "filename" of a frame: the file, else OBJECT(FUNCTION+0xOFF), else OBJECT(+0xOFF).
  * Returns a string id in `strings`, or negative errno. */

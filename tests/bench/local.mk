@@ -10,6 +10,7 @@ bench_programs = \
 	tests/bench/bench_calls \
 	tests/bench/bench_heap \
 	tests/bench/bench_latency \
+	tests/bench/bench_statistics \
 	tests/bench/bench_stops \
 	tests/bench/bench_store \
 	tests/bench/bench_symbol \

@@ -18,6 +18,8 @@ GOAL_UNWIND = 50
 GOAL_ATTACH_MS = 100
 GOAL_SNAPSHOT_MS = 30
 GOAL_BLOCK_BYTES = 40
+GOAL_STATISTICS_MS = 50
+GOAL_QUESTIONS = ("stats --by lineno", "diff --by lineno")
 
 WAITS = ("waitid", "wait4")
 READS = ("process_vm_readv", "pread64")
@@ -173,6 +175,14 @@ def symbol(documents):
     paragraph("Of `%s`; \"libdw\" asks libdw for each frame by itself." % documents[0]["file"])
 
 
+def statistics_by_themselves(documents):
+    print("## Statistics and differences of large snapshots\n")
+    print(table(("question", "stacks", "rows", "ms", "CPU ms", "goal %d" % GOAL_STATISTICS_MS),
+                [(d["question"], d["stacks"], d["rows"], "%.1f" % d["ms"], "%.1f" % d["cpu_ms"],
+                  met(d["ms"] <= GOAL_STATISTICS_MS) if d["question"] in GOAL_QUESTIONS else "") for d in documents]))
+    paragraph("By the library alone; the smallest of several rounds.")
+
+
 def store(documents):
     print("## Snapshot files\n")
     print(table(("phase", "traces", "stack nodes", "seconds", "CPU seconds", "file, bytes"),
@@ -181,7 +191,7 @@ def store(documents):
 
 
 SECTIONS = {"stops": (stops,), "calls": (calls,), "unwind": (unwind,), "heap": (heap,), "symbol": (symbol,),
-            "store": (store,)}
+            "statistics": (statistics_by_themselves,), "store": (store,)}
 
 
 def section(result):

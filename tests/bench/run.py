@@ -29,6 +29,7 @@ BENCHMARKS = (
         + (["tests/bench/bench_unwind"] + [RECORDING % name for name, _, _ in RECORDED],)),
     ("heap", 120, (["tests/bench/bench_heap", "100000", "1000000"],)),
     ("symbol", 120, (["tests/bench/bench_symbol"],)),
+    ("statistics", 120, (["tests/bench/bench_statistics"],)),
     ("store", 120, (["tests/bench/bench_store", "tests/bench/bench_store.awsnap"],)),
 )
 SILENT = {"tests/bench/record_stacks"}

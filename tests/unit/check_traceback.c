@@ -84,10 +84,10 @@ START_TEST(inlined_calls_unfold_innermost_first)
 	build_location(s, "around", 9, "c.c", 10, false);
 	t = MAKE(outer, inner);
 	ck_assert(t.frames[0].inlined && t.frames[1].inlined && !t.frames[2].inlined);
-	ck_assert_uint_eq(t.frames[0].location, 0);
-	ck_assert_uint_eq(t.frames[2].location, 2);
-	ck_assert_uint_eq(t.frames[2].frame, inner);
-	ck_assert_uint_eq(t.frames[3].frame, outer);
+	ck_assert_uint_eq(t.frames[0].place.location, 0);
+	ck_assert_uint_eq(t.frames[2].place.location, 2);
+	ck_assert_uint_eq(t.frames[2].place.frame, inner);
+	ck_assert_uint_eq(t.frames[3].place.frame, outer);
 	ck_assert_uint_eq(t.total_frames, 4);
 	CK_LINES(&t, 30, 20, 10, 1);
 }
