@@ -64,8 +64,8 @@ class Snapshot:
 
 
 class Group:
-    def __init__(self, label):
-        self.label = label
+    def __init__(self, label, key):
+        self.label, self.key = label, key
         self.new, self.old = dict.fromkeys(NUMBERS, 0), dict.fromkeys(NUMBERS, 0)
         self.ages, self.sizes, self.histogram = [], [], {}
 
@@ -88,6 +88,7 @@ class Question:
         self.__dict__.update(query)
         self.groups = {}
         self.totals = []
+        self.shown = []                  # the groups of the answer's rows
 
     def contradicts(self, series):
         about_blocks = self.older_ns is not None or self.born or self.key == "thread"
@@ -171,7 +172,7 @@ class Question:
             for name in NUMBERS:
                 total[name] += measure[name]
             for key, label, own in self.places(trace, limit, blocks):
-                group = self.groups.setdefault(key, Group(label))
+                group = self.groups.setdefault(key, Group(label, key))
                 if self.key == "thread":
                     measure = dict(measure, size=sum(block[1] for block in own), count=len(own))
                 numbers = group.new if side != "old" else group.old
@@ -246,11 +247,11 @@ class Question:
             slope = statistics.median((float(sizes[j]) - float(sizes[i])) / (float(times[j] - times[i]) / 3600e9)
                                       for i, j in pairs)
             tau = sum((sizes[j] > sizes[i]) - (sizes[j] < sizes[i]) for i, j in pairs) / len(pairs)
-            ranked.append(dict(self.row(group, False, self.older_ns is not None), growth_per_hour=slope,
-                               steadiness=tau, sizes=sizes))
-        ranked.sort(key=lambda row: row["growth_per_hour"] * abs(row["steadiness"]), reverse=True)
-        total = self.totals[-1]
-        return self.frame(ranked, {"size": total["size"], "count": total["count"]}, series, differ)
+            row = self.row(group, False, self.older_ns is not None)
+            ranked.append((dict(row, growth_per_hour=slope, steadiness=tau, sizes=sizes), group))
+        ranked.sort(key=lambda item: item[0]["growth_per_hour"] * abs(item[0]["steadiness"]), reverse=True)
+        self.shown, total = [group for _, group in ranked], self.totals[-1]
+        return self.frame([row for row, _ in ranked], {"size": total["size"], "count": total["count"]}, series, differ)
 
     def answer(self, snapshots):
         series = [snapshots[number] for number in self.of]
@@ -272,7 +273,8 @@ class Question:
             total["size_diff"] = self.totals[0]["size"] - self.totals[1]["size"]
             total["count_diff"] = self.totals[0]["count"] - self.totals[1]["count"]
         ages = self.older_ns is not None or self.born
-        return self.frame([self.row(group, diff, ages) for _, group in self.order(diff)], total, series, differ)
+        self.shown = [group for _, group in self.order(diff)]
+        return self.frame([self.row(group, diff, ages) for group in self.shown], total, series, differ)
 
 
 def main():
