@@ -22,6 +22,8 @@ void vec_fini_(void **items, size_t *count, size_t *space);
 	((__typeof__((v)->items))vec_push_((void **)&(v)->items, &(v)->count, &(v)->space, \
 					   sizeof(*(v)->items)))
 #define vec_fini(v) vec_fini_((void **)&(v)->items, &(v)->count, &(v)->space)
+/* Bytes. */
+#define vec_memory(v) ((v)->space * sizeof(*(v)->items))
 /* Removes item i; the last one takes its place. */
 #define vec_remove_unordered(v, i) ((v)->items[i] = (v)->items[--(v)->count])
 

@@ -103,3 +103,12 @@ const struct module_range *module_map_find(const struct module_map *map, raddr a
 		return NULL;
 	return &map->ranges.items[i];
 }
+
+size_t module_map_memory(const struct module_map *map)
+{
+	size_t bytes = vec_memory(&map->modules) + vec_memory(&map->ranges);
+
+	for (size_t i = 0; i < map->modules.count; i++)
+		bytes += strlen(map->modules.items[i].path) + 1;
+	return bytes;
+}

@@ -53,5 +53,6 @@ int module_map_add_range(struct module_map *map, raddr start, raddr end, uint32_
 void module_map_remove(struct module_map *map, uint32_t module);
 /* The range that holds an address, or NULL. */
 const struct module_range *module_map_find(const struct module_map *map, raddr address);
+size_t module_map_memory(const struct module_map *map);      /* beyond the struct itself */
 
 #endif

@@ -61,14 +61,18 @@ void snapshot_put(struct snapshot *snapshot)
 	free(snapshot);
 }
 
-#define VEC_MEMORY(v) ((v)->space * sizeof(*(v)->items))
+static size_t text_memory(const char *text)
+{
+	return text ? strlen(text) + 1 : 0;
+}
 
 size_t snapshot_memory(const struct snapshot *snapshot)
 {
-	return sizeof(*snapshot) + strtab_memory(snapshot->strings) +
-	       VEC_MEMORY(&snapshot->modules) + VEC_MEMORY(&snapshot->frames) +
-	       VEC_MEMORY(&snapshot->locations) + VEC_MEMORY(&snapshot->nodes) +
-	       VEC_MEMORY(&snapshot->traces) + VEC_MEMORY(&snapshot->blocks);
+	return sizeof(*snapshot) + text_memory(snapshot->id) + text_memory(snapshot->name) +
+	       text_memory(snapshot->command) + text_memory(snapshot->exe) + strtab_memory(snapshot->strings) +
+	       vec_memory(&snapshot->modules) + vec_memory(&snapshot->frames) +
+	       vec_memory(&snapshot->locations) + vec_memory(&snapshot->nodes) +
+	       vec_memory(&snapshot->traces) + vec_memory(&snapshot->blocks);
 }
 
 void snapshot_charge(struct snapshot *snapshot, uint64_t *account)

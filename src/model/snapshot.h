@@ -100,7 +100,7 @@ void snapshot_put(struct snapshot *snapshot);        /* accepts NULL */
  * is wrong. */
 #define SNAPSHOT_DEPTH_MAX 131072
 int snapshot_check(const struct snapshot *snapshot, const char **ret_reason);
-size_t snapshot_memory(const struct snapshot *snapshot);      /* bytes, about */
+size_t snapshot_memory(const struct snapshot *snapshot);      /* bytes, as asked of the allocator */
 /* Adds its memory to the account, which must outlive it: what it takes now, in place of what it was charged with before.
  * The last snapshot_put() takes it off again. */
 void snapshot_charge(struct snapshot *snapshot, uint64_t *account);

@@ -410,7 +410,16 @@ const char *engine_refusal(const struct engine *engine)
 
 size_t engine_memory(const struct engine *engine)
 {
-	return sizeof(*engine) + engine->probes.count * sizeof(struct probe) +
-	       engine->target->breakpoints.count * (sizeof(struct breakpoint) + sizeof(struct site)) +
-	       engine->target->tasks.count * sizeof(struct calls);
+	const struct target *target = engine->target;
+	size_t bytes = sizeof(*engine) + vec_memory(&engine->plans) + vec_memory(&engine->probes);
+
+	for (size_t i = 0; i < engine->plans.count; i++)
+		bytes += sizeof(*engine->plans.items[i]) + plan_memory(&engine->plans.items[i]->plan);
+	for (size_t i = 0; i < engine->probes.count; i++)
+		bytes += sizeof(struct probe) + vec_memory(&engine->probes.items[i]->parts);
+	for (size_t i = 0; i < target->breakpoints.count; i++)
+		bytes += target->breakpoints.items[i]->site ? sizeof(struct site) : 0;
+	for (size_t i = 0; i < target->tasks.count; i++)
+		bytes += target->tasks.items[i]->calls ? sizeof(struct calls) : 0;
+	return bytes;
 }

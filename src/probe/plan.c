@@ -338,3 +338,12 @@ void plan_fini(struct plan *plan)
 	vec_fini(&plan->functions);
 	vec_fini(&plan->sites);
 }
+
+size_t plan_memory(const struct plan *plan)
+{
+	size_t bytes = vec_memory(&plan->functions) + vec_memory(&plan->sites);
+
+	for (size_t i = 0; i < plan->functions.count; i++)
+		bytes += vec_memory(&plan->functions.items[i].parts);
+	return bytes;
+}

@@ -56,5 +56,6 @@ struct plan {
 /* 0 (an object without allocator functions has an empty plan), -ENOEXEC, -ENOMEM. */
 int plan_make(int elf_fd, struct plan *ret_plan);
 void plan_fini(struct plan *plan);
+size_t plan_memory(const struct plan *plan);        /* beyond the struct itself */
 
 #endif

@@ -12,6 +12,7 @@ src_libtarget_a_SOURCES = \
 	src/target/loader.c src/target/loader.h \
 	src/target/maps.c src/target/maps.h \
 	src/target/mem.c \
+	src/target/memory.c \
 	src/target/modules.c \
 	src/target/park.c src/target/park.h \
 	src/target/process.c src/target/process.h \

@@ -102,6 +102,8 @@ struct module_slack {
 /* Opens the process's files while we may; stops nothing.  -ESRCH, -EPERM, -EACCES, -ENOMEM. */
 int target_new(pid_t pid, struct target **ret_target);
 void target_free(struct target *target);          /* accepts NULL */
+/* Bytes of its tables (target/memory.c). */
+size_t target_memory(const struct target *target);
 
 /* --- memory (target/mem.c) --- */
 int target_read(struct target *target, raddr at, void *buf, size_t len);

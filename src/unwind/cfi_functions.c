@@ -65,5 +65,5 @@ const struct cfi_start *cfi_functions_find(const struct cfi_functions *functions
 
 size_t cfi_functions_memory(const struct cfi_functions *functions)
 {
-	return functions->buckets * sizeof(*functions->before);
+	return (functions->buckets + (size_t)1) * sizeof(*functions->before);
 }

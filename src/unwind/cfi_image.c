@@ -238,6 +238,10 @@ static int finish(struct builder *b)
 	memcpy(to, b->sections, sizeof(b->sections));
 	header.e_shoff = (uint64_t)(to - b->image.bytes);
 	memcpy(b->image.bytes, &header, sizeof(header));
+	/* It does not grow any more; a realloc to less may fail, and what was there stays. */
+	to = realloc(b->image.bytes, b->image.size);
+	if (to)
+		b->image.bytes = to;
 	return 0;
 }
 

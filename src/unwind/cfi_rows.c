@@ -3,6 +3,7 @@
 #include "base/hash.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,10 +221,11 @@ void cfi_rows_remove_module(struct cfi_rows *rows, uint32_t module)
 
 size_t cfi_rows_memory(const struct cfi_rows *rows)
 {
-	/* A libdw frame of x86-64 holds 17 registers of 16 bytes and a head. */
-	const size_t frame_size = 352;
+	size_t bytes = (table_size(&rows->table) + table_size(&rows->old)) * sizeof(struct cfi_slot) +
+		       vec_memory(&rows->rows) + rows->row_index_space * sizeof(uint32_t) + vec_memory(&rows->full);
 
-	return (table_size(&rows->table) + table_size(&rows->old)) * sizeof(struct cfi_slot) +
-	       rows->rows.space * sizeof(*rows->rows.items) + rows->row_index_space * sizeof(uint32_t) +
-	       rows->full.space * sizeof(*rows->full.items) + rows->full.count * frame_size;
+	/* They are libdw's, who alone knows their size; free(NULL) has none. */
+	for (size_t i = 0; i < rows->full.count; i++)
+		bytes += malloc_usable_size(rows->full.items[i].frame);
+	return bytes;
 }

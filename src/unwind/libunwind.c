@@ -115,6 +115,11 @@ struct libunwind *libunwind_new(pid_t pid)
 	return libunwind;
 }
 
+size_t libunwind_memory(void)
+{
+	return sizeof(struct libunwind);
+}
+
 void libunwind_free(struct libunwind *libunwind)
 {
 	if (!libunwind)

@@ -15,6 +15,7 @@
 struct libunwind;
 
 struct libunwind *libunwind_new(pid_t pid);             /* NULL: no memory */
+size_t libunwind_memory(void);          /* of one, without what the library itself keeps */
 void libunwind_free(struct libunwind *libunwind);       /* accepts NULL */
 
 enum libunwind_result { LIBUNWIND_STEP, LIBUNWIND_SIGNAL_STEP, LIBUNWIND_END, LIBUNWIND_UNKNOWN };

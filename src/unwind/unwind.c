@@ -160,7 +160,7 @@ size_t unwinder_memory(const struct unwinder *unwinder)
 	size_t bytes = sizeof(*unwinder) + cfi_rows_memory(&unwinder->rows) + trails_memory() +
 		       STACK_WINDOWS * (size_t)STACK_WINDOW_MAX +
 		       (2 * sizeof(uint32_t) + sizeof(struct passed)) * unwinder->frames_space +
-		       unwinder->modules.space * sizeof(*unwinder->modules.items);
+		       vec_memory(&unwinder->modules) + (unwinder->libunwind ? libunwind_memory() : 0);
 
 	for (size_t i = 0; i < unwinder->modules.count; i++)
 		if (unwinder->modules.items[i])

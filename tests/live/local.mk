@@ -30,6 +30,7 @@ torture_tests = \
 	tests/live/check_guests \
 	tests/live/check_leaks \
 	tests/live/check_limits \
+	tests/live/check_memory \
 	tests/live/check_oracle \
 	tests/live/check_signals \
 	tests/live/check_survival \
@@ -192,6 +193,10 @@ tests_live_check_leaks_SOURCES = tests/live/check_leaks.c
 tests_live_check_leaks_CFLAGS = $(live_cflags)
 tests_live_check_leaks_LDADD = src/libvarlink.a src/libmodel.a $(live_libs)
 EXTRA_DIST += tests/oracle/blocks_of_ages.py tests/oracle/trends.py
+
+tests_live_check_memory_SOURCES = tests/live/check_memory.c
+tests_live_check_memory_CFLAGS = $(live_cflags)
+tests_live_check_memory_LDADD = $(live_libs)
 
 tests_live_check_limits_SOURCES = tests/live/check_limits.c
 tests_live_check_limits_CFLAGS = $(live_cflags)

@@ -1,6 +1,8 @@
-/* The tracer says how much memory its tables take.  Here every allocation of theirs is counted, and the
- * sum must be that figure, to the byte. */
+/* The tracer says how much memory its tables take, and the daemon charges snapshots with theirs.  Here every allocation is
+ * counted, and the sum must be that figure, to the byte. */
 #include "model/heap.h"
+#include "model/module.h"
+#include "model/snapshot.h"
 #include "model/stack.h"
 
 #include <check.h>
@@ -19,6 +21,8 @@ void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *at, size_t size);
 void __wrap_free(void *at);
+char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t max);
 
 #define HEAD 16
 
@@ -74,6 +78,23 @@ void *__wrap_realloc(void *at, size_t size)
 	memcpy(moved, at, old < size ? old : size);
 	__wrap_free(at);
 	return moved;
+}
+
+char *__wrap_strndup(const char *text, size_t max)
+{
+	size_t len = strnlen(text, max);
+	char *copy = __wrap_malloc(len + 1);
+
+	if (copy) {
+		memcpy(copy, text, len);
+		copy[len] = '\0';
+	}
+	return copy;
+}
+
+char *__wrap_strdup(const char *text)
+{
+	return __wrap_strndup(text, strlen(text));
 }
 
 static uint64_t comparisons;
@@ -154,6 +175,79 @@ START_TEST(the_figure_of_the_tables_is_the_sum_of_their_allocations)
 }
 END_TEST
 
+struct image {
+	char *bytes;
+	size_t len;
+};
+
+static int keep_bytes(void *context, const void *data, size_t len)
+{
+	struct image *image = context;
+
+	image->bytes = realloc(image->bytes, image->len + len);
+	ck_assert_ptr_nonnull(image->bytes);
+	memcpy(image->bytes + image->len, data, len);
+	image->len += len;
+	return 0;
+}
+
+static void name_some(struct snapshot *snapshot)
+{
+	char text[32];
+
+	for (int i = 0; i < 5000; i++) {
+		struct snapshot_location *location = vec_push(&snapshot->locations);
+
+		ck_assert_ptr_nonnull(location);
+		snprintf(text, sizeof(text), "function %d", i);
+		location->function = (uint32_t)strtab_add(snapshot->strings, text);
+	}
+}
+
+START_TEST(a_snapshot_is_charged_with_the_sum_of_its_allocations)
+{
+	struct stack_table *stacks = stack_table_new(1u << 24);
+	struct heap *heap = heap_new(NULL, true, 0);
+	struct module_map modules;
+	struct snapshot_source source = { .heap = heap, .stacks = stacks, .modules = &modules, .command = "a command",
+					  .exe = "/bin/command", .pid = 1, .with_blocks = _i % 2 };
+	struct snapshot *snapshot = NULL;
+	struct image image = { 0 };
+	uint64_t account = 7;
+	const char *reason;
+	int r;
+
+	module_map_init(&modules);
+	for (uint64_t i = 0; i < 100 + 20000 * (uint64_t)_i; i++) {
+		struct frame frame = { .kind = FRAME_CALL, .offset = i % 1000, .module = MODULE_NONE };
+		int64_t node = stack_table_push(stacks, (uint32_t)(i % 50), (uint32_t)stack_table_frame(stacks, &frame));
+		struct alloc_event born = { .kind = ALLOC_BORN, .tid = 1, .stack = (uint32_t)node, .time_ns = i,
+					    .address = 0x1000 + i * 64, .size = i % 100, .domain = DOMAIN_MALLOC };
+
+		ck_assert_int_eq(heap_apply(heap, &born), 0);
+	}
+	ck_assert_int_eq(snapshot_image_write(&source, keep_bytes, &image), 0);
+	COUNTED(r = snapshot_image_read(image.bytes, image.len, &snapshot, &reason));
+	ck_assert_int_eq(r, 0);
+	snapshot_charge(snapshot, &account);
+	ck_assert_uint_eq(account - 7, held);
+	COUNTED(name_some(snapshot));
+	snapshot_charge(snapshot, &account);
+	ck_assert_uint_eq(account - 7, held);
+	printf("a snapshot of %zu blocks: %zu bytes charged, %zu in its image\n", snapshot->blocks.count, held, image.len);
+	snapshot_ref(snapshot);
+	snapshot_put(snapshot);
+	ck_assert_uint_eq(account - 7, held);
+	COUNTED(snapshot_put(snapshot));
+	ck_assert_uint_eq(held, 0);
+	ck_assert_uint_eq(account, 7);
+	free(image.bytes);
+	module_map_fini(&modules);
+	heap_free(heap);
+	stack_table_free(stacks);
+}
+END_TEST
+
 /* Once all sizes have been seen, an event asks for no memory. */
 START_TEST(steady_events_allocate_nothing)
 {
@@ -187,6 +281,7 @@ int main(void)
 
 	tcase_set_timeout(tcase, 300);
 	tcase_add_loop_test(tcase, the_figure_of_the_tables_is_the_sum_of_their_allocations, 0, 4);
+	tcase_add_loop_test(tcase, a_snapshot_is_charged_with_the_sum_of_its_allocations, 0, 4);
 	tcase_add_test(tcase, steady_events_allocate_nothing);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);

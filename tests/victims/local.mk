@@ -23,6 +23,7 @@ check_PROGRAMS += \
 	tests/victims/forker \
 	tests/victims/forks \
 	tests/victims/forktree \
+	tests/victims/grower \
 	tests/victims/hammer \
 	tests/victims/int3s \
 	tests/victims/jumper \
@@ -219,6 +220,11 @@ tests_victims_leaker_SOURCES = tests/victims/leaker.c
 tests_victims_leaker_CFLAGS = $(victim_cflags)
 tests_victims_leaker_LDFLAGS = $(victim_ldflags)
 tests_victims_leaker_LDADD = $(victim_libs)
+
+tests_victims_grower_SOURCES = tests/victims/grower.c
+tests_victims_grower_CFLAGS = $(victim_cflags)
+tests_victims_grower_LDFLAGS = $(victim_ldflags)
+tests_victims_grower_LDADD = $(victim_libs)
 
 tests_victims_turnover_SOURCES = tests/victims/turnover.c
 tests_victims_turnover_CFLAGS = $(victim_cflags)
