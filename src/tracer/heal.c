@@ -84,12 +84,12 @@ static bool is_taken(struct target *target, raddr area)
 }
 
 /* One of those that have the memory is in the hands of another tracer (that of a process in vfork, say, which can let it
- * go only later): that one takes out what is left. */
-static bool is_anothers(const struct target *target)
+ * go only later): that one takes out what is left, or has done so by now. */
+static bool is_anothers(struct target *target)
 {
 	pid_t tracer = target->stranger != 0 ? process_tracer(target->stranger) : 0;
 
-	return tracer != 0 && tracer != getpid();
+	return (tracer != 0 && tracer != getpid()) || resident_find(target) == 0;
 }
 
 static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_MAX])

@@ -142,7 +142,7 @@ static void healing_by_hand_takes_all_out(void)
 /* As when somebody calls one while the daemon's own is at it: who comes too late finds nothing, and that is no failure. */
 static void healers_at_the_same_time_do_not_fail(void)
 {
-	unsigned rounds = live_rounds(30, ROUNDS_LONG);
+	unsigned rounds = live_rounds(10, ROUNDS_LONG);
 
 	for (unsigned i = 0; i < rounds; i++) {
 		struct tool *tool = tool_start_named(live_text("healers%u", i));
