@@ -1,20 +1,47 @@
 #include "target/ptrace.h"
 
+#include "target/process.h"
 #include "target/rights.h"
 
 #include "arch/arch.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <unistd.h>
 
 #define OPTIONS (PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACEEXEC | \
 		 PTRACE_O_TRACESYSGOOD)
 
+static void (*on_refusal)(pid_t tid, int error);
+
+void ptrace_on_refusal(void (*refused)(pid_t tid, int error))
+{
+	on_refusal = refused;
+}
+
+void ptrace_refused(pid_t tid, int error)
+{
+	if (on_refusal)
+		on_refusal(tid, error);
+	abort();
+}
+
 static int request(int what, pid_t tid, uintptr_t address, uintptr_t data)
 {
 	return ptrace(what, tid, (void *)address, (void *)data) < 0 ? -errno : 0;
+}
+
+/* What the kernel does with every thread that is held, and refuses only when it is not, or was killed. */
+static int request_of_held(int what, pid_t tid, uintptr_t address, uintptr_t data)
+{
+	int r = request(what, tid, address, data);
+
+	if (r < 0 && process_tracer(tid) == getpid() && process_thread_state(tid, tid) == 't')
+		ptrace_refused(tid, r);
+	return r;
 }
 
 int ptrace_seize(pid_t tid)
@@ -33,59 +60,64 @@ int ptrace_suspend_seccomp(pid_t tid, bool suspend)
 	return request(PTRACE_SETOPTIONS, tid, 0, OPTIONS | (suspend ? PTRACE_O_SUSPEND_SECCOMP : 0));
 }
 
+/* One that runs is asked, too: any that is ours, and lives. */
 int ptrace_interrupt(pid_t tid)
 {
-	return request(PTRACE_INTERRUPT, tid, 0, 0);
+	int r = request(PTRACE_INTERRUPT, tid, 0, 0);
+
+	if (r < 0 && process_tracer(tid) == getpid() && !process_thread_is_exiting(tid, tid))
+		ptrace_refused(tid, r);
+	return r;
 }
 
 int ptrace_cont(pid_t tid, int sig)
 {
-	return request(PTRACE_CONT, tid, 0, (uintptr_t)sig);
+	return request_of_held(PTRACE_CONT, tid, 0, (uintptr_t)sig);
 }
 
 int ptrace_listen(pid_t tid)
 {
-	return request(PTRACE_LISTEN, tid, 0, 0);
+	return request_of_held(PTRACE_LISTEN, tid, 0, 0);
 }
 
 int ptrace_until_syscall(pid_t tid, int sig)
 {
-	return request(PTRACE_SYSCALL, tid, 0, (uintptr_t)sig);
+	return request_of_held(PTRACE_SYSCALL, tid, 0, (uintptr_t)sig);
 }
 
 int ptrace_detach(pid_t tid, int sig)
 {
-	return request(PTRACE_DETACH, tid, 0, (uintptr_t)sig);
+	return request_of_held(PTRACE_DETACH, tid, 0, (uintptr_t)sig);
 }
 
 int ptrace_getregs(pid_t tid, struct user_regs_struct *ret_regs)
 {
-	return request(PTRACE_GETREGS, tid, 0, (uintptr_t)ret_regs);
+	return request_of_held(PTRACE_GETREGS, tid, 0, (uintptr_t)ret_regs);
 }
 
 int ptrace_setregs(pid_t tid, const struct user_regs_struct *regs)
 {
-	return request(PTRACE_SETREGS, tid, 0, (uintptr_t)regs);
+	return request_of_held(PTRACE_SETREGS, tid, 0, (uintptr_t)regs);
 }
 
 int ptrace_set_pc(pid_t tid, raddr pc)
 {
-	return request(PTRACE_POKEUSER, tid, arch_user_pc_offset(), pc);
+	return request_of_held(PTRACE_POKEUSER, tid, arch_user_pc_offset(), pc);
 }
 
 int ptrace_event_message(pid_t tid, unsigned long *ret_message)
 {
-	return request(PTRACE_GETEVENTMSG, tid, 0, (uintptr_t)ret_message);
+	return request_of_held(PTRACE_GETEVENTMSG, tid, 0, (uintptr_t)ret_message);
 }
 
 int ptrace_getsiginfo(pid_t tid, siginfo_t *ret_info)
 {
-	return request(PTRACE_GETSIGINFO, tid, 0, (uintptr_t)ret_info);
+	return request_of_held(PTRACE_GETSIGINFO, tid, 0, (uintptr_t)ret_info);
 }
 
 int ptrace_setsiginfo(pid_t tid, const siginfo_t *info)
 {
-	return request(PTRACE_SETSIGINFO, tid, 0, (uintptr_t)info);
+	return request_of_held(PTRACE_SETSIGINFO, tid, 0, (uintptr_t)info);
 }
 
 int ptrace_signal_code(pid_t tid, int *ret_code)
@@ -100,12 +132,12 @@ int ptrace_signal_code(pid_t tid, int *ret_code)
 
 int ptrace_getsigmask(pid_t tid, uint64_t *ret_mask)
 {
-	return request(PTRACE_GETSIGMASK, tid, sizeof(*ret_mask), (uintptr_t)ret_mask);
+	return request_of_held(PTRACE_GETSIGMASK, tid, sizeof(*ret_mask), (uintptr_t)ret_mask);
 }
 
 int ptrace_setsigmask(pid_t tid, uint64_t mask)
 {
-	return request(PTRACE_SETSIGMASK, tid, sizeof(mask), (uintptr_t)&mask);
+	return request_of_held(PTRACE_SETSIGMASK, tid, sizeof(mask), (uintptr_t)&mask);
 }
 
 int ptrace_peek(pid_t tid, raddr at, void *buf, size_t len)

@@ -11,6 +11,12 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+/* Who is told that the kernel refuses something of a thread that is held, and lives: nothing that follows could be relied
+ * on, so this process ends; by abort() when that returns.  All its threads go on then, as when it is killed. */
+void ptrace_on_refusal(void (*refused)(pid_t tid, int error));
+/* The same for other calls about it. */
+void ptrace_refused(pid_t tid, int error) __attribute__((noreturn));
+
 /* Followed: threads and children; exec.  Never PTRACE_O_EXITKILL. */
 int ptrace_seize(pid_t tid);
 /* Lifts a stopped task's seccomp filter, and puts it back.  Needs CAP_SYS_ADMIN: -EPERM. */

@@ -1,10 +1,14 @@
 #define _GNU_SOURCE
 #include "target/stop.h"
 
+#include "target/process.h"
+#include "target/ptrace.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define SYSCALL_MARK 0x80   /* PTRACE_O_TRACESYSGOOD */
 
@@ -63,8 +67,13 @@ static int look(idtype_t type, pid_t id, int flags, struct stop *ret_stop)
 	siginfo_t info;
 
 	info.si_pid = 0;
-	if (waitid(type, (id_t)id, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | flags) < 0)
-		return -errno;
+	if (waitid(type, (id_t)id, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | flags) < 0) {
+		int error = errno;
+
+		if ((error != EINTR && error != ECHILD) || (error == ECHILD && process_tracer(id) == getpid()))
+			ptrace_refused(id, -error);
+		return -error;
+	}
 	*ret_stop = stop_classify(&info);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include "tracer/snapshot.h"
 
 #include "target/action.h"
+#include "target/process.h"
 #include "target/ptrace.h"
 #include "target/signals.h"
 #include "arch/arch.h"
@@ -15,6 +16,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <unistd.h>
 
 static int resume_running(struct task *task)
 {
@@ -279,6 +281,10 @@ void loop_serve_lost(struct loop *loop)
 {
 	struct target *target = loop->session->target;
 
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (process_tracer(target->tasks.items[i]->tid) == getpid())
+			ptrace_refused(target->tasks.items[i]->tid, -ECHILD);
+	}
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];
 

@@ -4,6 +4,8 @@
 #include "tracer/link.h"
 #include "tracer/loop.h"
 
+#include "target/ptrace.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +13,20 @@
 
 #define DAEMON_SOCKET 3
 
+/* Why this process ends is for the log; its end is seen by the daemon, which heals. */
+static void tell_refusal(pid_t tid, int error)
+{
+	fprintf(stderr, "allocwatch-tracer: the kernel refuses to go on with thread %d: %s; it is let go\n", tid,
+		strerror(-error));
+}
+
 int main(int argc, char **argv)
 {
 	struct link *link;
 	socklen_t len = sizeof(int);
 	int type, r;
 
+	ptrace_on_refusal(tell_refusal);
 	if (argc >= 2 && argc <= 3 && strcmp(argv[1], "--heal") == 0)
 		return heal_main(argc == 3 ? argv[2] : NULL);
 	if (getsockopt(DAEMON_SOCKET, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET) {
