@@ -155,16 +155,11 @@ int bp_plant(struct target *target, struct breakpoint *bp)
 	return 0;
 }
 
-/* What really stands in memory, our own int3 not hidden. */
-static int read_raw(struct target *target, struct breakpoint *bp, uint8_t *ret_byte)
+/* What really stands in memory, our own int3 not hidden.  One that is not seen for another reason than that its memory
+ * is gone would be left behind. */
+static int read_raw(struct target *target, const struct breakpoint *bp, uint8_t *ret_byte)
 {
-	bool planted = bp->planted;
-	int r;
-
-	bp->planted = false;
-	r = target_read(target, bp->address, ret_byte, 1);
-	bp->planted = planted;
-	return r;
+	return target_read_surely(target, bp->address, ret_byte, 1);
 }
 
 unsigned bp_restore_all(struct target *target)

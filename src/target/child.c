@@ -77,13 +77,17 @@ static void copy_fini(struct copy *copy)
 static void clean_copy(struct target *parent, struct task *parent_task, pid_t child)
 {
 	struct copy copy;
+	int r;
 
 	copy_init(&copy, parent, child);
 	if (parent_task)
 		copy.task.sigtrap_was_blocked = parent_task->sigtrap_was_blocked;
-	bp_restore_copy(&copy.target);
-	if (resident_remove_copy(&copy.target, &copy.task) == -EKEYREJECTED)
+	/* With an int3 left the handler must stay, too. */
+	r = bp_restore_copy(&copy.target) > 0 ? -EIO : resident_remove_copy(&copy.target, &copy.task);
+	if (r == -EKEYREJECTED)
 		parent->left_filtered = true;
+	else if (r < 0 && r != -ESRCH)
+		parent->left_in_copy = true;
 	task_detach(&copy.task);
 	copy_fini(&copy);
 }

@@ -53,21 +53,44 @@ int target_read(struct target *target, raddr at, void *buf, size_t len)
 	return r;
 }
 
-int target_write(struct target *target, raddr at, const void *data, size_t len)
+int target_read_surely(struct target *target, raddr at, void *buf, size_t len)
 {
+	int r = read_vm(target, at, buf, len);
+
+	if (r < 0 && target->mem_fd >= 0)
+		r = read_mem_file(target, at, buf, len);
+	return r < 0 ? read_by_word(target, at, buf, len) : r;
+}
+
+/* Whatever refuses that: words may be written all the same. */
+static int write_mem_file(const struct target *target, raddr *at, const uint8_t **data, size_t *len)
+{
+	while (*len > 0) {
+		ssize_t n = pwrite(target->mem_fd, *data, *len, (off_t)*at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			return -ESRCH;              /* the memory is gone */
+		if (n < 0)
+			return -errno;
+		*at += (size_t)n;
+		*data += n;
+		*len -= (size_t)n;
+	}
+	return 0;
+}
+
+int target_write(struct target *target, raddr at, const void *bytes, size_t len)
+{
+	const uint8_t *data = bytes;
 	struct task *task;
 
 	if (target->mem_writable) {
-		ssize_t n = pwrite(target->mem_fd, data, len, (off_t)at);
+		int r = write_mem_file(target, &at, &data, &len);
 
-		if (n == (ssize_t)len)
-			return 0;
-		if (n == 0)
-			return -ESRCH;
-		if (n > 0)
-			return -EFAULT;
-		if (errno != EPERM && errno != EACCES && errno != EIO)
-			return -errno;
+		if (r == 0 || r == -ESRCH)
+			return r;
 	}
 	task = target_stopped_task(target);
 	return task ? ptrace_poke(task->tid, at, data, len) : -ESRCH;

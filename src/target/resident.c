@@ -14,8 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PAGE 4096
-
 /* --- the handler --- */
 
 /* A guest without CLONE_SIGHAND has dispositions of its own. */
@@ -60,23 +58,6 @@ int resident_install_handler(struct target *target)
 }
 
 /* --- going away --- */
-
-static int clear_slack(struct target *target, const struct resident_area *area, bool with_stub)
-{
-	static const uint8_t zeros[PAGE];
-	uint64_t length = area->header.area_size + (with_stub ? STUB_SPACE : 0);
-
-	return target_write(target, area->start, zeros, length < sizeof(zeros) ? length : sizeof(zeros));
-}
-
-static int unmap(struct task *task, const struct resident_area *area)
-{
-	struct arch_stub_call call = { .number = SYS_munmap, .args = { area->start, INJECTED_SIZE }, .data_arg = -1 };
-	int64_t result;
-	int r = inject_syscall(task, task->target->stub, &call, &result);
-
-	return r < 0 ? r : (int)result;
-}
 
 /* The program may have set an action of its own since: that one stays.  One that the kernel reset, because
  * SIGTRAP came to a thread that blocked it, still has our restorer. */
@@ -124,12 +105,12 @@ static int remove_with(struct target *target, struct task *task)
 	if (failed < 0)
 		return failed;
 	for (struct resident_area *area = target->areas ? target->areas->next : NULL; area; area = area->next) {
-		r = area->injected ? (task ? unmap(task, area) : -ESRCH) : clear_slack(target, area, false);
+		r = area->injected ? (task ? resident_area_unmap(task, area) : -ESRCH) : resident_area_clear(target, area, false);
 		if (r < 0)
 			failed = r;
 	}
 	if (target->areas) {
-		r = clear_slack(target, target->areas, true);
+		r = resident_area_clear(target, target->areas, true);
 		if (r < 0)
 			failed = r;
 	}
@@ -155,14 +136,17 @@ int resident_remove_copy(struct target *copy, struct task *task)
 	return copy->areas ? remove_with(copy, task) : 0;
 }
 
-void bp_restore_copy(struct target *copy)
+unsigned bp_restore_copy(struct target *copy)
 {
+	unsigned left = 0;
+
 	for (size_t i = 0; i < copy->breakpoints.count; i++) {
 		const struct breakpoint *bp = copy->breakpoints.items[i];
 
 		if (bp->planted)
-			target_write(copy, bp->address, &bp->original, 1);
+			left += target_write(copy, bp->address, &bp->original, 1) < 0;
 	}
+	return left;
 }
 
 void resident_forget(struct target *target)

@@ -34,9 +34,10 @@ raddr resident_translate(void *context, raddr pc);
  * outside of it.  0, or negative errno when something had to stay. */
 int resident_remove(struct target *target);
 /* The same in a forked copy of the process, `task` being its only one.  bp_restore_copy puts the original
- * bytes back there.  Neither changes what is known of the original. */
+ * bytes back there and returns how many it could not: then the handler must stay.  Neither changes what is known of the
+ * original. */
 int resident_remove_copy(struct target *copy, struct task *task);
-void bp_restore_copy(struct target *copy);
+unsigned bp_restore_copy(struct target *copy);
 /* An object was unloaded, and its slack with it. */
 void resident_drop_module(struct target *target, uint32_t module);
 /* The memory is gone. */

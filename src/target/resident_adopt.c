@@ -29,7 +29,7 @@
 static int read_header(struct target *target, raddr at, struct resident_header *ret)
 {
 	struct resident_header expected;
-	int r = target_read(target, at, ret, sizeof(*ret));
+	int r = target_read_surely(target, at, ret, sizeof(*ret));
 	bool is_main;
 
 	if (r < 0)
@@ -210,8 +210,8 @@ static int adopt_breakpoint(struct target *target, const struct resident_entry *
 static int adopt_entries(struct target *target, struct resident_area *area)
 {
 	const struct resident_header *header = &area->header;
-	int r = target_read(target, area->start + header->table_offset, area->entries,
-			    header->entry_count * sizeof(*area->entries));
+	int r = target_read_surely(target, area->start + header->table_offset, area->entries,
+				   header->entry_count * sizeof(*area->entries));
 
 	for (uint32_t i = 0; r == 0 && i < header->entry_count; i++) {
 		const struct resident_entry *entry = &area->entries[i];

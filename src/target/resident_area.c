@@ -114,25 +114,52 @@ int resident_area_write_header(struct target *target, const struct resident_area
 	return target_write(target, area->start, &area->header, sizeof(area->header));
 }
 
-/* The area's own bytes first, then the link to it. */
+int resident_area_clear(struct target *target, const struct resident_area *area, bool with_stub)
+{
+	static const uint8_t zeros[PAGE];
+	uint64_t length = area->header.area_size + (with_stub ? STUB_SPACE : 0);
+
+	return target_write(target, area->start, zeros, length < sizeof(zeros) ? length : sizeof(zeros));
+}
+
+int resident_area_unmap(struct task *task, const struct resident_area *area)
+{
+	struct arch_stub_call call = { .number = SYS_munmap, .args = { area->start, INJECTED_SIZE }, .data_arg = -1 };
+	int64_t result;
+	int r = inject_syscall(task, task->target->stub, &call, &result);
+
+	return r < 0 ? r : (int)result;
+}
+
+static int link_to(struct target *target, struct resident_area *last, raddr next)
+{
+	last->header.next_area = next;
+	return target_write(target, last->start + offsetof(struct resident_header, next_area), &next, sizeof(next));
+}
+
+/* The area's own bytes first, then the link to it.  When that fails nothing of it is left, and it is freed. */
 static int append_area(struct target *target, struct resident_area *area)
 {
 	struct resident_area *last = target->areas;
 	int r = resident_area_write_header(target, area);
+	struct task *task;
 
-	if (r < 0)
-		return r;
-	if (!last) {
-		target->areas = area;
+	while (last && last->next)
+		last = last->next;
+	if (r == 0 && last)
+		r = link_to(target, last, area->start);
+	if (r == 0) {
+		*(last ? &last->next : &target->areas) = area;
 		return 0;
 	}
-	while (last->next)
-		last = last->next;
-	last->header.next_area = area->start;
-	r = target_write(target, last->start + offsetof(struct resident_header, next_area), &area->start,
-			 sizeof(area->start));
-	if (r == 0)
-		last->next = area;
+	if (last)
+		link_to(target, last, 0);
+	task = area->injected ? inject_find_task(target) : NULL;
+	if (task)
+		resident_area_unmap(task, area);
+	else
+		resident_area_clear(target, area, !last);
+	resident_area_free(area);
 	return r;
 }
 
@@ -153,9 +180,9 @@ int resident_prepare(struct target *target)
 	area->module = slack->module;
 	r = target_write(target, area->start + code.handler, code.bytes, code.length);
 	if (r == 0)
-		r = append_area(target, area);
-	if (r < 0)
-		resident_area_free(area);
+		return append_area(target, area);
+	resident_area_clear(target, area, true);       /* a part of it may stand there */
+	resident_area_free(area);
 	return r;
 }
 
@@ -263,23 +290,23 @@ static int injected_area(struct target *target, raddr near, struct resident_area
 {
 	struct task *task = inject_find_task(target);
 	struct resident_area *area;
-	raddr start = 0;
 	int r;
 
 	if (!task)
 		return -ENOSPC;
-	r = map_near(target, task, near, &start);
-	if (r == 0)
-		r = resident_area_new(start, INJECTED_SIZE, false, &area);
+	r = resident_area_new(0, INJECTED_SIZE, false, &area);
 	if (r < 0)
 		return r;
-	area->injected = true;
-	area->module = MODULE_NONE;
-	r = append_area(target, area);
+	r = map_near(target, task, near, &area->start);
 	if (r < 0) {
 		resident_area_free(area);
 		return r;
 	}
+	area->injected = true;
+	area->module = MODULE_NONE;
+	r = append_area(target, area);
+	if (r < 0)
+		return r;
 	*ret_area = area;
 	return 0;
 }
@@ -295,10 +322,8 @@ static int area_for(struct target *target, const struct breakpoint *bp, struct r
 	area->module = bp->module;
 	slack->used = true;
 	r = append_area(target, area);
-	if (r < 0) {
-		resident_area_free(area);
+	if (r < 0)
 		return r;
-	}
 	*ret_area = area;
 	return 0;
 }

@@ -22,5 +22,8 @@ struct resident_area {
 int resident_area_new(raddr start, uint32_t size, bool is_main, struct resident_area **ret_area);
 void resident_area_free(struct resident_area *area);     /* accepts NULL */
 int resident_area_write_header(struct target *target, const struct resident_area *area);
+/* Zeroes it, and the stub behind it; or takes out one that was mapped for us. */
+int resident_area_clear(struct target *target, const struct resident_area *area, bool with_stub);
+int resident_area_unmap(struct task *task, const struct resident_area *area);
 
 #endif

@@ -65,6 +65,7 @@ struct target {
 	bool filtered;                 /* threads have seccomp filters, which are lifted while we make a call in them */
 	bool all_filtered;
 	bool undo_due;                 /* no thread could be held to take the handler out: all were in such waits */
+	bool left_something, left_in_copy;     /* that a fresh process may be able to take out */
 	bool left_filtered;            /* in one with such a filter, it or a copy of it, the handler had to stay */
 	int maps_fd;
 	struct module_map modules;
@@ -107,6 +108,8 @@ size_t target_memory(const struct target *target);
 
 /* --- memory (target/mem.c) --- */
 int target_read(struct target *target, raddr at, void *buf, size_t len);
+/* By every way that there is, our int3s not hidden: an error means that there is no such memory. */
+int target_read_surely(struct target *target, raddr at, void *buf, size_t len);
 /* Needs a stopped task unless mem is writable. */
 int target_write(struct target *target, raddr at, const void *data, size_t len);
 struct reader target_reader(struct target *target);
