@@ -25,6 +25,8 @@
 #define TRACER_SOCKET_FD 3
 /* Handled in one go, so that a chattering tracer leaves room for the others. */
 #define MESSAGES_PER_WAKEUP 16
+#define HEAL_TRIES 3
+#define HEAL_PAUSE_US 100000         /* times the number of tries that have failed */
 
 extern char **environ;
 
@@ -34,6 +36,15 @@ struct tracers {
 	void (*gone)(void *context);
 	void *context;
 	VEC_OF(struct tracer *) running;
+	VEC_OF(struct healing *) healings;
+};
+
+/* A process that heals, or the pause before another one does. */
+struct healing {
+	struct tracers *tracers;
+	int pid;                     /* 0: all processes */
+	unsigned tries;
+	sd_event_source *child, *pause;
 };
 
 struct tracer {
@@ -93,6 +104,13 @@ static void tracer_free(struct tracer *tracer)
 	free(tracer);
 }
 
+static void healing_free(struct healing *healing)
+{
+	sd_event_source_disable_unref(healing->child);
+	sd_event_source_disable_unref(healing->pause);
+	free(healing);
+}
+
 void tracers_free(struct tracers *tracers)
 {
 	if (!tracers)
@@ -100,6 +118,9 @@ void tracers_free(struct tracers *tracers)
 	while (tracers->running.count > 0)
 		tracer_free(tracers->running.items[tracers->running.count - 1]);
 	vec_fini(&tracers->running);
+	while (tracers->healings.count > 0)
+		healing_free(tracers->healings.items[--tracers->healings.count]);
+	vec_fini(&tracers->healings);
 	free(tracers->program);
 	free(tracers);
 }
@@ -336,29 +357,90 @@ static int spawn(const char *program, char *const *argv, int sock, pid_t *ret_pi
 	return -r;
 }
 
+/* reason: why it has failed; NULL: it has not. */
+static void end_healing(struct healing *healing, const char *reason)
+{
+	struct tracers *tracers = healing->tracers;
+
+	if (reason)
+		log_error("cannot take out what a tracer has left: %s; 'allocwatchd --heal' does it", reason);
+	for (size_t i = 0; i < tracers->healings.count; i++) {
+		if (tracers->healings.items[i] == healing) {
+			vec_remove_unordered(&tracers->healings, i);
+			break;
+		}
+	}
+	healing_free(healing);
+}
+
+static int on_healer_end(sd_event_source *source, const siginfo_t *si, void *context);
+
+static int start_healer(struct healing *healing)
+{
+	char name[] = "allocwatch-tracer", option[] = "--heal", number[16];
+	char *const argv[] = { name, option, healing->pid > 0 ? number : NULL, NULL };
+	pid_t healer;
+	int r;
+
+	snprintf(number, sizeof(number), "%d", healing->pid);
+	healing->tries++;
+	r = spawn(healing->tracers->program, argv, -1, &healer);
+	if (r == 0)
+		r = sd_event_add_child(healing->tracers->event, &healing->child, healer, WEXITED, on_healer_end, healing);
+	return r < 0 ? r : 0;
+}
+
+static int on_pause_end(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct healing *healing = context;
+	int r;
+
+	(void)source;
+	(void)usec;
+	healing->pause = sd_event_source_disable_unref(healing->pause);
+	r = start_healer(healing);
+	if (r < 0)
+		end_healing(healing, strerror(-r));
+	return 0;
+}
+
+/* What has failed once (no memory, no descriptor, a crash) may do another time. */
 static int on_healer_end(sd_event_source *source, const siginfo_t *si, void *context)
 {
-	(void)context;
-	if (si->si_code != CLD_EXITED || si->si_status != 0)
-		log_error("the process that heals what a tracer has left (%d) failed", si->si_pid);
-	sd_event_source_disable_unref(source);
+	struct healing *healing = context;
+	int r = 0;
+
+	(void)source;
+	healing->child = sd_event_source_disable_unref(healing->child);
+	if (si->si_code == CLD_EXITED && si->si_status == 0)
+		end_healing(healing, NULL);
+	else if (healing->tries == HEAL_TRIES)
+		end_healing(healing, "the process that does it failed");
+	else
+		r = sd_event_add_time_relative(healing->tracers->event, &healing->pause, CLOCK_MONOTONIC,
+					       HEAL_PAUSE_US * healing->tries, 0, on_pause_end, healing);
+	if (r < 0)
+		end_healing(healing, strerror(-r));
 	return 0;
 }
 
 void tracers_heal(struct tracers *tracers, int pid)
 {
-	char name[] = "allocwatch-tracer", option[] = "--heal", number[16];
-	char *const argv[] = { name, option, pid > 0 ? number : NULL, NULL };
-	sd_event_source *source;
-	pid_t healer;
+	struct healing *healing = vec_reserve(&tracers->healings, 1) < 0 ? NULL : calloc(1, sizeof(*healing));
+	struct healing **slot;
 	int r;
 
-	snprintf(number, sizeof(number), "%d", pid);
-	r = spawn(tracers->program, argv, -1, &healer);
-	if (r == 0)
-		r = sd_event_add_child(tracers->event, &source, healer, WEXITED, on_healer_end, NULL);
+	if (!healing) {
+		log_error("cannot take out what a tracer has left: %s; 'allocwatchd --heal' does it", strerror(ENOMEM));
+		return;
+	}
+	healing->tracers = tracers;
+	healing->pid = pid;
+	slot = vec_push(&tracers->healings);
+	*slot = healing;
+	r = start_healer(healing);
 	if (r < 0)
-		log_error("cannot take out what a tracer has left: %s; 'allocwatchd --heal' does it", strerror(-r));
+		end_healing(healing, strerror(-r));
 }
 
 static int start_process(struct tracer *tracer)

@@ -123,6 +123,7 @@ bool target_undo(struct target *target, const char **ret_text)
 	if (!*ret_text && target->tasks.count > 0)
 		r = resident_remove(target);
 	target->left_filtered |= r == -EKEYREJECTED;
+	target->left_something = *ret_text || (r < 0 && r != -EKEYREJECTED && r != -EAGAIN && r != -ESRCH);
 	target->undo_due = r == -EAGAIN;
 	if (r == -EKEYREJECTED)
 		*ret_text = "its seccomp filter might kill it for a system call of ours: the SIGTRAP handler stays, and does no "

@@ -343,6 +343,8 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		if (r < 0) {
 			session_detach(session, &text);
 			fail_planting(session, request, r);
+			if (session_left_something(session))
+				r = -EUCLEAN;
 		}
 	}
 	if (r < 0) {
@@ -365,6 +367,13 @@ static void on_let_go(void *context, struct task *task)
 bool session_left_to_root(const struct session *session)
 {
 	return session->target->left_filtered && session->gives_up_rights;
+}
+
+bool session_left_something(const struct session *session)
+{
+	const struct target *target = session->target;
+
+	return target->left_in_copy || (!session->ended && (target->left_something || session_left_to_root(session)));
 }
 
 bool session_detach(struct session *session, const char **ret_text)

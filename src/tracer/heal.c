@@ -37,6 +37,14 @@ static enum heal_result say_refused(pid_t pid, int error, char text[HEAL_TEXT_MA
 	return say(text, HEAL_FAILED, "whether a tracer has left anything there cannot be seen", why);
 }
 
+/* Of one that has ended, or is no process with memory, there is nothing to be seen. */
+static enum heal_result say_unseen(int error, char text[HEAL_TEXT_MAX])
+{
+	if (error == -ESRCH || error == -ENOENT)
+		return HEAL_NOTHING;
+	return say(text, HEAL_FAILED, "whether a tracer has left anything there cannot be seen", strerror(-error));
+}
+
 /* While all threads wait in vfork, or for a disk, none can make the system calls that are due. */
 static bool undo_when_possible(struct target *target, const char **ret_left)
 {
@@ -100,8 +108,9 @@ static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_M
 	raddr area;
 	int r;
 
-	if (target_scan_modules(target, &changed) < 0)
-		return HEAL_NOTHING;
+	r = target_scan_modules(target, &changed);
+	if (r < 0)
+		return say_unseen(r, text);
 	area = resident_find(target);
 	if (area == 0 || is_taken(target, area))
 		return HEAL_NOTHING;
@@ -139,7 +148,7 @@ enum heal_result heal_process(pid_t pid, uint64_t start_time, char text[HEAL_TEX
 	if (r == -EACCES || r == -EPERM)
 		return say_refused(pid, r, text);
 	if (r < 0)
-		return HEAL_NOTHING;
+		return say_unseen(r, text);
 	target->task_gone = drop_task;
 	if (start_time == 0 || start_time == target->start_time)
 		result = heal_target(target, text);

@@ -156,7 +156,7 @@ int loop_run(struct link *link, struct session *session)
 	}
 	if (loop.owes_answer)
 		loop_undo(&loop, loop.owed_serial);
-	if (loop.session && session_left_to_root(loop.session))
+	if (loop.left_something || (loop.session && session_left_something(loop.session)))
 		status = TRACER_LEFT_SOMETHING;
 	loop_begin_long_step(&loop);        /* until this process has ended */
 	store_when_unheard(&loop);

@@ -20,6 +20,7 @@ struct loop {
 	pid_t stranger;                /* who stopped and is no task yet */
 	uint64_t stranger_deadline_ns;
 	bool daemon_silent;
+	bool left_something;           /* by an attach that failed */
 	bool done;
 };
 

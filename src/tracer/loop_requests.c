@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,8 @@ void loop_resume_held(struct loop *loop)
 
 static void attach(struct loop *loop, const struct wire_attach *request)
 {
+	int r;
+
 	loop_begin_long_step(loop);
 	if (loop->session && loop->session->set_aside) {
 		if (session_resume(loop->session, request) == 0)
@@ -70,7 +73,9 @@ static void attach(struct loop *loop, const struct wire_attach *request)
 			     "this tracer has a process already");
 		return;
 	}
-	if (session_attach(loop->link, request, &loop->session) < 0) {
+	r = session_attach(loop->link, request, &loop->session);
+	if (r < 0) {
+		loop->left_something = r == -EUCLEAN;
 		loop->done = true;
 		return;
 	}

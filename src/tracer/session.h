@@ -91,7 +91,7 @@ void session_name(struct session *session);
 void session_send_program(struct session *session, enum wire_type type, uint32_t serial);
 
 /* attach.c: attaches as asked and answers.  0, or negative errno after the failure was told; all tasks are
- * then let go.  On success all tasks are held. */
+ * then let go, -EUCLEAN: and session_left_something() holds.  On success all tasks are held. */
 int session_attach(struct link *link, const struct wire_attach *request, struct session **ret_session);
 /* Undoes everything and lets all tasks go that could be stopped; the others are let go at their next
  * stop.  *ret_text (static, or NULL) says what had to stay.  `ended` is set when the process is gone. */
@@ -99,6 +99,8 @@ bool session_detach(struct session *session, const char **ret_text);
 
 /* What its tracer had to leave the daemon, which is root, heals. */
 bool session_left_to_root(const struct session *session);
+/* That, or what failed here and may be possible for a fresh process. */
+bool session_left_something(const struct session *session);
 
 /* The same for a while: what is known stays, and session_resume() takes it up again. */
 bool session_set_aside(struct session *session, const char **ret_text);
