@@ -14,10 +14,12 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define RING_MS 1             /* between two interruptions of the ptrace thread */
 #define FLUSH_MS 1000
+#define SPARES 3              /* messages for what must be told without memory, too: LINK_CLOSED and its like */
 
 struct queued {
 	struct queued *next;
@@ -40,6 +42,8 @@ struct link {
 	bool tick_queued;
 	bool answers;                  /* the daemon is one that answers heartbeats */
 	unsigned silent_ticks;         /* since it did */
+	struct link_message *spares[SPARES];
+	atomic_bool failed;            /* something could not be told: better to leave than to be silent */
 	bool ending;
 };
 
@@ -54,22 +58,39 @@ static void deliver(struct link *link, struct link_message *entry)
 	pthread_mutex_unlock(&link->lock);
 }
 
-static void deliver_pseudo(struct link *link, uint32_t type)
+static struct link_message *take_spare(struct link *link)
+{
+	struct link_message *entry = NULL;
+
+	for (size_t i = 0; !entry && i < SPARES; i++) {
+		entry = link->spares[i];
+		link->spares[i] = NULL;
+	}
+	return entry;
+}
+
+/* False: there is no memory for it. */
+static bool deliver_pseudo(struct link *link, uint32_t type)
 {
 	struct link_message *entry = calloc(1, sizeof(*entry));
 
+	if (!entry && type != LINK_TICK)
+		entry = take_spare(link);
 	if (!entry)
-		return;
+		return false;
 	entry->type = type;
 	entry->fd = -1;
 	deliver(link, entry);
+	return true;
 }
 
+/* What was to be said and cannot is missed by somebody: so nothing more is, and the daemon sees the end of it. */
 static void daemon_gone(struct link *link)
 {
 	if (link->closed)
 		return;
 	link->closed = true;
+	shutdown(link->sock, SHUT_RDWR);
 	deliver_pseudo(link, LINK_CLOSED);
 }
 
@@ -81,8 +102,10 @@ static void receive(struct link *link)
 	if (atomic_load(&link->waiting) >= LINK_INBOX_MAX)
 		return;
 	entry = malloc(sizeof(*entry));
-	if (!entry)
+	if (!entry) {
+		daemon_gone(link);
 		return;
+	}
 	n = fd_receive_message(link->sock, entry->body.bytes, WIRE_MESSAGE_MAX, &entry->fd);
 	if (n == -EAGAIN || n == -EMSGSIZE) {
 		free(entry);
@@ -149,7 +172,8 @@ static void tick(struct link *link, uint64_t *next_ns)
 		deliver_pseudo(link, LINK_SILENT);
 	if (__atomic_exchange_n(&link->tick_queued, true, __ATOMIC_ACQ_REL))
 		return;            /* the last one was not taken yet */
-	deliver_pseudo(link, LINK_TICK);
+	if (!deliver_pseudo(link, LINK_TICK))
+		__atomic_store_n(&link->tick_queued, false, __ATOMIC_RELEASE);
 }
 
 static void *run(void *context)
@@ -170,6 +194,8 @@ static void *run(void *context)
 
 		if (ending && !unsent)
 			return NULL;
+		if (atomic_load(&link->failed))
+			daemon_gone(link);
 		if (ringing && !ending)
 			pthread_kill(link->owner, SIGUSR1);
 		poll(fds, 3, ringing ? RING_MS : LINK_TICK_MS / 2);
@@ -202,6 +228,12 @@ static int prepare_signals(struct link *link)
 	return link->signal_fd < 0 ? -errno : 0;
 }
 
+static void free_spares(struct link *link)
+{
+	for (size_t i = 0; i < SPARES; i++)
+		free(link->spares[i]);
+}
+
 int link_new(int sock, struct link **ret_link)
 {
 	struct link *link = calloc(1, sizeof(*link));
@@ -219,11 +251,16 @@ int link_new(int sock, struct link **ret_link)
 	fcntl(sock, F_SETFL, fcntl(sock, F_GETFL) | O_NONBLOCK);
 	link->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = link->wake_fd < 0 ? -errno : prepare_signals(link);
+	for (size_t i = 0; r == 0 && i < SPARES; i++) {
+		link->spares[i] = calloc(1, sizeof(*link->spares[i]));
+		r = link->spares[i] ? 0 : -ENOMEM;
+	}
 	if (r == 0)
 		r = -pthread_create(&link->thread, NULL, run, link);
 	if (r < 0) {
 		fd_close(&link->wake_fd);
 		fd_close(&link->signal_fd);
+		free_spares(link);
 		free(link);
 		return r;
 	}
@@ -263,6 +300,7 @@ void link_free(struct link *link)
 	}
 	fd_close(&link->wake_fd);
 	fd_close(&link->signal_fd);
+	free_spares(link);
 	free(link);
 }
 
@@ -298,6 +336,13 @@ struct link_message *link_take(struct link *link, bool wait)
 	return entry;
 }
 
+/* A message less is an answer that somebody waits for. */
+static void give_up(struct link *link)
+{
+	atomic_store(&link->failed, true);
+	wake(link);
+}
+
 void link_send(struct link *link, const void *message, size_t len, int fd)
 {
 	struct queued *queued = malloc(sizeof(*queued) + len);
@@ -305,6 +350,7 @@ void link_send(struct link *link, const void *message, size_t len, int fd)
 
 	if (!queued) {
 		fd_close(&fd);
+		give_up(link);
 		return;
 	}
 	queued->next = NULL;
@@ -322,6 +368,7 @@ void link_send(struct link *link, const void *message, size_t len, int fd)
 	if (full) {
 		fd_close(&queued->fd);
 		free(queued);
+		give_up(link);
 		return;
 	}
 	wake(link);
