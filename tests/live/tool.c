@@ -136,6 +136,23 @@ struct tool *tool_start_named(const char *name)
 	return tool;
 }
 
+struct tool *tool_start_with_tracer(const char *tracer)
+{
+	struct tool *tool = tool_new("home", geteuid());
+	const char **options = calloc(4, sizeof(*options));
+
+	if (!options)
+		live_fail("out of memory");
+	options[0] = "--private";
+	options[1] = "--tracer";
+	options[2] = live_text("%s/%s", live_build(), tracer);
+	tool->options = options;
+	tool->client = live_text("%s/%s", live_build(), programs[0]);
+	tool->program = live_text("%s/%s", live_build(), programs[1]);
+	start_daemon(tool);
+	return tool;
+}
+
 struct tool *tool_start_wrapped(const char *const *wrapper)
 {
 	struct tool *tool = tool_new("wrapped", geteuid());

@@ -22,6 +22,8 @@ struct tool *tool_start_ordinary(void);
 struct tool *tool_start_named(const char *name);
 /* One whose daemon another program runs (setpriv, unshare); the words up to a NULL, kept. */
 struct tool *tool_start_wrapped(const char *const *wrapper);
+/* One that has other programs for its tracers; a path in the build tree. */
+struct tool *tool_start_with_tracer(const char *tracer);
 /* The daemon that root runs for all users; "--max-sessions", say, and its value, or NULL. */
 struct tool *tool_start_system(const char *option, const char *value);
 /* Another user of it. */

@@ -1,0 +1,490 @@
+/* The tracer's own faults: each call that it makes on a target, or for it, fails in one round, by each of its errors, once or
+ * from then on, or the tracer crashes there; and the target says itself, afterwards, whether anything went wrong.
+ *
+ * A step is first made without a fault, which counts its calls: these are its points.  The suite takes a spread of them,
+ * `make faults` each.  LIVE_FAULT='STEP:CALL:NUMBER:ERROR:KIND', as it is printed, plays one again. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include "faults.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TRACER "tests/faults/tracer"
+#define POINTS 60
+#define FREE_MS 15000          /* a tracer that does nothing more is found so after some seconds */
+#define HOPELESS_MS 1000       /* all tries of the daemon to heal come to nothing meanwhile */
+#define EACH_MOST 400          /* of one call in one step, in the long form */
+#define OTHER_WAYS_MOST 12     /* of one call in one step, by each further way to fail */
+
+enum outcome { LIVED, MISSED, TOLD_NONSENSE, NOT_EXACT, LEFTOVERS, CORRUPT, DEAD, OUTCOMES };
+
+static const char *const outcome_names[OUTCOMES] = { "lived", "missed", "told nonsense", "said to be exact, and was not", "leftovers",
+						     "corrupt", "dead or stuck" };
+
+struct call {
+	const char *name;
+	int errors[FAULTS_ERRORS];
+};
+
+#define FAULT_ROW(name, text, a, b, c) { text, { a, b, c } },
+static const struct call calls[FAULT_CALL_COUNT] = { FAULT_CALLS(FAULT_ROW) };
+
+/* --- steps --- */
+
+struct step {
+	const char *name;
+	const char *argv[6];
+	const char *begin;             /* sent before it is attached to, not answered */
+	const char *client[3];         /* the step is this command, PID behind the first word */
+	const char *work;              /* or these of the target's own, each answered */
+	bool heals;                    /* or the healing after its tracer's death */
+	bool follows;
+	const char *end;               /* the last of these is answered */
+	const char *zero[2];           /* what must be 0 in that answer */
+	bool counts;                   /* blocks and bytes of the answer are all that there are, when the work was all */
+	bool executes;                 /* it is not the program that it was */
+};
+
+#define HAMMER { "tests/victims/hammer", "--threads", "3", "--ops", "60" }
+
+static const struct step steps[] = {
+	{ .name = "attach", .argv = HAMMER, .begin = "r", .client = { "attach" }, .end = "s" },
+	{ .name = "attach, registers", .argv = { "tests/victims/registers", "tests/victims" }, .begin = "r",
+	  .client = { "attach" }, .end = "g", .zero = { "wrong" } },
+	{ .name = "calls", .argv = HAMMER, .work = "ggg", .end = "g", .counts = true },
+	{ .name = "registers", .argv = { "tests/victims/registers", "tests/victims" }, .work = "g", .end = "g",
+	  .zero = { "wrong" } },
+	{ .name = "dlopen", .argv = { "tests/victims/plugins", "tests/victims" }, .work = "ogcOGF", .end = "G" },
+	{ .name = "fork", .argv = { "tests/victims/forktree" }, .work = "g", .end = "g", .zero = { "bad" } },
+	{ .name = "fork, followed", .argv = { "tests/victims/forktree" }, .work = "g", .follows = true, .end = "g",
+	  .zero = { "bad" } },
+	{ .name = "exec", .argv = { "tests/victims/execer" }, .work = "ga", .end = "a", .executes = true },
+	{ .name = "births of threads", .argv = { "tests/victims/births" }, .work = "g", .end = "g" },
+	{ .name = "vfork, posix_spawn", .argv = { "tests/victims/spawner" }, .work = "g", .end = "g", .zero = { "bad" },
+	  .executes = true },
+	{ .name = "snapshot", .argv = HAMMER, .begin = "r", .client = { "snapshot", "--blocks" }, .end = "s" },
+	{ .name = "status", .argv = HAMMER, .begin = "r", .client = { "status" }, .end = "s" },
+	{ .name = "detach", .argv = HAMMER, .begin = "r", .client = { "detach" }, .end = "s" },
+	{ .name = "healing", .argv = HAMMER, .begin = "r", .heals = true, .end = "s" },
+};
+
+#define STEPS (sizeof(steps) / sizeof(steps[0]))
+
+struct point {
+	unsigned step, call, at;
+	int error;
+	enum fault_kind kind;
+};
+
+static const char *const kind_names[] = { "none", "once", "from then on", "SIGSEGV", "SIGABRT" };
+
+static struct faults *faults;
+static struct tool *tool;
+
+static void end_round(enum outcome outcome, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
+
+static void end_round(enum outcome outcome, const char *format, ...)
+{
+	va_list args;
+
+	faults->armed = 0;
+	printf("# %s: ", outcome_names[outcome]);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	fflush(stdout);
+	_exit(100 + (int)outcome);
+}
+
+static struct subject *start_target(const struct step *step)
+{
+	const char *second = step->argv[1] && step->argv[1][0] == 't' ? live_text("%s/%s", live_build(), step->argv[1]) :
+			     step->argv[1];
+
+	return victim_start(step->argv[0], second, step->argv[2], step->argv[3], step->argv[4], step->argv[5], NULL);
+}
+
+/* What it was told must make sense to a person. */
+static void require_sense(const struct tool_run *run)
+{
+	static const char *const nonsense[] = { "Success", "(null)", "Unknown error", "rror 0" };
+
+	if (run->status == 0)
+		return;
+	if (run->err[0] == '\0')
+		end_round(TOLD_NONSENSE, "it failed with status %d and said nothing", run->status);
+	for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++) {
+		if (strstr(run->err, nonsense[i]))
+			end_round(TOLD_NONSENSE, "%s", run->err);
+	}
+	printf("# %s", run->err);
+}
+
+static void require_alive(pid_t pid, const char *when)
+{
+	int status;
+
+	if (waitpid(pid, &status, WNOHANG) == pid)
+		end_round(DEAD, "%s: wait status 0x%x", when, (unsigned)status);
+}
+
+static void make_step(const struct step *step, struct subject *target, int heal_ms)
+{
+	const char *pid = pid_text(target->pid);
+	struct tool_run run;
+
+	if (step->client[0]) {
+		run = tool_try(tool, step->client[0], pid, step->client[1], NULL);
+		require_sense(&run);
+	}
+	if (step->heals) {
+		kill(tool_tracer(target->pid), SIGKILL);
+		live_wait(state_text_is_intact, &target->pid, heal_ms);
+	}
+	for (const char *c = step->work; c && *c; c++)
+		subject_command(target, *c);
+}
+
+/* What is said to be exact is compared with the target's own count. */
+static void require_exactness(const struct step *step, struct subject *target)
+{
+	struct tool_run run;
+	json_t *status;
+
+	if (!step->counts)
+		return;
+	run = tool_try(tool, "status", pid_text(target->pid), "--json", NULL);
+	require_sense(&run);
+	status = run.status == 0 ? json_loads(run.out, 0, NULL) : NULL;
+	if (!status || !json_is_true(json_object_get(status, "exact")))
+		return;
+	if (json_number(status, "blocks") != subject_tally(target, "blocks") ||
+	    json_number(status, "traced_current") != subject_tally(target, "bytes"))
+		end_round(NOT_EXACT, "%lld blocks, %lld bytes; it says %s", json_number(status, "blocks"),
+			  json_number(status, "traced_current"), target->line);
+}
+
+static void judge(const struct step *step, struct subject *target)
+{
+	int status;
+
+	for (const char *c = step->end; *c; c++)
+		subject_send(target, *c);
+	subject_line(target);
+	for (size_t i = 0; i < 2 && step->zero[i]; i++) {
+		if (subject_tally(target, step->zero[i]) != 0)
+			end_round(CORRUPT, "it says: %s", target->line);
+	}
+	subject_send(target, 'q');
+	status = subject_wait(target);
+	if (status != 0)
+		end_round(DEAD, "at its end: wait status 0x%x", (unsigned)status);
+}
+
+struct look {
+	pid_t pid;
+	long long caught, ignored, blocked;
+	const char *difference;
+};
+
+#define LIBC_SIGNALS (3LL << 31)       /* these come when the C library needs them */
+
+static void take_look(pid_t pid, struct look *look)
+{
+	look->pid = pid;
+	look->caught = status_number(pid, "SigCgt", 16) & ~LIBC_SIGNALS;
+	look->ignored = status_number(pid, "SigIgn", 16) & ~LIBC_SIGNALS;
+	look->blocked = status_number(pid, "SigBlk", 16);
+}
+
+static bool looks_the_same(void *context)
+{
+	struct look *was = context, is;
+
+	take_look(was->pid, &is);
+	was->difference = live_text("SigCgt %llx, SigIgn %llx, SigBlk %llx; now %llx, %llx, %llx", was->caught, was->ignored,
+				    was->blocked, is.caught, is.ignored, is.blocked);
+	return was->caught == is.caught && was->ignored == is.ignored && was->blocked == is.blocked;
+}
+
+static void require_clean(const struct step *step, pid_t pid, struct look *before)
+{
+	size_t bytes;
+
+	require_alive(pid, "when it was looked at");
+	if (!live_wait(state_is_untraced, &pid, FREE_MS))
+		end_round(LEFTOVERS, "it is still traced");
+	if (!live_wait(state_text_is_intact, &pid, FREE_MS))
+		end_round(LEFTOVERS, "text: %s", text_difference(pid, &bytes));
+	if (!step->executes && !live_wait(looks_the_same, before, FREE_MS))
+		end_round(LEFTOVERS, "%s", before->difference);
+}
+
+static void arm(const struct point *point, bool in_healers)
+{
+	memset(faults->counts, 0, sizeof(faults->counts));
+	faults->hit = 0;
+	faults->kind = point->kind;
+	faults->call = point->call;
+	faults->at = point->at;
+	faults->error = point->error;
+	faults->in_healers = in_healers;
+	__atomic_store_n(&faults->armed, 1, __ATOMIC_RELEASE);
+}
+
+static void play(const struct point *point)
+{
+	const struct step *step = &steps[point->step];
+	struct subject *target = start_target(step);
+	bool attaches = step->client[0] && strcmp(step->client[0], "attach") == 0;
+	struct tool_run run;
+	struct look before;
+
+	take_look(target->pid, &before);
+	for (const char *c = step->begin; c && *c; c++)
+		subject_send(target, *c);
+	if (!attaches) {
+		run = tool_try(tool, "attach", pid_text(target->pid), step->follows ? "--follow-forks" : NULL, NULL);
+		if (run.status != 0)
+			end_round(DEAD, "without a fault it could not be attached to: %s", run.err);
+	}
+	arm(point, step->heals);
+	make_step(step, target, point->kind == FAULT_FROM_THEN ? HOPELESS_MS : FREE_MS);
+	require_alive(target->pid, "in the step");
+	/* A tracer that cannot do its work any more is not made well before it is to let go. */
+	if (point->kind != FAULT_FROM_THEN)
+		faults->armed = 0;
+	require_exactness(step, target);
+	run = tool_try(tool, "list", NULL);
+	if (run.status != 0)
+		end_round(TOLD_NONSENSE, "the daemon does not answer: %s", run.err);
+	if (tool_lists(tool, target->pid)) {
+		run = tool_try(tool, "detach", pid_text(target->pid), NULL);
+		require_sense(&run);
+	}
+	if (point->kind == FAULT_FROM_THEN && step->heals) {
+		faults->armed = 0;
+		tool_heal(pid_text(target->pid));
+	}
+	require_clean(step, target->pid, &before);
+	faults->armed = 0;
+	judge(step, target);
+	_exit(100 + (point->kind == FAULT_NONE || faults->hit > 0 ? LIVED : MISSED));
+}
+
+/* --- rounds --- */
+
+static enum outcome play_round(const struct point *point, uint64_t *ret_ns)
+{
+	uint64_t started = clock_monotonic_ns();
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		play(point);
+	waitpid(pid, &status, 0);
+	faults->armed = 0;
+	*ret_ns = clock_monotonic_ns() - started;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) < 100 || WEXITSTATUS(status) >= 100 + OUTCOMES)
+		return DEAD;
+	return (enum outcome)(WEXITSTATUS(status) - 100);
+}
+
+static const char *error_name(int error)
+{
+	return error == FAULT_SHORT ? "a half" : error == 0 ? "-" : strerrorname_np(error);
+}
+
+struct table {
+	unsigned points[STEPS], played[STEPS], outcomes[STEPS][OUTCOMES], harmed, slow;
+	uint32_t counts[STEPS][FAULT_CALL_COUNT];
+};
+
+static struct table table;
+
+static void play_point(const struct point *point)
+{
+	uint64_t ns;
+	enum outcome outcome = play_round(point, &ns);
+
+	table.played[point->step]++;
+	table.outcomes[point->step][outcome]++;
+	table.harmed += outcome > MISSED;
+	table.slow += ns > 3 * NSEC_PER_SEC;
+	if (outcome <= MISSED && ns <= 3 * NSEC_PER_SEC)
+		return;
+	live_note("%s after %llu ms: %s: %s no. %u, %s, %s; LIVE_FAULT=%u:%u:%u:%d:%u plays it again", outcome_names[outcome],
+		  (unsigned long long)(ns / NSEC_PER_MSEC), steps[point->step].name, calls[point->call].name, point->at,
+		  error_name(point->error), kind_names[point->kind], point->step, point->call, point->at, point->error,
+		  point->kind);
+}
+
+/* The step's calls, by playing it without a fault. */
+static void count_points(unsigned step)
+{
+	struct point none = { .step = step };
+	uint64_t ns;
+	enum outcome outcome = play_round(&none, &ns);
+
+	if (outcome != LIVED)
+		live_fail("%s: %s without any fault", steps[step].name, outcome_names[outcome]);
+	memcpy(table.counts[step], faults->counts, sizeof(faults->counts));
+	for (unsigned call = 0; call < FAULT_CALL_COUNT; call++)
+		table.points[step] += faults->counts[call];
+	require_at_least(table.points[step], 10);
+}
+
+/* `most` of the calls of one name, evenly, the first and the last among them. */
+static void play_spread(unsigned step, unsigned call, int error, enum fault_kind kind, unsigned most)
+{
+	unsigned count = table.counts[step][call], n = count < most ? count : most;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct point point = { step, call, n > 1 ? 1 + i * (count - 1) / (n - 1) : 1, error, kind };
+
+		play_point(&point);
+	}
+}
+
+static void play_all(unsigned step)
+{
+	const char *scale = getenv("LIVE_FAULTS_MOST");
+	unsigned each = scale ? (unsigned)atoi(scale) : EACH_MOST;
+	unsigned other = each < OTHER_WAYS_MOST ? each : OTHER_WAYS_MOST;
+
+	for (unsigned call = 0; call < FAULT_CALL_COUNT; call++) {
+		for (unsigned way = 0; way < FAULTS_ERRORS && calls[call].errors[way] != 0; way++) {
+			play_spread(step, call, calls[call].errors[way], FAULT_ONCE, way == 0 ? each : other);
+			/* A call that is interrupted each time is none that anybody has seen. */
+			if (calls[call].errors[way] != EINTR)
+				play_spread(step, call, calls[call].errors[way], FAULT_FROM_THEN, way == 0 ? other : 1);
+		}
+		play_spread(step, call, 0, FAULT_SEGV, other / 2 + 1);
+		play_spread(step, call, 0, FAULT_ABORT, 1);
+	}
+}
+
+/* So many, as different as can be, the same each time. */
+static void play_some(unsigned points)
+{
+	unsigned pairs = 0, index = 0;
+
+	for (unsigned step = 0; step < STEPS; step++) {
+		for (unsigned call = 0; call < FAULT_CALL_COUNT; call++)
+			pairs += table.counts[step][call] > 0;
+	}
+	require_at_least(pairs, points);
+	for (unsigned step = 0; step < STEPS; step++) {
+		for (unsigned call = 0; call < FAULT_CALL_COUNT; call++) {
+			unsigned count = table.counts[step][call], turn = index * points / pairs;
+			struct point point = { step, call, count ? 1 + turn * 7 % count : 0, calls[call].errors[0], FAULT_ONCE };
+
+			if (count == 0 || (index++ * points / pairs == turn && index * points / pairs == turn))
+				continue;
+			if (turn % 4 == 3 && point.error != EINTR)
+				point.kind = turn % 8 == 3 ? FAULT_SEGV : FAULT_FROM_THEN;
+			play_point(&point);
+		}
+	}
+}
+
+static void tell_table(void)
+{
+	unsigned played = 0, hit = 0;
+
+	printf("# %-20s %8s %8s %8s %8s %8s %8s %8s %8s\n", "step", "points", "played", "hit", "nonsense", "inexact", "left",
+	       "corrupt", "dead");
+	for (unsigned step = 0; step < STEPS; step++) {
+		const unsigned *o = table.outcomes[step];
+
+		if (table.played[step] == 0)
+			continue;
+		printf("# %-20s %8u %8u %8u %8u %8u %8u %8u %8u\n", steps[step].name, table.points[step], table.played[step],
+		       table.played[step] - o[MISSED], o[TOLD_NONSENSE], o[NOT_EXACT], o[LEFTOVERS], o[CORRUPT], o[DEAD]);
+		played += table.played[step];
+		hit += table.played[step] - o[MISSED];
+		live_survey(live_text("faults: %s", steps[step].name), table.played[step], table.played[step] - o[MISSED],
+			    table.played[step], table.played[step] - o[LEFTOVERS] - o[CORRUPT] - o[DEAD]);
+	}
+	printf("# %u points were hit\n", hit);
+	fflush(stdout);
+	/* A few are not come to: how often a thread is looked at is a matter of time. */
+	require_at_least(hit, played * 3 / 4);
+}
+
+static void begin(void)
+{
+	const char *path = live_text("%s/faults", live_folder());
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (fd < 0 || ftruncate(fd, sizeof(*faults)) < 0)
+		live_fail("%s: %s", path, strerror(errno));
+	faults = mmap(NULL, sizeof(*faults), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (faults == MAP_FAILED)
+		live_fail("%s: %s", path, strerror(errno));
+	close(fd);
+	setenv(FAULTS_VARIABLE, path, 1);
+	tool = tool_start_with_tracer(TRACER);
+}
+
+static void replay(const char *text)
+{
+	struct point point;
+	unsigned kind;
+
+	if (sscanf(text, "%u:%u:%u:%d:%u", &point.step, &point.call, &point.at, &point.error, &kind) != 5 ||
+	    point.step >= STEPS || point.call >= FAULT_CALL_COUNT || kind > FAULT_ABORT)
+		live_fail("LIVE_FAULT: '%s' names no point", text);
+	point.kind = (enum fault_kind)kind;
+	play_point(&point);
+	require_equal(table.harmed, 0);
+}
+
+static void whatever_fails_in_the_tracer_the_target_is_as_before(void)
+{
+	const char *only = getenv("LIVE_FAULTS_STEP"), *again = getenv("LIVE_FAULT");
+	bool all = live_rounds(0, 1) || only;
+
+	begin();
+	if (again) {
+		replay(again);
+		return;
+	}
+	for (unsigned step = 0; step < STEPS; step++) {
+		if (only && strcmp(steps[step].name, only) != 0)
+			continue;
+		count_points(step);
+		if (all)
+			play_all(step);
+	}
+	if (!all)
+		play_some(POINTS);
+	tell_table();
+	require_equal(table.harmed, 0);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(whatever_fails_in_the_tracer_the_target_is_as_before),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
