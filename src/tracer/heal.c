@@ -202,7 +202,7 @@ int heal_main(const char *argument)
 	struct stat program;
 	char path[64], *end;
 	pid_t pid;
-	bool good;
+	bool good, known;
 
 	if (!argument)
 		return heal_all(NULL) ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -213,8 +213,9 @@ int heal_main(const char *argument)
 	}
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	/* One that has ended meanwhile needs nothing; copies of it cannot be told from others then. */
-	if (stat(path, &program) < 0)
+	known = stat(path, &program) == 0;
+	if (!known && (errno == ENOENT || errno == ESRCH))
 		return EXIT_SUCCESS;
 	good = heal_and_tell(pid);
-	return heal_all(&program) && good ? EXIT_SUCCESS : EXIT_FAILURE;
+	return known && heal_all(&program) && good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
