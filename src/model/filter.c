@@ -141,7 +141,7 @@ static int take_line(struct filter *filter, char *text, const char **ret_reason)
 	if (!colon || !colon[1] || colon[1 + strspn(colon + 1, "0123456789")])
 		return 0;
 	line = parse_number(colon + 1, UINT32_MAX);
-	if (line <= 0) {
+	if (line < 0) {
 		*ret_reason = "its line number is out of range";
 		return -EINVAL;
 	}
@@ -150,8 +150,18 @@ static int take_line(struct filter *filter, char *text, const char **ret_reason)
 		return -EINVAL;
 	}
 	filter->line = (uint32_t)line;
+	filter->no_line = line == 0;
 	*colon = '\0';
 	return 0;
+}
+
+/* Python's compiled files go by the names of their sources. */
+static void cut_compiled(char *pattern)
+{
+	size_t len = strlen(pattern);
+
+	if (len >= 4 && strcmp(pattern + len - 4, ".pyc") == 0)
+		pattern[len - 1] = '\0';
 }
 
 static int parse(struct filter *filter, char *text, const char **ret_reason)
@@ -162,6 +172,7 @@ static int parse(struct filter *filter, char *text, const char **ret_reason)
 		r = take_line(filter, text, ret_reason);
 	if (r < 0)
 		return r;
+	cut_compiled(text);
 	if (*text)
 		return take_text(&filter->file_pattern, text, NULL, ret_reason);
 	if (filter->function_pattern || filter->object_pattern || filter->domain >= 0)

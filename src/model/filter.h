@@ -1,6 +1,7 @@
 /* tracemalloc's Filter and DomainFilter, and the command line's way to write them:
  * '[+-]PATTERN[:LINE][@all][@domain=NAME]', '[+-]@domain=NAME', also @function=, @object=.
- * Patterns are Python's fnmatch (case-sensitive), not libc's. */
+ * Patterns are Python's fnmatch (case-sensitive), not libc's; as in tracemalloc, x.pyc means x.py, in a pattern and in a
+ * name. */
 #ifndef ALLOCWATCH_MODEL_FILTER_H
 #define ALLOCWATCH_MODEL_FILTER_H
 
@@ -14,6 +15,7 @@ struct filter {
 	char *function_pattern;   /* NULL: any */
 	char *object_pattern;     /* NULL: any */
 	uint32_t line;            /* 0: any */
+	bool no_line;             /* written :0: only frames without a line, whose number is 0 in tracemalloc */
 	bool all_frames;
 	int64_t domain;           /* -1: any */
 };

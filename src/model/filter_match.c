@@ -1,16 +1,38 @@
 /* tracemalloc's Filter and DomainFilter over a trace. */
 #include "model/grouping.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static bool matches_text(const char *pattern, const struct strtab *strings, uint32_t text)
 {
 	return !pattern || fnmatch_python(pattern, strtab_get(strings, text));
 }
 
+static bool matches_file(const char *pattern, const char *name)
+{
+	size_t len = strlen(name);
+	char *source;
+	bool matches;
+
+	if (len < 4 || strcmp(name + len - 4, ".pyc") != 0)
+		return fnmatch_python(pattern, name);
+	source = strndup(name, len - 1);
+	matches = source && fnmatch_python(pattern, source);
+	free(source);
+	return matches;
+}
+
+static bool matches_line(const struct filter *filter, const struct statistic_frame *frame)
+{
+	return filter->no_line ? frame->line == 0 : filter->line == 0 || frame->line == filter->line;
+}
+
 static bool matches_frame(const struct filter *filter, const struct strtab *strings,
 			  const struct statistic_frame *frame)
 {
-	return (filter->line == 0 || frame->line == filter->line) &&
-	       matches_text(filter->file_pattern, strings, frame->name) &&
+	return matches_line(filter, frame) &&
+	       (!filter->file_pattern || matches_file(filter->file_pattern, strtab_get(strings, frame->name))) &&
 	       matches_text(filter->function_pattern, strings, frame->function) &&
 	       matches_text(filter->object_pattern, strings, frame->object);
 }

@@ -65,6 +65,21 @@ START_TEST(a_domain_alone_is_a_domain_filter)
 }
 END_TEST
 
+START_TEST(line_0_is_that_of_frames_without_one_and_compiled_files_are_their_sources)
+{
+	struct filter filter = parsed("*:0");
+
+	ck_assert_str_eq(filter.file_pattern, "*");
+	ck_assert(filter.no_line);
+	filter_fini(&filter);
+	filter = parsed("-/lib/m.pyc:7@all");
+	ck_assert_str_eq(filter.file_pattern, "/lib/m.py");
+	ck_assert_uint_eq(filter.line, 7);
+	ck_assert(!filter.no_line);
+	filter_fini(&filter);
+}
+END_TEST
+
 START_TEST(what_is_no_suffix_belongs_to_the_pattern)
 {
 	static const char *const texts[] = {
@@ -85,7 +100,7 @@ END_TEST
 START_TEST(what_cannot_be_meant_is_refused_with_a_reason)
 {
 	static const char *const texts[] = {
-		"", "+", "-", "@all", ":12", "a.c:0", "a.c:99999999999", "a@domain=nosuch", "a@domain=",
+		"", "+", "-", "@all", ":12", ":0", "a.c:99999999999", "a@domain=nosuch", "a@domain=",
 		"a@domain=new@domain=new", "a@function=f@function=g", "a@object=o@object=p", "@domain=-1",
 	};
 
@@ -187,6 +202,7 @@ int main(void)
 	tcase_add_test(tcase, a_pattern_alone_is_inclusive_and_of_the_most_recent_frame);
 	tcase_add_test(tcase, all_suffixes_in_any_order);
 	tcase_add_test(tcase, a_domain_alone_is_a_domain_filter);
+	tcase_add_test(tcase, line_0_is_that_of_frames_without_one_and_compiled_files_are_their_sources);
 	tcase_add_test(tcase, what_is_no_suffix_belongs_to_the_pattern);
 	tcase_add_test(tcase, what_cannot_be_meant_is_refused_with_a_reason);
 	tcase_add_test(tcase, a_filter_too_long_is_refused);

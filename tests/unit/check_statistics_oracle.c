@@ -31,7 +31,7 @@ static unsigned pick(unsigned below)
 
 static const char *const files[] = {
 	"/src/a.c", "/src/b.c", "/src/b.c.orig", "/src/z/a.c", "/src/\xc3\xa9.c", "/src/\xe9.c",
-	"/src/\xed\x9f\xbf.c", "/src/\xee\x80\x80.c", "/src/\xf0\x9f\x98\x80.c", "/src/[x].c", "a",
+	"/src/\xed\x9f\xbf.c", "/src/\xee\x80\x80.c", "/src/\xf0\x9f\x98\x80.c", "/src/[x].c", "a", "/src/m.pyc", "/src/m.py",
 };
 
 static const char *const runtimes[] = { "malloc", "operator new(unsigned long)", "std::string::grow()" };
@@ -139,17 +139,17 @@ static json_t *random_filter(struct filter *ret_filter)
 {
 	static const char *const patterns[] = {
 		"/src/a.c", "*.c", "*a*", "/src/[!a]*", "*\xc3*", "/src/?.c", "/src/[\xc3\xa0-\xf0\x9f\x98\x80].c",
-		"/bin/*", "*(f[01]+*", "nothing", "*", "/src/[[]x].c",
+		"/bin/*", "*(f[01]+*", "nothing", "*", "/src/[[]x].c", "*.pyc", "/src/m.py", "*.py[c]", "/src/?.pyc",
 	};
 	bool inclusive = pick(2), all = pick(2);
 	const char *pattern = pick(6) ? patterns[pick(COUNT(patterns))] : NULL, *reason = "";
-	int line = pattern && !pick(3) ? 1 + (int)pick(3) : 0;
+	int line = pattern && !pick(3) ? (int)pick(4) : -1;
 	int domain = !pattern || !pick(4) ? (int)pick(3) : -1;
 	const char *sign = !inclusive ? "-" : pick(2) ? "+" : "";
 	char text[256], part[64];
 
 	snprintf(text, sizeof(text), "%s%s", sign, pattern ? pattern : "");
-	if (line) {
+	if (line >= 0) {
 		snprintf(part, sizeof(part), ":%d", line);
 		strcat(text, part);
 	}
@@ -162,7 +162,7 @@ static json_t *random_filter(struct filter *ret_filter)
 	ck_assert_msg(filter_parse(text, ret_filter, &reason) == 0, "%s: %s", text, reason);
 	return json_pack("{s:b, s:o, s:o, s:b, s:o}", "inclusive", inclusive,
 			 "pattern", pattern ? oracle_hex(pattern) : json_null(),
-			 "lineno", line ? json_integer(line) : json_null(), "all_frames", all,
+			 "lineno", line >= 0 ? json_integer(line) : json_null(), "all_frames", all,
 			 "domain", domain >= 0 ? json_integer(domain) : json_null());
 }
 
