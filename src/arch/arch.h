@@ -45,6 +45,8 @@ uint64_t arch_sp(const struct user_regs_struct *regs);
 uint64_t arch_frame_pointer(const struct user_regs_struct *regs);
 uint64_t arch_argument(const struct user_regs_struct *regs, int number);
 uint64_t arch_result(const struct user_regs_struct *regs);
+/* What a thread's own data hangs from: of the threads of one memory each has another, and a fork's child its parent's. */
+uint64_t arch_thread_pointer(const struct user_regs_struct *regs);
 
 /* The bytes before a return address end in a call instruction.  May be true by chance, is never false
  * for a real return address as long as ARCH_CALL_MAX bytes are given. */

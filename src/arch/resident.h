@@ -50,6 +50,9 @@ struct resident_header {
 	uint64_t note;                 /* the tracer's own; the handler does not look at it.  A time of
 					* CLOCK_MONOTONIC, ns: until then the process is on its way
 					* from one tracer to another */
+	uint64_t masks;                /* address of a struct resident_masks, 0: none; the handler does not look at
+					* it, either */
+	uint64_t reserved2;
 };
 
 /* A thread may look for an entry at any moment.  To add: write it behind the last one, then raise
@@ -63,6 +66,23 @@ struct resident_entry {
 	uint8_t text[15];
 	uint8_t text_len;
 };
+
+/* In which threads the tracer took SIGTRAP out of the mask, noted before it did: in a mapping of its own, which is made
+ * for the first of them. */
+struct resident_mask {
+	uint32_t tid;                  /* 0: none (any more) */
+	uint32_t start_time;           /* low part of field 22 of its stat: a number may be used again */
+	uint64_t thread_pointer;       /* by which a copy of it that a fork made is known */
+};
+
+#define RESIDENT_MASKS_MAX 65534           /* with their head a megabyte */
+
+struct resident_masks {
+	uint8_t magic[RESIDENT_MAGIC_SIZE];
+	uint32_t pid, start_time;      /* whose threads they are: a copy of the memory has a copy of this */
+	uint32_t count;                /* of those that were ever used */
+	uint32_t reserved;
+};                                     /* and behind it the notes */
 
 /* Fills in the part of a header that says where things are in an area of `size` bytes; the rest is
  * zero.  `size` is cut to a multiple of 8.  0, or -ENOSPC when not even one slot has room. */

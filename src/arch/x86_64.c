@@ -87,6 +87,11 @@ uint64_t arch_argument(const struct user_regs_struct *regs, int number)
 	}
 }
 
+uint64_t arch_thread_pointer(const struct user_regs_struct *regs)
+{
+	return regs->fs_base;
+}
+
 uint64_t arch_result(const struct user_regs_struct *regs)
 {
 	return regs->rax;

@@ -11,6 +11,7 @@ src_libtarget_a_SOURCES = \
 	src/target/inject.c src/target/inject.h \
 	src/target/loader.c src/target/loader.h \
 	src/target/maps.c src/target/maps.h \
+	src/target/masks.c src/target/masks.h \
 	src/target/mem.c \
 	src/target/memory.c \
 	src/target/modules.c \

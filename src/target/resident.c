@@ -4,6 +4,7 @@
 #include "target/action.h"
 #include "target/attach.h"
 #include "target/inject.h"
+#include "target/masks.h"
 #include "target/process.h"
 #include "target/resident_area.h"
 
@@ -109,6 +110,9 @@ static int remove_with(struct target *target, struct task *task)
 		if (r < 0)
 			failed = r;
 	}
+	r = masks_remove(target, task);
+	if (r < 0)
+		failed = r;
 	if (target->areas) {
 		r = resident_area_clear(target, target->areas, true);
 		if (r < 0)
@@ -158,6 +162,7 @@ void resident_forget(struct target *target)
 		resident_area_free(area);
 	}
 	target->stub = 0;
+	masks_drop(target);
 	target->handler_installed = false;
 }
 

@@ -9,6 +9,7 @@
 #include "target/elf_file.h"
 #include "target/inject.h"
 #include "target/maps.h"
+#include "target/masks.h"
 #include "target/park.h"
 #include "target/resident_area.h"
 #include "target/rights.h"
@@ -289,5 +290,6 @@ int resident_adopt(struct target *target, raddr start)
 		link = &(*link)->next;
 	}
 	adopt_action(target, &target->areas->header);
+	masks_adopt(target, target->areas->header.masks);
 	return 0;
 }

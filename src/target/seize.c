@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "target/attach.h"
 #include "target/bp.h"
+#include "target/masks.h"
 #include "target/process.h"
 #include "target/ptrace.h"
 #include "target/sharers.h"
@@ -368,23 +369,37 @@ bool target_has_ended(struct target *target)
 	}
 }
 
+/* C libraries block even the signals that are their own for a moment, while they make threads and processes, and put
+ * back what was there: that, and not this mask, is what the thread will have. */
+static bool is_for_a_moment(uint64_t mask)
+{
+	const uint64_t own = 3ULL << (32 - 1);
+
+	return (mask & own) == own;
+}
+
 int task_unmask(struct task *task)
 {
 	const uint64_t bit = 1ULL << (SIGTRAP - 1);
 	uint64_t mask;
 	int r;
 
-	if (task->masked)
+	if (task->masked) {
+		if (task->sigtrap_was_blocked)
+			masks_note(task);      /* inherited before it could be held */
 		return 0;
+	}
 	r = ptrace_getsigmask(task->tid, &mask);
 	if (r < 0)
 		return r;
 	if (mask & bit) {
+		task->sigtrap_was_blocked = !is_for_a_moment(mask);
+		if (task->sigtrap_was_blocked)
+			masks_note(task);
 		r = ptrace_setsigmask(task->tid, mask & ~bit);
 		if (r < 0)
 			return r;
-		task->sigtrap_was_blocked = true;
 	}
-	task->masked = true;
+	task->masked = !(mask & bit) || task->sigtrap_was_blocked;
 	return 0;
 }

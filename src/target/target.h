@@ -41,6 +41,7 @@ struct task {
 	bool interrupt_due;            /* PTRACE_INTERRUPT sent, its stop not seen yet */
 	bool masked;                   /* SIGTRAP was looked at in its mask (cleared if need be) */
 	bool sigtrap_was_blocked;
+	uint32_t mask_note;            /* where that is noted in the process (masks.h), counted from 1; 0: nowhere */
 	bool group_stopped;            /* in PTRACE_LISTEN */
 	bool mended;                   /* its broken-off call was made one that begins again, with the pc there */
 	raddr mended_pc;
@@ -78,6 +79,10 @@ struct target {
 	size_t bp_hash_size;
 	raddr bp_lowest, bp_highest;   /* of those ever planted */
 	struct resident_area *areas;   /* the main one first */
+	raddr masks;                   /* the notes of masks.h; 0: none */
+	uint32_t mask_count;           /* of them ever used */
+	VEC_OF(uint32_t) mask_places;  /* of these, free again */
+	bool masks_refused;            /* there could be no mapping for them */
 	raddr stub;                    /* where injected system calls are made from */
 	bool handler_installed;
 	bool handler_lost;             /* the kernel has set the default in its place */

@@ -1,5 +1,7 @@
 #include "target/target.h"
 
+#include "target/masks.h"
+
 #include "base/hash.h"
 
 #include <errno.h>
@@ -53,6 +55,7 @@ void task_remove(struct task *task)
 	while (*link != task)
 		link = &(*link)->hash_next;
 	*link = task->hash_next;
+	masks_forget(task);
 	if (target->served == task)
 		target->served = NULL;
 	for (size_t i = 0; i < target->tasks.count; i++) {

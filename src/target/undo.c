@@ -118,6 +118,11 @@ bool target_undo(struct target *target, const char **ret_text)
 		*ret_text = "a breakpoint could not be taken out: the resident handler stays to serve it";
 	else if (!leave_resident(target))
 		*ret_text = "a thread would not leave the resident code: it stays, and does no harm";
+	/* While it is still noted which they are. */
+	for (size_t i = 0; !*ret_text && i < target->tasks.count; i++) {
+		if (target->tasks.items[i]->stopped && !stop_is_end(target->tasks.items[i]->stop.kind))
+			task_remask(target->tasks.items[i]);
+	}
 	if (!*ret_text)
 		set_uprobes_again(target);
 	if (!*ret_text && target->tasks.count > 0)

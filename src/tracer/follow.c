@@ -4,6 +4,7 @@
 #include "tracer/loop.h"
 #include "tracer/snapshot.h"
 
+#include "target/masks.h"
 #include "target/park.h"
 #include "target/process.h"
 #include "target/ptrace.h"
@@ -83,6 +84,9 @@ static int take_over(struct session *session, const struct parking *parking, voi
 	(*ret_task)->calls = calls;
 	(*ret_task)->masked = true;
 	(*ret_task)->sigtrap_was_blocked = blocked;
+	masks_begin_again(target);
+	if (blocked)
+		masks_note(*ret_task);
 	session->exit_status = -1;
 	session->not_followed = 0;
 	session->attached_realtime_ns = clock_realtime_ns();

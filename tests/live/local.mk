@@ -36,6 +36,7 @@ torture_tests = \
 	tests/live/check_survival \
 	tests/live/check_moments \
 	tests/live/check_heal \
+	tests/live/check_masks \
 	tests/live/check_stuck \
 	tests/live/check_lost \
 	tests/live/check_follow \
@@ -126,6 +127,9 @@ tests_live_check_programs_SOURCES = tests/live/check_programs.c
 tests_live_check_programs_CFLAGS = $(live_cflags)
 tests_live_check_programs_LDADD = $(live_libs)
 
+tests_live_check_masks_SOURCES = tests/live/check_masks.c
+tests_live_check_masks_CFLAGS = $(live_cflags)
+tests_live_check_masks_LDADD = $(live_libs)
 tests_live_check_lost_SOURCES = tests/live/check_lost.c
 tests_live_check_lost_CFLAGS = $(live_cflags)
 tests_live_check_lost_LDADD = $(live_libs)

@@ -30,6 +30,7 @@ check_PROGRAMS += \
 	tests/victims/leaker \
 	tests/victims/leaver \
 	tests/victims/mainless \
+	tests/victims/masks \
 	tests/victims/nested \
 	tests/victims/otherids \
 	tests/victims/plugins \
@@ -151,6 +152,10 @@ tests_victims_forks_CFLAGS = $(victim_cflags)
 tests_victims_forks_LDFLAGS = $(victim_ldflags)
 tests_victims_forks_LDADD = $(victim_libs)
 
+tests_victims_masks_SOURCES = tests/victims/masks.c
+tests_victims_masks_CFLAGS = $(victim_cflags)
+tests_victims_masks_LDFLAGS = $(victim_ldflags)
+tests_victims_masks_LDADD = $(victim_libs)
 tests_victims_forktree_SOURCES = tests/victims/forktree.c
 tests_victims_forktree_CFLAGS = $(victim_cflags)
 tests_victims_forktree_LDFLAGS = $(victim_ldflags)

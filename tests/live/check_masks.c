@@ -1,0 +1,265 @@
+/* SIGTRAP is taken out of the masks of threads that are traced; each thread has its own mask back after a detach, after the
+ * tracer's death at any moment, and so have the children that were forked meanwhile. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include "base/clock.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MASKS "tests/victims/masks"
+#define SIGTRAP_BIT (1ULL << (SIGTRAP - 1))
+#define THREADS_MAX 64
+#define CHILDREN 12
+#define BLOCKERS 8                     /* of the 12 threads */
+#define HEAL_MS 10000
+#define SETTLE_MS 1000
+#define ROUNDS 6
+#define ROUNDS_LONG 300
+#define ATTACH_NS (40 * NSEC_PER_MSEC)
+
+struct masks {
+	size_t count;
+	struct {
+		pid_t tid;
+		unsigned long long mask;
+	} thread[THREADS_MAX];
+};
+
+/* status_number() has no sign to spare for signal 64. */
+static unsigned long long mask_of(pid_t tid)
+{
+	FILE *status = fopen(live_text("/proc/%d/status", tid), "r");
+	unsigned long long mask = 0;
+	char line[256];
+	bool found = false;
+
+	while (status && !found && fgets(line, sizeof(line), status))
+		found = sscanf(line, "SigBlk: %llx", &mask) == 1;
+	if (status)
+		fclose(status);
+	require(found);
+	return mask;
+}
+
+static struct masks masks_take(pid_t pid)
+{
+	struct masks masks = { .count = 0 };
+	DIR *dir = opendir(live_text("/proc/%d/task", pid));
+	struct dirent *entry;
+
+	require(dir);
+	while ((entry = readdir(dir)) && masks.count < THREADS_MAX) {
+		pid_t tid = atoi(entry->d_name);
+
+		if (tid <= 0)
+			continue;
+		masks.thread[masks.count].tid = tid;
+		masks.thread[masks.count++].mask = mask_of(tid);
+	}
+	closedir(dir);
+	return masks;
+}
+
+static unsigned blockers(const struct masks *masks)
+{
+	unsigned count = 0;
+
+	for (size_t i = 0; i < masks->count; i++)
+		count += (masks->thread[i].mask & SIGTRAP_BIT) != 0;
+	return count;
+}
+
+static bool are_as_before(void *context)
+{
+	const struct masks *before = context;
+
+	for (size_t i = 0; i < before->count; i++) {
+		if (mask_of(before->thread[i].tid) != before->thread[i].mask)
+			return false;
+	}
+	return true;
+}
+
+/* Returns how many were compared.  A thread that makes another one blocks all for a moment. */
+static unsigned require_same_masks(struct masks *before, const char *when)
+{
+	live_wait(are_as_before, before, SETTLE_MS);
+	for (size_t i = 0; i < before->count; i++) {
+		unsigned long long now = mask_of(before->thread[i].tid);
+
+		if (now != before->thread[i].mask)
+			live_fail("%s: SigBlk of thread %d was %016llx, is %016llx", when, before->thread[i].tid,
+				  before->thread[i].mask, now);
+	}
+	return (unsigned)before->count;
+}
+
+static void require_unblocked(const struct masks *before)
+{
+	for (size_t i = 0; i < before->count; i++) {
+		unsigned long long now = mask_of(before->thread[i].tid);
+
+		if (now & SIGTRAP_BIT)
+			live_fail("thread %d has SigBlk %016llx while it is traced, had %016llx", before->thread[i].tid, now,
+				  before->thread[i].mask);
+	}
+}
+
+static struct subject *start(struct masks *ret_before)
+{
+	struct subject *victim = victim_start(MASKS, "--births", NULL);
+
+	*ret_before = masks_take(victim->pid);
+	require_equal(blockers(ret_before), BLOCKERS);
+	return victim;
+}
+
+/* So that nothing heals before it is asked to. */
+static void kill_both(struct tool *tool, pid_t pid)
+{
+	pid_t tracer = (pid_t)status_number(pid, "TracerPid", 10);
+
+	kill(tool_daemon(tool), SIGSTOP);
+	if (tracer > 0)
+		kill(tracer, SIGKILL);
+	tool_kill_daemon(tool);
+	require(live_wait(state_is_untraced, &pid, HEAL_MS));
+}
+
+static void masks_are_as_before_after_a_detach(void)
+{
+	struct tool *tool = tool_start();
+	struct masks before;
+	struct subject *victim = start(&before);
+	unsigned rounds = live_rounds(ROUNDS, ROUNDS_LONG), compared = 0;
+
+	for (unsigned i = 0; i < rounds; i++) {
+		subject_send(victim, 'r');
+		live_let_pass(live_random(2 * NSEC_PER_MSEC));
+		tool_attach(tool, victim->pid);
+		tool_detach(tool, victim->pid);
+		subject_command(victim, 's');
+		compared += require_same_masks(&before, "after a detach");
+	}
+	live_note("%u masks compared after %u detaches", compared, rounds);
+	require_unharmed(victim->pid, NULL);
+	subject_quit(victim);
+}
+
+static void masks_are_as_before_when_the_tracer_died_in_tracing(void)
+{
+	struct tool *tool = tool_start();
+	unsigned rounds = live_rounds(ROUNDS, ROUNDS_LONG), compared = 0;
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct masks before;
+		struct subject *victim = start(&before);
+
+		tool_attach(tool, victim->pid);
+		require_unblocked(&before);
+		subject_send(victim, 'r');
+		live_let_pass(live_random(5 * NSEC_PER_MSEC));
+		kill_both(tool, victim->pid);
+		require_equal(tool_heal(pid_text(victim->pid)), 0);
+		subject_command(victim, 's');
+		compared += require_same_masks(&before, "after healing");
+		require_unharmed(victim->pid, NULL);
+		subject_quit(victim);
+		tool_start_again(tool);
+	}
+	live_note("%u masks compared after %u deaths", compared, rounds);
+	live_survey("masks after a death in tracing", rounds, rounds, rounds, rounds);
+}
+
+static void masks_are_as_before_when_the_tracer_died_in_the_attach_or_the_detach(void)
+{
+	struct tool *tool = tool_start();
+	unsigned rounds = live_rounds(2 * ROUNDS, 2 * ROUNDS_LONG), compared = 0, hit = 0;
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct masks before;
+		struct subject *victim = start(&before);
+		pid_t client;
+
+		if (i % 2) {
+			tool_attach(tool, victim->pid);
+			client = tool_begin(tool, "detach", pid_text(victim->pid), NULL);
+		} else {
+			client = tool_begin(tool, "attach", pid_text(victim->pid), NULL);
+			live_wait(state_is_traced, &victim->pid, 5000);
+		}
+		live_let_pass(live_random(ATTACH_NS));
+		hit += status_number(victim->pid, "TracerPid", 10) > 0;
+		kill_both(tool, victim->pid);
+		waitpid(client, NULL, 0);
+		require_equal(tool_heal(pid_text(victim->pid)), 0);
+		compared += require_same_masks(&before, i % 2 ? "killed in the detach" : "killed in the attach");
+		require_unharmed(victim->pid, NULL);
+		subject_quit(victim);
+		tool_start_again(tool);
+	}
+	live_note("%u masks compared, %u of %u tracers were killed at work", compared, hit, rounds);
+	live_survey("masks after a death in attach or detach", rounds, hit, rounds, rounds);
+}
+
+/* The children that each thread has forked. */
+static unsigned require_children_like_threads(const struct masks *before)
+{
+	unsigned compared = 0;
+
+	for (size_t i = 0; i < before->count; i++) {
+		pid_t tid = before->thread[i].tid;
+		FILE *list = fopen(live_text("/proc/%d/task/%d/children", tid, tid), "r");
+		int child;
+
+		while (list && fscanf(list, "%d", &child) == 1) {
+			if (mask_of(child) != before->thread[i].mask)
+				live_fail("SigBlk of child %d is %016llx, its parent's was %016llx", child, mask_of(child),
+					  before->thread[i].mask);
+			text_require_intact(child);
+			compared++;
+		}
+		if (list)
+			fclose(list);
+	}
+	return compared;
+}
+
+static void children_forked_before_and_after_the_tracers_death_have_their_masks(void)
+{
+	struct tool *tool = tool_start();
+	struct masks before;
+	struct subject *victim = start(&before);
+
+	tool_attach(tool, victim->pid);
+	subject_command(victim, 'f');
+	require_equal(require_children_like_threads(&before), CHILDREN);
+	kill_both(tool, victim->pid);
+	subject_command(victim, 'f');
+	require_equal(tool_heal(pid_text(victim->pid)), 0);
+	require_equal(require_children_like_threads(&before), 2 * CHILDREN);
+	require_same_masks(&before, "after healing");
+	require_unharmed(victim->pid, NULL);
+	subject_quit(victim);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(masks_are_as_before_after_a_detach),
+	LIVE_CASE(masks_are_as_before_when_the_tracer_died_in_tracing),
+	LIVE_CASE(masks_are_as_before_when_the_tracer_died_in_the_attach_or_the_detach),
+	LIVE_CASE(children_forked_before_and_after_the_tracers_death_have_their_masks),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
