@@ -33,6 +33,12 @@ static const struct format {
 	{ "tracemalloc", true, write_tracemalloc },
 };
 
+/* NULL: standard output, which can be named as a dash, too. */
+static const char *output_of(const struct options *options)
+{
+	return options->output && strcmp(options->output, "-") != 0 ? options->output : NULL;
+}
+
 static int find_format(const struct options *options, const struct format **ret_format)
 {
 	if (!options->format)
@@ -41,7 +47,7 @@ static int find_format(const struct options *options, const struct format **ret_
 		if (strcmp(formats[i].name, options->format) != 0)
 			continue;
 		*ret_format = &formats[i];
-		if (formats[i].binary && !options->output && terminal_is(stdout))
+		if (formats[i].binary && !output_of(options) && terminal_is(stdout))
 			return fail_usage("export", "a terminal cannot show this format; give --output FILE, or a pipe");
 		return EXIT_DONE;
 	}
@@ -50,7 +56,7 @@ static int find_format(const struct options *options, const struct format **ret_
 
 static int fail_output(const struct options *options, int error)
 {
-	if (options->output)
+	if (output_of(options))
 		return fail("cannot write %s: %s; there is none now, or still the old one", options->output,
 			    strerror(-error));
 	return fail("cannot write to standard output: %s; what was written is not complete", strerror(-error));
@@ -60,7 +66,7 @@ static int write_it(const struct options *options, const struct format *format,
 		    const struct snapshot *snapshot)
 {
 	struct new_file file;
-	int r = new_file_open(&file, options->output);
+	int r = new_file_open(&file, output_of(options));
 
 	if (r < 0)
 		return fail_output(options, r);

@@ -32,6 +32,8 @@ int show_query(const struct options *options, const char *command, struct statis
 		query.sort = SORT_CHURN;
 	if (query.born && options_have(options, OPTION(SORT)))
 		return fail_usage(command, "--born cannot be combined with --sort: there are no differences to sort by");
+	if (options_have(options, OPTION(PRETTY)) && (query.churn || query.histogram))
+		return fail_usage(command, "--pretty shows sizes alone: it cannot be combined with --churn or --histogram");
 	if (query.cumulative && query.key == KEY_TRACEBACK)
 		return fail_usage(command, "--cumulative cannot be combined with --by traceback: a traceback is "
 				  "counted once as it is");

@@ -146,6 +146,8 @@ static const struct {
 	{ "diff 1 2 --sort size", "not an order" },
 	{ "diff 1 2 --born --sort growth", "--born cannot be combined with --sort" },
 	{ "stats 1 --older-than soon", "not an age" },
+	{ "stats 1 --pretty --histogram", "--pretty shows sizes alone" },
+	{ "stats 1 --churn --pretty", "--pretty shows sizes alone" },
 	{ "diff 1 2 --pretty", "takes no option '--pretty'" },
 	{ "top", "needs PID" },
 	{ "top x", "no PID" },
