@@ -88,23 +88,42 @@ static size_t lower_bound(const struct module_files *files, uint64_t hash)
 	return low;
 }
 
-static bool knows(const struct module_files *files, size_t at, uint64_t hash, uint32_t id)
+/* The same file, loaded once more, which one descriptor serves, or else the module itself. */
+static struct module_file *known(const struct module_files *files, size_t at, uint64_t hash, uint32_t id)
 {
+	struct module_file *same = NULL;
+
 	for (; at < files->files.count && files->files.items[at].hash == hash; at++) {
-		if (files->files.items[at].id == id)
-			return true;
+		struct module_file *file = &files->files.items[at];
+
+		if (file->fd >= 0)
+			return file;
+		if (file->id == id)
+			same = file;
 	}
-	return false;
+	return same;
+}
+
+/* It was told before without its file. */
+static void take_file(struct module_file *file, int *fd)
+{
+	if (file->fd >= 0 || *fd < 0 || open_files >= open_files_max)
+		return;
+	file->fd = *fd;
+	*fd = -1;
+	open_files++;
 }
 
 int module_files_add(struct module_files *files, const struct wire_module *message, int *fd)
 {
 	uint64_t hash = identity(message->path, message->build_id, message->build_id_len);
 	size_t at = lower_bound(files, hash);
-	struct module_file *file;
+	struct module_file *file = known(files, at, hash, message->module);
 
-	if (knows(files, at, hash, message->module))
+	if (file) {
+		take_file(file, fd);
 		return -EEXIST;
+	}
 	if (files->files.count >= MODULE_FILES_MAX || open_files >= open_files_max)
 		return -ENOSPC;
 	if (!vec_push(&files->files))

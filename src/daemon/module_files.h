@@ -15,7 +15,8 @@ struct module_files *module_files_new(void);        /* one reference; NULL: no m
 struct module_files *module_files_ref(struct module_files *files);
 void module_files_unref(struct module_files *files);        /* accepts NULL; the last closes all */
 
-/* Takes over *fd (which may be -1).  -ENOSPC past a limit, -EEXIST: that module is known, -ENOMEM. */
+/* Takes over *fd (which may be -1).  -ENOSPC past a limit, -EEXIST: that module, or its
+ * file, is known (a file that was missing is taken), -ENOMEM. */
 int module_files_add(struct module_files *files, const struct wire_module *message, int *fd);
 /* For symbolize_snapshot(): the file of each module of the snapshot, -1 where there is none.  The
  * descriptors stay the files'; the list is to be freed.  NULL: no memory. */

@@ -40,6 +40,28 @@ int64_t module_map_add(struct module_map *map, const struct module *module)
 	return copy->id;
 }
 
+static bool is_same_file(const struct module *a, const struct module *b)
+{
+	return a->build_id_len > 0 && a->build_id_len == b->build_id_len &&
+	       memcmp(a->build_id, b->build_id, a->build_id_len) == 0 && a->device == b->device && a->inode == b->inode &&
+	       strcmp(a->path, b->path ? b->path : "") == 0;
+}
+
+int64_t module_map_take_back(struct module_map *map, const struct module *module)
+{
+	for (size_t i = map->modules.count; i-- > 0;) {
+		struct module *known = &map->modules.items[i];
+
+		if (!known->left || !is_same_file(known, module))
+			continue;
+		known->left = false;
+		known->back = true;
+		known->bias = module->bias;
+		return known->id;
+	}
+	return -ENOENT;
+}
+
 /* The index of the first range that ends behind an address. */
 static size_t range_index(const struct module_map *map, raddr address)
 {

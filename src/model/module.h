@@ -1,7 +1,8 @@
 /* The ELF objects of one process and where they are, or were, mapped.
  *
  * A module gets its id when it is first seen and keeps it for ever, so that a frame recorded as
- * (module, offset) means the same after dlclose and after another object took its addresses.
+ * (module, offset) means the same after dlclose and after another object took its addresses.  Only the
+ * same file, when it is loaded once more, gets it again.
  * The map knows only the present.  No files are opened here: target/ fills it in. */
 #ifndef ALLOCWATCH_MODEL_MODULE_H
 #define ALLOCWATCH_MODEL_MODULE_H
@@ -24,6 +25,8 @@ struct module {
 	uint64_t device, inode;
 	raddr bias;                  /* run-time address minus ELF virtual address */
 	bool mapped;                 /* false after dlclose or exec */
+	bool left;                   /* nothing is kept of it any more but its id: the same file gets it again */
+	bool back;                   /* it has, and is to be looked at as a new one is */
 };
 
 /* One executable mapping [start, end) of a module. */
@@ -45,6 +48,9 @@ void module_map_fini(struct module_map *map);
  * limit of MODULES_MAX. */
 #define MODULES_MAX 65536
 int64_t module_map_add(struct module_map *map, const struct module *module);
+/* A module of the same file (path, inode, build-id) that has `left` is there again, at another place: its id; -ENOENT.
+ * What is loaded and unloaded without an end needs no more ids than it has files. */
+int64_t module_map_take_back(struct module_map *map, const struct module *module);
 /* Adds an executable range; -EEXIST when it overlaps one that is there, -EINVAL when empty or of
  * no module, -ENOMEM, -ENOSPC past the limit of MODULE_RANGES_MAX. */
 #define MODULE_RANGES_MAX 262144

@@ -147,8 +147,13 @@ static int add_module(struct target *target, const struct map_line *map, int fd)
 		elf_file_fini(&file);
 		return (int)id;
 	}
-	id = module_map_add(&target->modules, &module);
-	slot = id < 0 ? NULL : vec_push(&target->module_fds);
+	id = segment ? module_map_take_back(&target->modules, &module) : -ENOENT;
+	if (id >= 0) {
+		slot = &target->module_fds.items[id];
+	} else {
+		id = module_map_add(&target->modules, &module);
+		slot = id < 0 ? NULL : vec_push(&target->module_fds);
+	}
 	if (!slot) {
 		fd_close(&fd);
 		elf_file_fini(&file);

@@ -56,25 +56,45 @@ static void send_module(struct session *session, const struct module *module)
 	link_send(session->link, &message, sizeof(message), fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
 
+static int add_module(struct session *session, const struct module *module)
+{
+	int fd = target_module_fd(session->target, module->id);
+
+	if (fd < 0)
+		return 0;
+	unwinder_add_module(session->unwinder, module->id, fd);
+	guard_note_module(session, module->id);
+	/* the vdso allocates nothing */
+	return module->inode != 0 ? engine_plan_module(session->engine, module->id, fd) : 0;
+}
+
+static int add_those_back(struct session *session)
+{
+	struct module_map *map = &session->target->modules;
+	int r = 0;
+
+	for (uint32_t id = 0; r == 0 && id < session->modules_known; id++) {
+		if (!map->modules.items[id].back)
+			continue;
+		map->modules.items[id].back = false;
+		send_module(session, &map->modules.items[id]);      /* a daemon may have come meanwhile */
+		r = add_module(session, &map->modules.items[id]);
+	}
+	return r;
+}
+
 int session_add_modules(struct session *session)
 {
-	struct target *target = session->target;
+	struct module_map *map = &session->target->modules;
+	int r = add_those_back(session);
 
-	for (; session->modules_known < target->modules.modules.count; session->modules_known++) {
-		const struct module *module = &target->modules.modules.items[session->modules_known];
-		int fd = target_module_fd(target, module->id), r = 0;
+	for (; r == 0 && session->modules_known < map->modules.count; session->modules_known++) {
+		const struct module *module = &map->modules.items[session->modules_known];
 
 		send_module(session, module);
-		if (fd < 0)
-			continue;
-		unwinder_add_module(session->unwinder, module->id, fd);
-		guard_note_module(session, module->id);
-		if (module->inode != 0)            /* the vdso allocates nothing */
-			r = engine_plan_module(session->engine, module->id, fd);
-		if (r < 0)
-			return r;
+		r = add_module(session, module);
 	}
-	return 0;
+	return r;
 }
 
 void session_tell_modules(struct session *session)
@@ -88,13 +108,16 @@ static void drop_unmapped(struct session *session)
 	struct target *target = session->target;
 
 	for (uint32_t id = 0; id < session->modules_known; id++) {
-		if (target->modules.modules.items[id].mapped)
+		struct module *module = &target->modules.modules.items[id];
+
+		/* One that comes back in the look that found it gone gets another id. */
+		if (module->mapped || module->left)
 			continue;
-		/* Idempotent: one that was dropped before has nothing left. */
 		engine_drop_module(session->engine, id);
 		guard_drop_module(session, id);
 		unwinder_remove_module(session->unwinder, id);
 		resident_drop_module(target, id);
+		module->left = true;
 	}
 }
 
@@ -197,7 +220,8 @@ int session_renew_engine(struct session *session)
 	for (uint32_t id = 0; r == 0 && id < session->modules_known; id++) {
 		const struct module *module = &target->modules.modules.items[id];
 
-		if (module->mapped && module->inode != 0 && target_module_fd(target, id) >= 0)
+		/* Those that are back are planned with the new ones. */
+		if (module->mapped && !module->back && module->inode != 0 && target_module_fd(target, id) >= 0)
 			r = engine_plan_module(session->engine, id, target_module_fd(target, id));
 	}
 	return r;
@@ -333,6 +357,8 @@ static void forget_program(struct session *session, struct task *task)
 	resident_forget(target);
 	target_forget_modules(target);
 	guard_forget(session);
+	for (size_t i = 0; i < target->modules.modules.count; i++)
+		target->modules.modules.items[i].left = true;
 	session->loader_hook = NULL;
 	session->waits_for_exec = false;
 	session->probe_gaps = session->orphans_seen = 0;

@@ -536,7 +536,79 @@ static void many_targets_share_the_memory_for_snapshots(void)
 		tool_end(tool, subjects[t], before[t]);
 }
 
+/* --- objects --- */
+
+static void objects_that_come_and_go_leave_nothing_behind(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/plugins", live_text("%s/tests/victims", live_build()), NULL);
+	struct state *before = state_take(subject->pid);
+	unsigned rounds = live_rounds(60, 3000), warm_up = 20;
+	struct footprint daemon = { 0 }, tracer = { 0 };
+	long long tables = 0, now;
+
+	tool_attach(tool, subject->pid);
+	for (unsigned i = 0; i < rounds; i++) {
+		subject_command(subject, 'o');
+		subject_command(subject, 'c');
+		if (i != warm_up && i != rounds - 1)
+			continue;
+		now = json_number(tool_status(tool, subject->pid), "tracer_memory");
+		live_note("after %u times: tables %lld bytes, tracer RSS %ld kB, descriptors of tracer %ld, daemon %ld", i + 1,
+			  now, look(tool_tracer(subject->pid)).rss, look(tool_tracer(subject->pid)).descriptors,
+			  look(tool_daemon(tool)).descriptors);
+		if (i == warm_up) {
+			tables = now;
+			tracer = look(tool_tracer(subject->pid));
+			daemon = look(tool_daemon(tool));
+		}
+	}
+	require_equal(json_number(tool_status(tool, subject->pid), "tracer_memory"), tables);
+	require_at_least(tracer.rss + PLAY_KB, look(tool_tracer(subject->pid)).rss);
+	/* one may be just closed */
+	require_at_least(tracer.descriptors + 2, look(tool_tracer(subject->pid)).descriptors);
+	require_at_least(daemon.descriptors + 2, look(tool_daemon(tool)).descriptors);
+	subject_command(subject, 'o');
+	subject_command(subject, 'g');
+	require_text(tool_out(tool, "stats", pid_text(subject->pid), NULL), "plugin.c");
+	subject_command(subject, 'c');
+	require_text(tool_out(tool, "stats", pid_text(subject->pid), NULL), "plugin.c");
+	tool_end(tool, subject, before);
+}
+
+static void programs_that_are_executed_leave_nothing_behind(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/execer", NULL);
+	unsigned rounds = live_rounds(30, 1000), warm_up = 15;
+	struct footprint daemon = { 0 }, tracer = { 0 }, end;
+	long long tables = 0;
+
+	tool_attach(tool, subject->pid);
+	for (unsigned i = 0; i < rounds; i++) {
+		require_text(subject_command(subject, 'g'), "R");
+		subject_command(subject, 'a');
+		if (i != warm_up)
+			continue;
+		tables = json_number(tool_status(tool, subject->pid), "tracer_memory");
+		tracer = look(tool_tracer(subject->pid));
+		daemon = look(tool_daemon(tool));
+	}
+	require_equal(json_number(tool_status(tool, subject->pid), "tracer_memory"), tables);
+	end = look(tool_daemon(tool));
+	live_note("after %u and %u: tables %lld bytes; daemon RSS %ld and %ld kB, descriptors %ld and %ld; tracer RSS %ld and "
+		  "%ld kB", warm_up + 1, rounds, tables, daemon.rss, end.rss, daemon.descriptors, end.descriptors, tracer.rss,
+		  look(tool_tracer(subject->pid)).rss);
+	require_at_least(tracer.rss + PLAY_KB, look(tool_tracer(subject->pid)).rss);
+	require_at_least(tracer.descriptors + 2, look(tool_tracer(subject->pid)).descriptors);
+	require_at_least(daemon.rss + PLAY_KB, end.rss);
+	require_at_least(daemon.descriptors + 4, end.descriptors);
+	tool_end(tool, subject, NULL);
+}
+
 static const struct live_case cases[] = {
+	LIVE_CASE(programs_that_are_executed_leave_nothing_behind),
+	LIVE_CASE(objects_that_come_and_go_leave_nothing_behind),
 	LIVE_CASE(clients_that_ask_at_once_are_all_answered),
 	LIVE_CASE(clients_that_ask_while_it_is_let_go_are_all_answered),
 	LIVE_CASE(blocks_are_found_by_each_of_their_bytes_and_are_as_old_as_they_are),

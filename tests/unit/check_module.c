@@ -160,6 +160,42 @@ START_TEST(lookups_agree_with_a_page_table)
 }
 END_TEST
 
+/* Who counts ids by loads runs out of them. */
+START_TEST(a_file_that_comes_back_gets_its_id_back_and_no_other_file_does)
+{
+	static const struct module plain = { .path = (char *)"/lib/a.so", .build_id = { 1, 2, 3 }, .build_id_len = 3,
+					     .device = 5, .inode = 6, .bias = 0x1000 };
+	struct module other = plain;
+	int64_t id = module_map_add(&map, &plain);
+
+	ck_assert_int_eq(id, 0);
+	ck_assert_int_eq(module_map_add_range(&map, 0x1000, 0x2000, 0), 0);
+	/* it is there, or something is still kept of it */
+	ck_assert_int_eq(module_map_take_back(&map, &plain), -ENOENT);
+	module_map_remove(&map, 0);
+	ck_assert_int_eq(module_map_take_back(&map, &plain), -ENOENT);
+	map.modules.items[0].left = true;
+	other.build_id[2] = 4;
+	ck_assert_int_eq(module_map_take_back(&map, &other), -ENOENT);
+	other = plain;
+	other.inode = 7;
+	ck_assert_int_eq(module_map_take_back(&map, &other), -ENOENT);
+	other = plain;
+	other.path = (char *)"/lib/b.so";
+	ck_assert_int_eq(module_map_take_back(&map, &other), -ENOENT);
+	other = plain;
+	other.build_id_len = 0;
+	ck_assert_int_eq(module_map_take_back(&map, &other), -ENOENT);
+	other = plain;
+	other.bias = 0x70000;
+	ck_assert_int_eq(module_map_take_back(&map, &other), 0);
+	ck_assert(map.modules.items[0].back && !map.modules.items[0].left);
+	ck_assert_uint_eq(map.modules.items[0].bias, 0x70000);
+	/* once only: a second one beside it is another module */
+	ck_assert_int_eq(module_map_take_back(&map, &other), -ENOENT);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("module");
@@ -175,6 +211,7 @@ int main(void)
 	tcase_add_test(tcase, ranges_never_overlap);
 	tcase_add_test(tcase, another_object_at_the_same_addresses_gets_another_id);
 	tcase_add_test(tcase, modules_are_limited);
+	tcase_add_test(tcase, a_file_that_comes_back_gets_its_id_back_and_no_other_file_does);
 	tcase_add_loop_test(tcase, lookups_agree_with_a_page_table, 0, 5);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
