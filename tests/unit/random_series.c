@@ -127,7 +127,7 @@ static void add_trace(struct snapshot *s, const struct series *series, json_t *t
 {
 	static const uint32_t domains[] = { 0, 0, 0, 1, 2, 100 };
 	unsigned count = pick(5) ? 1 + pick(4) : 0, freed = pick(3) ? pick(4) : 0, peak = pick(3) ? 1 + pick(4) : 0;
-	json_t *document = json_object();
+	json_t *document = json_object(), *numbers;
 	uint64_t bytes = 0;
 	uint32_t domain = domains[pick(COUNT(domains))], stack = add_stack(s, series, document);
 	struct snapshot_trace *trace;
@@ -140,10 +140,12 @@ static void add_trace(struct snapshot *s, const struct series *series, json_t *t
 	trace->temporary_blocks = pick(freed + 1);
 	trace->peak_blocks = peak;
 	trace->peak_bytes = peak ? pick_size() : 0;
-	json_object_update(document, json_pack("{s:i, s:i, s:I, s:i, s:I, s:i, s:i, s:I}", "domain", (int)domain,
+	numbers = json_pack("{s:i, s:i, s:I, s:i, s:I, s:i, s:i, s:I}", "domain", (int)domain,
 		"live_blocks", (int)count, "live_bytes", (json_int_t)bytes, "total_blocks", (int)trace->total_blocks,
 		"total_bytes", (json_int_t)trace->total_bytes, "temporary_blocks", (int)trace->temporary_blocks,
-		"peak_blocks", (int)peak, "peak_bytes", (json_int_t)trace->peak_bytes));
+		"peak_blocks", (int)peak, "peak_bytes", (json_int_t)trace->peak_bytes);
+	json_object_update(document, numbers);
+	json_decref(numbers);
 	json_array_append_new(traces, document);
 }
 
