@@ -178,11 +178,16 @@ int resident_prepare(struct target *target)
 	if (r < 0)
 		return r;
 	area->module = slack->module;
+	/* First of all what it is found by, should this process die. */
+	r = append_area(target, area);
+	if (r < 0)
+		return r;
 	r = target_write(target, area->start + code.handler, code.bytes, code.length);
-	if (r == 0)
-		return append_area(target, area);
-	resident_area_clear(target, area, true);       /* a part of it may stand there */
-	resident_area_free(area);
+	if (r < 0) {
+		resident_area_clear(target, area, true);       /* a part of it may stand there */
+		target->areas = NULL;
+		resident_area_free(area);
+	}
 	return r;
 }
 
