@@ -1,5 +1,6 @@
 /* Snapshots in floods: what daemon, tracer and state folder hold after many is what they held after some, and a limit
  * that is reached is said. */
+#include "client.h"
 #include "live.h"
 #include "state.h"
 #include "subject.h"
@@ -98,39 +99,13 @@ struct flood {
 	unsigned taken, refused, fresh;
 };
 
-static struct varlink_client *connect_to(struct tool *tool)
-{
-	struct varlink_client *client;
-
-	require_equal(varlink_client_open(tool_socket(tool), &client), 0);
-	return client;
-}
-
-/* NULL: it was refused by a limit, with its name in *ret_limit when asked for. */
-static json_t *call(struct varlink_client *client, const char *method, json_t *parameters, const char **ret_limit)
-{
-	json_t *reply = NULL, *error = NULL;
-	int r = varlink_client_call(client, method, parameters, &reply, &error);
-
-	json_decref(parameters);
-	if (r == 0)
-		return reply;
-	if (!error || strcmp(json_text(error, "error"), "org.allocwatch.Tracer.LimitReached") != 0)
-		live_fail("%s: %s", method, error ? json_dumps(error, 0) : strerror(-r));
-	if (ret_limit)
-		*ret_limit = live_text("%s: %s", json_text(error, "parameters.limit"),
-				       json_text(error, "parameters.message"));
-	json_decref(error);
-	return NULL;
-}
-
 static void remove_oldest(struct flood *flood)
 {
 	json_t *ids = json_array();
 
 	json_array_append(ids, json_array_get(flood->ids, 0));
 	json_array_remove(flood->ids, 0);
-	json_decref(call(flood->client, "RemoveSnapshots", json_pack("{s:o}", "ids", ids), NULL));
+	json_decref(client_call(flood->client, "RemoveSnapshots", json_pack("{s:o}", "ids", ids), NULL));
 }
 
 /* As many as may be are kept, all under one name; the oldest goes when the daemon says that it is full. */
@@ -139,7 +114,7 @@ static void take_one(struct flood *flood)
 	const char *limit = NULL;
 	json_t *reply;
 
-	while (!(reply = call(flood->client, "TakeSnapshot",
+	while (!(reply = client_call(flood->client, "TakeSnapshot",
 			      json_pack("{s:i, s:s, s:b}", "pid", (int)flood->pid, "name", "again", "blocks",
 					flood->blocks), &limit))) {
 		require_text(limit, "snapshots");
@@ -228,13 +203,13 @@ static void flood_with(bool blocks)
 	struct subject *subject = victim_start("tests/victims/turnover", NULL);
 	struct state *before = state_take(subject->pid);
 	struct flood flood = { .tool = tool, .pid = subject->pid, .blocks = blocks, .ids = json_array() };
-	unsigned rounds = live_rounds(110, 7200), warm_up = live_rounds(60, 1200);
+	unsigned rounds = live_rounds(90, 7200), warm_up = live_rounds(55, 1200);
 	struct holdings warm = { 0 }, end;
 	uint64_t began;
 
 	tool_attach(tool, subject->pid);
 	flood.tracer = tool_tracer(subject->pid);
-	flood.client = connect_to(tool);
+	flood.client = client_of(tool);
 	flood.state = live_text("%s/state", live_text("%.*s", (int)(strrchr(tool_socket(tool), '/') - tool_socket(tool)),
 						      tool_socket(tool)));
 	flood.others = entries(flood.state, NULL);
@@ -317,13 +292,13 @@ static void clients_that_ask_at_once_are_all_answered(void)
 	struct tool *tool = tool_start();
 	struct subject *subject = victim_start("tests/victims/turnover", NULL);
 	struct state *before = state_take(subject->pid);
-	unsigned rounds = live_rounds(2, 60), kept = 0, refused = 0;
+	unsigned rounds = live_rounds(1, 60), kept = 0, refused = 0;
 	struct varlink_client *clients[CLIENTS];
 
 	tool_attach(tool, subject->pid);
 	subject_command(subject, 'w');
 	for (unsigned i = 0; i < CLIENTS; i++)
-		clients[i] = connect_to(tool);
+		clients[i] = client_of(tool);
 	for (unsigned round = 0; round < rounds; round++) {
 		json_t *ids = json_array();
 
@@ -342,7 +317,7 @@ static void clients_that_ask_at_once_are_all_answered(void)
 		kept += (unsigned)json_array_size(ids);
 		/* the newest of the name; the others have their ids */
 		tool_out(tool, "stats", live_text("%d:same", subject->pid), NULL);
-		json_decref(call(clients[0], "RemoveSnapshots", json_pack("{s:o}", "ids", ids), NULL));
+		json_decref(client_call(clients[0], "RemoveSnapshots", json_pack("{s:o}", "ids", ids), NULL));
 	}
 	subject_command(subject, 'i');
 	live_note("%u calls by %d clients at once: %u kept, %u refused by a limit", rounds * CLIENTS, CLIENTS, kept, refused);
@@ -357,13 +332,13 @@ static void clients_that_ask_while_it_is_let_go_are_all_answered(void)
 	struct subject *subject = victim_start("tests/victims/turnover", NULL);
 	struct state *before = state_take(subject->pid);
 	unsigned rounds = live_rounds(2, 60), kept = 0, late = 0;
-	struct varlink_client *clients[CLIENTS], *other = connect_to(tool);
+	struct varlink_client *clients[CLIENTS], *other = client_of(tool);
 	json_t *reply, *ids;
 	const char *error;
 
 	subject_command(subject, 'w');
 	for (unsigned i = 0; i < CLIENTS; i++)
-		clients[i] = connect_to(tool);
+		clients[i] = client_of(tool);
 	for (unsigned round = 0; round < rounds; round++) {
 		tool_attach(tool, subject->pid);
 		ask_all(clients, json_pack("{s:i}", "pid", (int)subject->pid));
@@ -371,7 +346,7 @@ static void clients_that_ask_while_it_is_let_go_are_all_answered(void)
 		require(reply != NULL);
 		ids = json_pack("[s]", json_text(reply, "snapshot.id"));
 		json_decref(reply);
-		json_decref(call(other, "Detach", json_pack("{s:i}", "pid", (int)subject->pid), NULL));
+		json_decref(client_call(other, "Detach", json_pack("{s:i}", "pid", (int)subject->pid), NULL));
 		for (unsigned i = 1; i < CLIENTS; i++) {
 			reply = answer_of(clients[i], &error);
 			if (reply)
@@ -382,7 +357,7 @@ static void clients_that_ask_while_it_is_let_go_are_all_answered(void)
 			json_decref(reply);
 		}
 		kept += (unsigned)json_array_size(ids);
-		json_decref(call(other, "RemoveSnapshots", json_pack("{s:o}", "ids", ids), NULL));
+		json_decref(client_call(other, "RemoveSnapshots", json_pack("{s:o}", "ids", ids), NULL));
 	}
 	subject_command(subject, 'i');
 	live_note("%u calls beside %u detaches: %u kept, %u came too late", rounds * CLIENTS, rounds, kept, late);
@@ -390,84 +365,6 @@ static void clients_that_ask_while_it_is_let_go_are_all_answered(void)
 	close_all(clients);
 	varlink_client_close(other);
 	tool_attach(tool, subject->pid);
-	tool_end(tool, subject, before);
-}
-
-/* --- blocks by their addresses --- */
-
-static int add_blocks(void *all, json_t *reply)
-{
-	return json_array_extend(all, json_object_get(json_object_get(reply, "tables"), "blocks"));
-}
-
-static json_t *all_blocks(struct varlink_client *client, pid_t pid)
-{
-	json_t *parameters = json_pack("{s:s, s:b}", "snapshot", pid_text(pid), "blocks", 1), *error = NULL;
-	json_t *all = json_array();
-
-	require_equal(varlink_client_stream(client, "GetSnapshot", parameters, add_blocks, all, &error), 0);
-	json_decref(parameters);
-	return all;
-}
-
-static uint64_t half(json_t *row, size_t column)
-{
-	return (uint64_t)json_integer_value(json_array_get(row, column));
-}
-
-static json_t *find(struct varlink_client *client, pid_t pid, uint64_t address)
-{
-	json_t *reply = call(client, "FindBlock", json_pack("{s:i, s:s}", "pid", (int)pid, "address",
-							    live_text("0x%llx", (unsigned long long)address)), NULL);
-
-	require(reply != NULL);
-	return json_object_get(reply, "blocks");
-}
-
-/* Snapshots follow each other here faster than births are dated: nothing is older than the target for that. */
-static void blocks_are_found_by_each_of_their_bytes_and_are_as_old_as_they_are(void)
-{
-	struct tool *tool = tool_start_system("--max-memory", "1");
-	struct subject *subject = victim_start("tests/victims/turnover", NULL);
-	struct state *before = state_take(subject->pid);
-	struct varlink_client *client = connect_to(tool);
-	uint64_t began = clock_monotonic_ns();
-	unsigned rounds = live_rounds(6, 200), found = 0;
-	json_t *all, *row;
-	size_t i;
-
-	tool_attach(tool, subject->pid);
-	for (unsigned round = 0; round < rounds; round++) {
-		for (int k = 0; k < 3; k++)     /* whether there is room for it or not */
-			json_decref(call(client, "TakeSnapshot", json_pack("{s:i}", "pid", (int)subject->pid), NULL));
-		subject_command(subject, 'g');
-		all = all_blocks(client, subject->pid);
-		require_equal((long long)json_array_size(all), (long long)round + 1);
-		json_array_foreach(all, i, row) {
-			uint64_t address = half(row, 0) << 32 | half(row, 1), size = half(row, 2);
-			const uint64_t inside[] = { address, address + 1, address + size / 2, address + size - 1 };
-
-			require_equal((long long)size, 72);
-			if (i + 3 < json_array_size(all))
-				continue;
-			for (size_t k = 0; k < sizeof(inside) / sizeof(inside[0]); k++) {
-				json_t *blocks = find(client, subject->pid, inside[k]);
-				double age = json_number_value(json_object_get(json_array_get(blocks, 0), "age_seconds"));
-
-				require_equal((long long)json_array_size(blocks), 1);
-				require_text(json_text(json_array_get(blocks, 0), "address"),
-					     live_text("0x%llx", (unsigned long long)address));
-				require(age >= 0 && age <= (double)(clock_monotonic_ns() - began) / 1e9);
-				found++;
-			}
-			require_equal((long long)json_array_size(find(client, subject->pid, address + size)), 0);
-			require_equal((long long)json_array_size(find(client, subject->pid, address - 1)), 0);
-		}
-		json_decref(all);
-	}
-	live_note("%u blocks found by an address, beside %u snapshots", found, 3 * rounds);
-	require_at_least(found, (long long)rounds * 4);
-	varlink_client_close(client);
 	tool_end(tool, subject, before);
 }
 
@@ -483,7 +380,7 @@ struct taking {
 static bool is_taken(void *context)
 {
 	const struct taking *taking = context;
-	json_t *reply = call(taking->client, "TakeSnapshot",
+	json_t *reply = client_call(taking->client, "TakeSnapshot",
 			     json_pack("{s:i, s:b}", "pid", (int)taking->pid, "blocks", taking->blocks), NULL);
 
 	json_decref(reply);
@@ -497,7 +394,7 @@ static void many_targets_share_the_memory_for_snapshots(void)
 	struct subject *subjects[TARGETS];
 	struct state *before[TARGETS];
 	unsigned rounds = live_rounds(3, 50), read = 0;
-	struct varlink_client *client = connect_to(tool);
+	struct varlink_client *client = client_of(tool);
 	long start, end;
 	json_t *list, *info;
 	size_t i;
@@ -543,7 +440,7 @@ static void objects_that_come_and_go_leave_nothing_behind(void)
 	struct tool *tool = tool_start();
 	struct subject *subject = victim_start("tests/victims/plugins", live_text("%s/tests/victims", live_build()), NULL);
 	struct state *before = state_take(subject->pid);
-	unsigned rounds = live_rounds(60, 3000), warm_up = 20;
+	unsigned rounds = live_rounds(36, 3000), warm_up = 12;
 	struct footprint daemon = { 0 }, tracer = { 0 };
 	long long tables = 0, now;
 
@@ -580,7 +477,7 @@ static void programs_that_are_executed_leave_nothing_behind(void)
 {
 	struct tool *tool = tool_start();
 	struct subject *subject = victim_start("tests/victims/execer", NULL);
-	unsigned rounds = live_rounds(30, 1000), warm_up = 15;
+	unsigned rounds = live_rounds(20, 1000), warm_up = 10;
 	struct footprint daemon = { 0 }, tracer = { 0 }, end;
 	long long tables = 0;
 
@@ -611,7 +508,6 @@ static const struct live_case cases[] = {
 	LIVE_CASE(objects_that_come_and_go_leave_nothing_behind),
 	LIVE_CASE(clients_that_ask_at_once_are_all_answered),
 	LIVE_CASE(clients_that_ask_while_it_is_let_go_are_all_answered),
-	LIVE_CASE(blocks_are_found_by_each_of_their_bytes_and_are_as_old_as_they_are),
 	LIVE_CASE(many_targets_share_the_memory_for_snapshots),
 	LIVE_CASE(a_flood_of_snapshots_leaves_nothing_behind),
 	LIVE_CASE(a_flood_of_snapshots_with_blocks_leaves_nothing_behind),

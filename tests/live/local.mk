@@ -29,6 +29,7 @@ torture_tests = \
 	tests/live/check_clones \
 	tests/live/check_guests \
 	tests/live/check_leaks \
+	tests/live/check_blocks \
 	tests/live/check_limits \
 	tests/live/check_memory \
 	tests/live/check_oracle \
@@ -198,11 +199,15 @@ tests_live_check_leaks_CFLAGS = $(live_cflags)
 tests_live_check_leaks_LDADD = src/libvarlink.a src/libmodel.a $(live_libs)
 EXTRA_DIST += tests/oracle/blocks_of_ages.py tests/oracle/trends.py
 
+tests_live_check_blocks_SOURCES = tests/live/check_blocks.c tests/live/client.c tests/live/client.h
+tests_live_check_blocks_CFLAGS = $(live_cflags)
+tests_live_check_blocks_LDADD = src/libvarlink.a src/libmodel.a $(live_libs)
+
 tests_live_check_memory_SOURCES = tests/live/check_memory.c
 tests_live_check_memory_CFLAGS = $(live_cflags)
 tests_live_check_memory_LDADD = $(live_libs)
 
-tests_live_check_limits_SOURCES = tests/live/check_limits.c
+tests_live_check_limits_SOURCES = tests/live/check_limits.c tests/live/client.c tests/live/client.h
 tests_live_check_limits_CFLAGS = $(live_cflags)
 tests_live_check_limits_LDADD = src/libvarlink.a src/libmodel.a $(live_libs)
 
