@@ -37,10 +37,15 @@ static enum heal_result say_refused(pid_t pid, int error, char text[HEAL_TEXT_MA
 	return say(text, HEAL_FAILED, "whether a tracer has left anything there cannot be seen", why);
 }
 
-/* Of one that has ended, or is no process with memory, there is nothing to be seen. */
-static enum heal_result say_unseen(int error, char text[HEAL_TEXT_MAX])
+static bool is_gone(pid_t pid)
 {
-	if (error == -ESRCH || error == -ENOENT)
+	return process_thread_is_dead(pid, process_living_thread(pid));
+}
+
+/* Of one that has ended there is nothing to be seen; one that has just executed a program may be tried again. */
+static enum heal_result say_unseen(pid_t pid, int error, char text[HEAL_TEXT_MAX])
+{
+	if (is_gone(pid))
 		return HEAL_NOTHING;
 	return say(text, HEAL_FAILED, "whether a tracer has left anything there cannot be seen", strerror(-error));
 }
@@ -110,7 +115,7 @@ static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_M
 
 	r = target_scan_modules(target, &changed);
 	if (r < 0)
-		return say_unseen(r, text);
+		return say_unseen(target->pid, r, text);
 	area = resident_find(target);
 	if (area == 0 || is_taken(target, area))
 		return HEAL_NOTHING;
@@ -121,8 +126,8 @@ static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_M
 	if (r == 0)
 		r = target_stop_all(target);
 	if (r < 0)
-		result = say(text, r == -ESRCH || is_anothers(target) ? HEAL_NOTHING : HEAL_FAILED, "cannot be healed",
-			     strerror(-r));
+		result = say(text, is_gone(target->pid) || is_anothers(target) ? HEAL_NOTHING : HEAL_FAILED,
+			     "cannot be healed", strerror(-r));
 	else
 		result = undo(target, text);
 	target_let_go(target, NULL, NULL);
@@ -148,7 +153,7 @@ enum heal_result heal_process(pid_t pid, uint64_t start_time, char text[HEAL_TEX
 	if (r == -EACCES || r == -EPERM)
 		return say_refused(pid, r, text);
 	if (r < 0)
-		return say_unseen(r, text);
+		return say_unseen(pid, r, text);
 	target->task_gone = drop_task;
 	if (start_time == 0 || start_time == target->start_time)
 		result = heal_target(target, text);
