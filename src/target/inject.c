@@ -28,6 +28,8 @@ struct injection {
  * first instruction, or where it was. */
 static int deliver_signal(struct task *task, uint64_t deadline_ns)
 {
+	uint64_t running_ns = task->running_ns;            /* it does not run its own code meanwhile */
+
 	while (task->stop.kind == STOP_SIGNAL) {
 		int r;
 
@@ -37,6 +39,7 @@ static int deliver_signal(struct task *task, uint64_t deadline_ns)
 			r = task_resume(task);
 		if (r == 0)
 			r = task_wait(task, deadline_ns);
+		task->running_ns = running_ns;
 		if (r < 0)
 			return r;
 	}

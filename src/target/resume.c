@@ -1,5 +1,6 @@
 #include "target/attach.h"
 #include "target/bp.h"
+#include "target/held.h"
 #include "target/process.h"
 #include "target/ptrace.h"
 #include "target/resident.h"
@@ -150,6 +151,8 @@ int task_resume(struct task *task)
 {
 	struct stop stop = task->stop;
 
+	if (task->stopped)
+		held_ends(task);
 	/* Taken in while something was done with it, and still to be served. */
 	if (task->stopped && stop_is_end(stop.kind))
 		return -ESRCH;

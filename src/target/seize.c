@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "target/attach.h"
 #include "target/bp.h"
+#include "target/held.h"
 #include "target/masks.h"
 #include "target/process.h"
 #include "target/ptrace.h"
@@ -244,12 +245,14 @@ int target_stop_all(struct target *target)
 					      ptrace_interrupt(task->tid) < 0))
 				continue;
 			if (!task->interrupt_due) {
+				held_runs(task);
 				ptrace_interrupt(task->tid);
 				task->interrupt_due = true;
 			}
 			if (stop_look(task->tid, &stop) == -ECHILD)
 				stop = (struct stop){ STOP_EXITED, task->tid, STOP_UNKNOWN_STATUS };
 			if (stop.kind == STOP_NONE) {
+				held_runs(task);
 				running++;
 				continue;
 			}

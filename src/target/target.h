@@ -36,6 +36,7 @@ struct task {
 	struct target *target;
 	struct task *hash_next;
 	struct stop stop;              /* why it is stopped; STOP_NONE with `stopped`: freely held */
+	uint64_t running_ns;           /* when it was last known to run */
 	bool stopped;
 	bool guest;                    /* shares the memory, belongs to another process; let go at exec */
 	bool interrupt_due;            /* PTRACE_INTERRUPT sent, its stop not seen yet */
@@ -87,7 +88,8 @@ struct target {
 	bool handler_installed;
 	bool handler_lost;             /* the kernel has set the default in its place */
 	uint8_t old_action[32];        /* the kernel's struct sigaction of SIGTRAP: the program's own */
-	uint64_t longest_stop_ns;
+	uint64_t longest_stop_ns;      /* of one thread, at once; see held.h */
+	uint64_t none_held_ns;         /* then no thread stood still unseen */
 	bool gone;                     /* its memory has ended */
 	pid_t stranger;                /* a thread, or who shares the memory, that may not be traced; 0: none */
 	/* A child with a copy of the memory is held before its first instruction: true when it was taken over,

@@ -1,5 +1,6 @@
 #include "target/target.h"
 
+#include "target/held.h"
 #include "target/masks.h"
 
 #include "base/hash.h"
@@ -38,6 +39,7 @@ int task_add(struct target *target, pid_t tid, struct task **ret_task)
 		return -ENOMEM;
 	task->tid = tid;
 	task->target = target;
+	held_runs(task);
 	task->hash_next = *chain(tid);
 	*chain(tid) = task;
 	slot = vec_push(&target->tasks);

@@ -151,18 +151,15 @@ static int find_stranger(struct target *target, const struct sharers *sharers)
 static int hold_and_plant(struct session *session, struct sharers *sharers)
 {
 	struct target *target = session->target;
-	uint64_t started_ns, held_ns;
 	bool changed;
 	int r;
 
 	r = target_seize(target, sharers);
 	if (r < 0 || session->waits_for_exec)
 		return r;
-	started_ns = clock_monotonic_ns();
 	r = target_stop_all(target);
 	if (r >= 0 && !target_holds_any(target)) {
 		r = target_wait_for_any(target);
-		started_ns = clock_monotonic_ns();     /* until then nobody was held */
 		if (r == 0)
 			r = sharers_look(target, sharers);
 		if (r == 0)
@@ -180,9 +177,6 @@ static int hold_and_plant(struct session *session, struct sharers *sharers)
 		r = session_plant(session);
 	if (r >= 0)
 		r = find_stranger(target, sharers);
-	held_ns = clock_monotonic_ns() - started_ns;
-	if (held_ns > target->longest_stop_ns)
-		target->longest_stop_ns = held_ns;
 	return r;
 }
 

@@ -5,6 +5,7 @@
 #include "tracer/refuge.h"
 #include "tracer/snapshot.h"
 
+#include "target/held.h"
 #include "target/ptrace.h"
 
 #include "base/clock.h"
@@ -18,6 +19,8 @@
 /* A sweep looks at every task, and each look is a system call: after as many stops as there are tasks, and
  * these more, it costs little also where there are few.  They pass in a millisecond. */
 #define SWEEP_SPARING 64
+#define SWEEP_LEAST_NS NSEC_PER_MSEC   /* between two, and so much a task: a fiftieth of the time at most */
+#define SWEEP_PAUSE_NS 20000
 #define STRANGER_DEADLINE_MS 200
 #define STRANGER_PAUSE_NS 20000
 
@@ -32,9 +35,11 @@ void loop_begin_long_step(struct loop *loop)
  * threads would keep an older one waiting for ever. */
 static unsigned sweep(struct loop *loop)
 {
+	uint64_t began_ns = clock_monotonic_ns();
 	unsigned served = 0;
 
 	loop->since_sweep = 0;
+	loop->swept_ns = began_ns;
 	for (size_t i = 0; loop->session && i < loop->session->target->tasks.count && !loop->done; i++) {
 		struct task *task = loop->session->target->tasks.items[i];
 		struct stop stop;
@@ -44,6 +49,8 @@ static unsigned sweep(struct loop *loop)
 		loop_serve(loop, task, &stop);
 		served++;
 	}
+	if (loop->session)
+		held_none_since(loop->session->target, began_ns);
 	return served;
 }
 
@@ -89,17 +96,32 @@ static void serve_stranger(struct loop *loop, const struct stop *stop)
 	}
 }
 
+/* By stops, so that none waits for long, and by time, so that it is known how long one has waited. */
+static bool is_sweep_due(const struct loop *loop, const struct target *target, uint64_t now_ns)
+{
+	uint64_t pause_ns = target->tasks.count * SWEEP_PAUSE_NS;
+
+	if (target->tasks.count < 2)
+		return false;
+	return loop->since_sweep >= target->tasks.count + SWEEP_SPARING ||
+	       (loop->since_sweep > 0 &&
+		now_ns - loop->swept_ns > (pause_ns > SWEEP_LEAST_NS ? pause_ns : SWEEP_LEAST_NS));
+}
+
 static void serve_next_stop(struct loop *loop)
 {
 	struct target *target = loop->session ? loop->session->target : NULL;
 	struct stop stop;
 	struct task *task;
+	uint64_t began_ns;
 	int r;
 
-	if (target && target->tasks.count > 1 && loop->since_sweep >= target->tasks.count + SWEEP_SPARING &&
-	    sweep(loop) > 0)
+	began_ns = clock_monotonic_ns();
+	if (target && is_sweep_due(loop, target, began_ns) && sweep(loop) > 0)
 		return;
 	r = stop_wait(&stop);
+	if (target)
+		held_waited(target, began_ns);
 	if (r == -ECHILD && target && !loop->session->leaving)
 		loop_serve_lost(loop);
 	if (r < 0 || stop.kind == STOP_NONE)

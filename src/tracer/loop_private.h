@@ -14,6 +14,7 @@ struct loop {
 	struct placement placement;
 	unsigned ticks;
 	unsigned since_sweep;          /* stops served since all tasks were looked at */
+	uint64_t swept_ns;             /* when that was */
 	uint64_t leaving_deadline_ns;
 	bool owes_answer;              /* to a detach that waits for a thread that can be held */
 	uint32_t owed_serial;

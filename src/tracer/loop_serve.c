@@ -6,6 +6,7 @@
 #include "tracer/snapshot.h"
 
 #include "target/action.h"
+#include "target/held.h"
 #include "target/process.h"
 #include "target/ptrace.h"
 #include "target/signals.h"
@@ -18,7 +19,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-static int resume_running(struct task *task)
+static int go_on(struct task *task)
 {
 	if (task->stopped && stop_is_end(task->stop.kind))
 		return -ESRCH;
@@ -26,12 +27,18 @@ static int resume_running(struct task *task)
 	return task->guest ? ptrace_until_syscall(task->tid, 0) : ptrace_cont(task->tid, 0);
 }
 
+static int resume_running(struct task *task)
+{
+	held_ends(task);
+	return go_on(task);
+}
+
 /* Brings a task from the stop of an int3's signal to one from which it could make a system call for us, at the
  * displaced instruction. */
 static bool leave_signal_stop(struct task *task)
 {
 	ptrace_interrupt(task->tid);
-	return resume_running(task) == 0 && task_wait(task, clock_monotonic_ns() + NSEC_PER_SEC) == 0;
+	return go_on(task) == 0 && task_wait(task, clock_monotonic_ns() + NSEC_PER_SEC) == 0;
 }
 
 static void serve_ends(struct loop *loop);
@@ -39,14 +46,9 @@ static void serve_ends(struct loop *loop);
 /* The loader says that its list of objects changes. */
 static void serve_loader(struct loop *loop, struct task *task)
 {
-	uint64_t started_ns = clock_monotonic_ns(), took_ns;
-
 	if (leave_signal_stop(task)) {
 		loop_begin_long_step(loop);
 		session_objects_changed(loop->session);
-		took_ns = clock_monotonic_ns() - started_ns;
-		if (took_ns > loop->session->target->longest_stop_ns)
-			loop->session->target->longest_stop_ns = took_ns;
 		task_resume(task);
 	}
 	serve_ends(loop);

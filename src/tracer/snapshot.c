@@ -167,7 +167,7 @@ static struct running *free_place(void)
 
 static void start(struct session *session, struct running *place, uint32_t serial, bool with_blocks)
 {
-	uint64_t started_ns = clock_monotonic_ns(), clock_ns = heap_cut(session->heap, started_ns), took_ns;
+	uint64_t clock_ns = heap_cut(session->heap, clock_monotonic_ns());
 	pid_t pid = session->target->pid, child;
 	int fd = memfd_create("snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING), error;
 
@@ -183,9 +183,6 @@ static void start(struct session *session, struct running *place, uint32_t seria
 			     pid, strerror(error));
 		return;
 	}
-	took_ns = clock_monotonic_ns() - started_ns;
-	if (took_ns > session->target->longest_stop_ns)
-		session->target->longest_stop_ns = took_ns;
 	*place = (struct running){ child, fd, serial, pid, session->link };
 }
 

@@ -25,6 +25,7 @@ check_PROGRAMS += \
 	tests/victims/forktree \
 	tests/victims/grower \
 	tests/victims/hammer \
+	tests/victims/held \
 	tests/victims/int3s \
 	tests/victims/jumper \
 	tests/victims/leaker \
@@ -160,6 +161,11 @@ tests_victims_forktree_SOURCES = tests/victims/forktree.c
 tests_victims_forktree_CFLAGS = $(victim_cflags)
 tests_victims_forktree_LDFLAGS = $(victim_ldflags)
 tests_victims_forktree_LDADD = $(victim_libs)
+
+tests_victims_held_SOURCES = tests/victims/held.c
+tests_victims_held_CFLAGS = $(victim_cflags)
+tests_victims_held_LDFLAGS = $(victim_ldflags)
+tests_victims_held_LDADD = $(victim_libs) -ldl
 
 tests_victims_hammer_SOURCES = tests/victims/hammer.c
 tests_victims_hammer_CFLAGS = $(victim_cflags)

@@ -1,0 +1,142 @@
+/* How long threads are held at once: by their own clocks, and what status says of it. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#define HELD_MOST_US 100000
+#define SLACK_US 1000          /* what is shorter is no matter of the machine's schedule */
+#define ROUNDS 2
+#define ROUNDS_LONG 100
+#define HEALED_MS 15000
+
+struct sums {
+	unsigned rounds, too_long, too_much;
+	long longest;                  /* of all rounds */
+};
+
+static struct subject *start(const char *threads)
+{
+	struct subject *held;
+
+	setenv("HELD_PLUGIN", live_text("%s/tests/victims/plugin.so", live_build()), 1);
+	held = victim_start("tests/victims/held", "--threads", threads, NULL);
+	subject_command(held, 'g');
+	return held;
+}
+
+/* Its own longest, of what came since it was asked last, or of what was before. */
+static long ask(struct subject *held, char command, long before)
+{
+	long longest;
+
+	subject_command(held, command);
+	require_at_least(subject_tally(held, "looks"), 1);
+	longest = subject_tally(held, "longest_us");
+	return longest > before ? longest : before;
+}
+
+/* Never less than it was.  More it may be where a thread may have stopped, or not, while the tracer waited for a
+ * processor. */
+static void compare(struct sums *sums, const char *when, long long ours, long theirs)
+{
+	if (3 * (ours + SLACK_US) < 2 * theirs)
+		live_fail("%s: held for %ld us by its own clock, and we say %lld", when, theirs, ours);
+	if (2 * (ours - SLACK_US) > 3 * theirs) {
+		live_note("%s: held for %ld us by its own clock, and we say %lld", when, theirs, ours);
+		sums->too_much++;
+	}
+}
+
+static long long our_word(struct tool *tool, pid_t pid)
+{
+	return json_number(tool_status(tool, pid), "longest_stop_us");
+}
+
+static void end_round(struct sums *sums, long longest)
+{
+	sums->rounds++;
+	sums->too_long += longest > HELD_MOST_US;
+	if (longest > sums->longest)
+		sums->longest = longest;
+}
+
+static void play(struct tool *tool, const char *threads, struct sums *sums)
+{
+	struct subject *held = start(threads);
+	long longest;
+
+	tool_attach(tool, held->pid);
+	longest = ask(held, 'g', 0);
+	compare(sums, "attach", our_word(tool, held->pid), longest);
+	longest = ask(held, 'o', longest);
+	compare(sums, "dlopen", our_word(tool, held->pid), longest);
+	tool_out(tool, "snapshot", pid_text(held->pid), "--blocks", NULL);
+	longest = ask(held, 'g', longest);
+	compare(sums, "snapshot", our_word(tool, held->pid), longest);
+	tool_detach(tool, held->pid);
+	longest = ask(held, 'g', longest);
+	end_round(sums, longest);
+	require_unharmed(held->pid, NULL);
+	subject_quit(held);
+}
+
+/* One in five may be, on a machine that has others to serve first. */
+static void tell(const struct sums *sums, const char *kind)
+{
+	live_note("%s: %u rounds, the longest that a thread was held: %ld us", kind, sums->rounds, sums->longest);
+	live_survey(live_text("held for 100 ms at most: %s", kind), sums->rounds, 0, sums->rounds, sums->rounds);
+	if (sums->too_long > sums->rounds / 5)
+		live_fail("%s: held for longer than 100 ms in %u of %u rounds", kind, sums->too_long, sums->rounds);
+	if (sums->too_much > sums->rounds)
+		live_fail("%s: in %u of %u comparisons we say more than 1.5 times what it was", kind, sums->too_much,
+			  sums->rounds * 3);
+}
+
+static void no_thread_is_held_for_long_and_we_know_how_long(void)
+{
+	static const char *const threads[] = { "2", "8", "16" };
+	unsigned rounds = live_rounds(ROUNDS, ROUNDS_LONG);
+	struct tool *tool = tool_start();
+
+	for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++) {
+		struct sums sums = { 0 };
+
+		for (unsigned round = 0; round < rounds; round++)
+			play(tool, threads[i], &sums);
+		tell(&sums, live_text("%s threads", threads[i]));
+	}
+}
+
+static void healing_holds_no_thread_for_long(void)
+{
+	unsigned rounds = live_rounds(ROUNDS, ROUNDS_LONG);
+	struct tool *tool = tool_start();
+	struct sums sums = { 0 };
+
+	for (unsigned round = 0; round < rounds; round++) {
+		struct subject *held = start("8");
+
+		tool_attach(tool, held->pid);
+		ask(held, 'g', 0);
+		kill(tool_tracer(held->pid), SIGKILL);
+		require(live_wait(state_text_is_intact, &held->pid, HEALED_MS));
+		require(live_wait(state_is_untraced, &held->pid, HEALED_MS));
+		end_round(&sums, ask(held, 'g', 0));
+		subject_quit(held);
+	}
+	tell(&sums, "healing");
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(no_thread_is_held_for_long_and_we_know_how_long),
+	LIVE_CASE(healing_holds_no_thread_for_long),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
