@@ -119,6 +119,13 @@ uint64_t heap_cut(struct heap *heap, uint64_t now_ns)
 	return cut_ns > now_ns ? cut_ns : now_ns;
 }
 
+uint64_t heap_ahead_ns(const struct heap *heap, uint64_t now_ns)
+{
+	uint64_t least_ns = heap->start_ns + heap->born_least * BORN_UNIT_NS;
+
+	return least_ns > now_ns ? least_ns - now_ns : 0;
+}
+
 /* What lived at the last peak is kept by a trace when it first changes after that; so a new peak
  * costs nothing but the next number, however many traces there are. */
 static void keep_peak(const struct heap *heap, struct trace_item *trace)

@@ -70,6 +70,8 @@ void heap_count_lost(struct heap *heap, uint64_t events);
  * their dates: returns a time, `now_ns` or a little later, with born_ns <= it for every block born so
  * far and born_ns > it for every block that will be.  What a snapshot is dated by. */
 uint64_t heap_cut(struct heap *heap, uint64_t now_ns);
+/* How far births are dated ahead because of cuts that followed each other faster than dates do (10 ms). */
+uint64_t heap_ahead_ns(const struct heap *heap, uint64_t now_ns);
 
 struct heap_counters heap_counters(const struct heap *heap);
 /* Bytes of all tables, and of the table of blocks alone (the figure per live block). */

@@ -126,6 +126,8 @@ void loop_leave(struct loop *loop, uint32_t serial)
 static void tick(struct loop *loop)
 {
 	loop->ticks++;
+	if (loop->session && loop->session->heap)
+		snapshot_start_waiting(loop->session);
 	if (loop->ticks % TICKS_PER_SECOND == 0 && loop->session && !loop->session->leaving)
 		session_verify(loop->session);
 	if (loop->ticks % TICKS_PER_BEAT == 0)

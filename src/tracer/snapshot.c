@@ -35,7 +35,7 @@ struct request {
 	bool with_blocks;
 };
 
-/* Oldest first; empty unless all places are taken. */
+/* Oldest first; empty unless all places are taken, or it is too early. */
 static struct request waiting[SNAPSHOTS_WAITING_MAX];
 static unsigned waiting_count;
 
@@ -186,11 +186,16 @@ static void start(struct session *session, struct running *place, uint32_t seria
 	*place = (struct running){ child, fd, serial, pid, session->link };
 }
 
+static bool is_too_early(const struct session *session)
+{
+	return heap_ahead_ns(session->heap, clock_monotonic_ns()) > SNAPSHOTS_AHEAD_MS * NSEC_PER_MSEC;
+}
+
 void snapshot_start(struct session *session, uint32_t serial, bool with_blocks)
 {
 	struct running *place = free_place();
 
-	if (place)
+	if (place && waiting_count == 0 && !is_too_early(session))
 		start(session, place, serial, with_blocks);
 	else if (waiting_count < SNAPSHOTS_WAITING_MAX)
 		waiting[waiting_count++] = (struct request){ session->link, serial, session->target->pid, with_blocks };
@@ -200,13 +205,14 @@ void snapshot_start(struct session *session, uint32_t serial, bool with_blocks)
 			     session->target->pid);
 }
 
-static void start_waiting(struct session *session)
+void snapshot_start_waiting(struct session *session)
 {
 	bool traces = session && (!session->leaving || session->set_aside);
 	struct running *place;
 	unsigned served = 0;
 
-	for (; served < waiting_count && (!traces || (place = free_place())); served++) {
+	for (; served < waiting_count && (!traces || ((place = free_place()) && !is_too_early(session)));
+	     served++) {
 		const struct request *request = &waiting[served];
 
 		if (traces)
@@ -238,7 +244,7 @@ bool snapshot_child_ended(struct session *session, pid_t child, bool well)
 		if (running[i].child != child)
 			continue;
 		finish(&running[i], well);
-		start_waiting(session);
+		snapshot_start_waiting(session);
 		return true;
 	}
 	return false;

@@ -433,6 +433,50 @@ static void many_targets_share_the_memory_for_snapshots(void)
 		tool_end(tool, subjects[t], before[t]);
 }
 
+/* Births are dated to 10 ms, and each snapshot takes such a date for itself. */
+static void ages_are_right_after_many_snapshots_at_once(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/turnover", NULL);
+	struct state *before = state_take(subject->pid);
+	struct varlink_client *clients[CLIENTS];
+	unsigned rounds = live_rounds(3, 100);
+	double age;
+	json_t *stats;
+	uint64_t began, asked;
+
+	tool_attach(tool, subject->pid);
+	subject_command(subject, 'w');
+	for (unsigned i = 0; i < CLIENTS; i++)
+		clients[i] = client_of(tool);
+	began = clock_monotonic_ns();
+	for (unsigned round = 0; round < rounds; round++) {
+		json_t *ids = json_array();
+
+		ask_all(clients, json_pack("{s:i}", "pid", (int)subject->pid));
+		for (unsigned i = 0; i < CLIENTS; i++) {
+			const char *error;
+			json_t *reply = answer_of(clients[i], &error);
+
+			require(reply != NULL);
+			json_array_append_new(ids, json_string(json_text(reply, "snapshot.id")));
+			json_decref(reply);
+		}
+		json_decref(client_call(clients[0], "RemoveSnapshots", json_pack("{s:o}", "ids", ids), NULL));
+	}
+	asked = clock_monotonic_ns();
+	subject_command(subject, 'i');
+	subject_command(subject, 'g');
+	live_let_pass(NSEC_PER_SEC);
+	stats = tool_json(tool, "stats", pid_text(subject->pid), "--older-than", "0s", NULL);
+	age = json_number_value(json_object_get(json_array_get(json_object_get(stats, "statistics"), 0), "oldest_seconds"));
+	live_note("%u snapshots in %.1f s; a block born then is %.2f s old after 1 s", rounds * CLIENTS,
+		  (double)(asked - began) / 1e9, age);
+	require(age >= 0.45 && age <= (double)(clock_monotonic_ns() - asked) / 1e9 + 0.05);
+	close_all(clients);
+	tool_end(tool, subject, before);
+}
+
 /* --- objects --- */
 
 static void objects_that_come_and_go_leave_nothing_behind(void)
@@ -508,6 +552,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(objects_that_come_and_go_leave_nothing_behind),
 	LIVE_CASE(clients_that_ask_at_once_are_all_answered),
 	LIVE_CASE(clients_that_ask_while_it_is_let_go_are_all_answered),
+	LIVE_CASE(ages_are_right_after_many_snapshots_at_once),
 	LIVE_CASE(many_targets_share_the_memory_for_snapshots),
 	LIVE_CASE(a_flood_of_snapshots_leaves_nothing_behind),
 	LIVE_CASE(a_flood_of_snapshots_with_blocks_leaves_nothing_behind),
