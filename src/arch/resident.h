@@ -52,7 +52,8 @@ struct resident_header {
 					* from one tracer to another */
 	uint64_t masks;                /* address of a struct resident_masks, 0: none; the handler does not look at
 					* it, either */
-	uint64_t reserved2;
+	uint64_t begun;                /* address of an area or of masks that is not linked yet, or not any more, 0:
+					* none: for who finds it there */
 };
 
 /* A thread may look for an entry at any moment.  To add: write it behind the last one, then raise
@@ -83,6 +84,7 @@ struct resident_masks {
 	uint32_t count;                /* of those that were ever used */
 	uint32_t reserved;
 };                                     /* and behind it the notes */
+#define RESIDENT_MASKS_SIZE (sizeof(struct resident_masks) + RESIDENT_MASKS_MAX * sizeof(struct resident_mask))
 
 /* Fills in the part of a header that says where things are in an area of `size` bytes; the rest is
  * zero.  `size` is cut to a multiple of 8.  0, or -ENOSPC when not even one slot has room. */

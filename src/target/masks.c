@@ -14,7 +14,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define MAPPING_SIZE (sizeof(struct resident_masks) + (uint64_t)RESIDENT_MASKS_MAX * sizeof(struct resident_mask))
 #define MASK_AT(target, index) ((target)->masks + sizeof(struct resident_masks) + \
 				(uint64_t)(index) * sizeof(struct resident_mask))
 
@@ -31,7 +30,7 @@ static int write_head(struct target *target)
 
 static int unmap(struct task *task, raddr at)
 {
-	const struct arch_stub_call call = { .number = SYS_munmap, .args = { at, MAPPING_SIZE }, .data_arg = -1 };
+	const struct arch_stub_call call = { .number = SYS_munmap, .args = { at, RESIDENT_MASKS_SIZE }, .data_arg = -1 };
 	int64_t result;
 	int r = inject_syscall(task, task->target->stub, &call, &result);
 
@@ -41,19 +40,13 @@ static int unmap(struct task *task, raddr at)
 /* Its head first, then the link to it. */
 static int map(struct target *target)
 {
-	const struct arch_stub_call call = {
-		.number = SYS_mmap, .data_arg = -1,
-		.args = { 0, MAPPING_SIZE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0 },
-	};
 	struct task *task = inject_find_task(target);
-	int64_t result;
-	int r = task ? inject_syscall(task, target->stub, &call, &result) : -EAGAIN;
+	raddr at;
+	int r = task ? resident_map(target, task, target->areas->start, RESIDENT_MASKS_SIZE, PROT_READ, &at) : -EAGAIN;
 
 	if (r < 0)
 		return r;
-	if (result < 0 && result > -4096)
-		return (int)result;
-	target->masks = (raddr)result;
+	target->masks = at;
 	target->mask_count = 0;
 	r = write_head(target);
 	target->areas->header.masks = target->masks;
@@ -63,6 +56,7 @@ static int map(struct target *target)
 		unmap(task, target->masks);
 		target->masks = target->areas->header.masks = 0;
 	}
+	resident_note_begun(target, 0);
 	return r;
 }
 
@@ -72,6 +66,7 @@ int masks_remove(struct target *target, struct task *task)
 
 	if (target->masks == 0)
 		return 0;
+	/* The link to it goes with the header; by its magic it is known until then. */
 	r = task ? unmap(task, target->masks) : -EAGAIN;
 	if (r == 0)
 		target->masks = 0;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <linux/kcmp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -93,6 +94,22 @@ static int restore_guests(struct target *target)
 	return failed;
 }
 
+/* The chain goes on behind it before it goes: who heals must be able to follow it.  What is known here stays: it may be
+ * another's, of which this is a copy. */
+static int take_out(struct target *target, struct task *task, const struct resident_area *area)
+{
+	raddr next = area->next ? area->next->start : 0;
+	int r = resident_note_begun(target, area->start);
+
+	if (r == 0)
+		r = target_write(target, target->areas->start + offsetof(struct resident_header, next_area), &next,
+				 sizeof(next));
+	if (r < 0)
+		return r;
+	r = area->injected ? (task ? resident_area_unmap(task, area) : -ESRCH) : resident_area_clear(target, area, false);
+	return r < 0 ? r : resident_note_begun(target, 0);
+}
+
 static int remove_with(struct target *target, struct task *task)
 {
 	int r = 0, failed = 0;
@@ -106,11 +123,13 @@ static int remove_with(struct target *target, struct task *task)
 	if (failed < 0)
 		return failed;
 	for (struct resident_area *area = target->areas ? target->areas->next : NULL; area; area = area->next) {
-		r = area->injected ? (task ? resident_area_unmap(task, area) : -ESRCH) : resident_area_clear(target, area, false);
+		r = take_out(target, task, area);
 		if (r < 0)
 			failed = r;
 	}
 	r = masks_remove(target, task);
+	if (r == 0 && task && target->areas)
+		r = resident_remove_begun(target, task);
 	if (r < 0)
 		failed = r;
 	if (target->areas) {

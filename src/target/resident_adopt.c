@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #define AREAS_MAX 4096u
@@ -292,4 +293,65 @@ int resident_adopt(struct target *target, raddr start)
 	adopt_action(target, &target->areas->header);
 	masks_adopt(target, target->areas->header.masks);
 	return 0;
+}
+
+/* --- what was not linked yet, or not any more --- */
+
+/* A mapping just as it was asked for, in which nothing stands yet, or our magic does. */
+static bool is_ours(struct target *target, const struct map_line *map)
+{
+	static const uint8_t nothing[RESIDENT_MAGIC_SIZE];
+	uint64_t size = map->end - map->start;
+	uint8_t begin[RESIDENT_MAGIC_SIZE];
+
+	if (map->inode != 0 || map->shared || map->writable || !map->readable || map->path[0] != '\0' ||
+	    size != (map->executable ? INJECTED_SIZE : RESIDENT_MASKS_SIZE))
+		return false;
+	return target_read(target, map->start, begin, sizeof(begin)) == 0 &&
+	       (memcmp(begin, RESIDENT_MAGIC, sizeof(begin)) == 0 || memcmp(begin, nothing, sizeof(begin)) == 0);
+}
+
+static bool find_mapping(struct target *target, raddr at, struct map_line *ret_map)
+{
+	char path[64], *text, *cursor;
+	bool found = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", target->memory_tid);
+	if (file_read_text(path, MAPS_TEXT_MAX, &text, NULL) < 0)
+		return false;
+	cursor = text;
+	while (!found && maps_next(&cursor, ret_map))
+		found = ret_map->start == at && is_ours(target, ret_map);
+	free(text);
+	return found;
+}
+
+static int clear_begun(struct target *target, raddr at)
+{
+	static const uint8_t zeros[PAGE];
+	struct resident_header header;
+
+	if (read_header(target, at, &header) < 0 || header.area_size > end_of_slack(at) - at)
+		return 0;
+	return target_write(target, at, zeros, header.area_size);
+}
+
+int resident_remove_begun(struct target *target, struct task *task)
+{
+	struct arch_stub_call call = { .number = SYS_munmap, .data_arg = -1 };
+	struct map_line map;
+	int64_t result;
+	raddr at;
+	int r = target_read(target, target->areas->start + offsetof(struct resident_header, begun), &at, sizeof(at));
+
+	if (r < 0 || at == 0 || at == target->areas->start)
+		return r;
+	if (slack_at(target, at))
+		return clear_begun(target, at);
+	if (!find_mapping(target, at, &map))
+		return 0;
+	call.args[0] = map.start;
+	call.args[1] = map.end - map.start;
+	r = inject_syscall(task, target->stub, &call, &result);
+	return r < 0 ? r : (int)result;
 }

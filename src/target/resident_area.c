@@ -114,6 +114,12 @@ int resident_area_write_header(struct target *target, const struct resident_area
 	return target_write(target, area->start, &area->header, sizeof(area->header));
 }
 
+/* Before it is made, and while it is not linked.  A copy's is not noted here: its header is its own. */
+int resident_note_begun(struct target *target, raddr at)
+{
+	return target_write(target, target->areas->start + offsetof(struct resident_header, begun), &at, sizeof(at));
+}
+
 int resident_area_clear(struct target *target, const struct resident_area *area, bool with_stub)
 {
 	static const uint8_t zeros[PAGE];
@@ -256,12 +262,13 @@ static int put_in_area(struct target *target, struct resident_area *area, struct
 	return 0;
 }
 
-static int map_near(struct target *target, struct task *task, raddr near, raddr *ret_start)
+int resident_map(struct target *target, struct task *task, raddr near, uint64_t size, int protection,
+		 raddr *ret_start)
 {
 	struct arch_stub_call call = {
 		.number = SYS_mmap,
-		.args = { 0, INJECTED_SIZE, PROT_READ | PROT_EXEC,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0 },
+		.args = { 0, size, (uint64_t)protection,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, (uint64_t)-1, 0 },
 		.data_arg = -1,
 	};
 	raddr base = near & ~(PAGE - 1);
@@ -277,7 +284,9 @@ static int map_near(struct target *target, struct task *task, raddr near, raddr 
 			if (tries[i] == 0)
 				continue;
 			call.args[0] = tries[i];
-			r = inject_syscall(task, target->stub, &call, &result);
+			r = resident_note_begun(target, tries[i]);
+			if (r == 0)
+				r = inject_syscall(task, target->stub, &call, &result);
 			if (r < 0)
 				return r;
 			if (result == (int64_t)tries[i]) {
@@ -302,7 +311,7 @@ static int injected_area(struct target *target, raddr near, struct resident_area
 	r = resident_area_new(0, INJECTED_SIZE, false, &area);
 	if (r < 0)
 		return r;
-	r = map_near(target, task, near, &area->start);
+	r = resident_map(target, task, near, INJECTED_SIZE, PROT_READ | PROT_EXEC, &area->start);
 	if (r < 0) {
 		resident_area_free(area);
 		return r;
@@ -312,6 +321,7 @@ static int injected_area(struct target *target, raddr near, struct resident_area
 	r = append_area(target, area);
 	if (r < 0)
 		return r;
+	resident_note_begun(target, 0);
 	*ret_area = area;
 	return 0;
 }
@@ -326,9 +336,11 @@ static int area_for(struct target *target, const struct breakpoint *bp, struct r
 		return injected_area(target, bp->address, ret_area);
 	area->module = bp->module;
 	slack->used = true;
+	resident_note_begun(target, area->start);
 	r = append_area(target, area);
 	if (r < 0)
 		return r;
+	resident_note_begun(target, 0);
 	*ret_area = area;
 	return 0;
 }

@@ -21,6 +21,13 @@ struct resident_area {
 
 int resident_area_new(raddr start, uint32_t size, bool is_main, struct resident_area **ret_area);
 void resident_area_free(struct resident_area *area);     /* accepts NULL */
+/* A mapping within reach of `near`, noted as begun. */
+int resident_map(struct target *target, struct task *task, raddr near, uint64_t size, int protection,
+		 raddr *ret_start);
+/* 0: it is linked, or gone. */
+int resident_note_begun(struct target *target, raddr at);
+/* Takes out what a tracer that died was about to link, or had unlinked, and is still there. */
+int resident_remove_begun(struct target *target, struct task *task);
 int resident_area_write_header(struct target *target, const struct resident_area *area);
 /* Zeroes it, and the stub behind it; or takes out one that was mapped for us. */
 int resident_area_clear(struct target *target, const struct resident_area *area, bool with_stub);

@@ -80,6 +80,8 @@ static const struct step steps[] = {
 	{ .name = "status", .argv = HAMMER, .begin = "r", .client = { "status" }, .end = "s" },
 	{ .name = "detach", .argv = HAMMER, .begin = "r", .client = { "detach" }, .end = "s" },
 	{ .name = "healing", .argv = HAMMER, .begin = "r", .heals = true, .end = "s" },
+	{ .name = "attach, masks", .argv = { "tests/victims/masks" }, .begin = "r", .client = { "attach" }, .end = "s" },
+	{ .name = "detach, masks", .argv = { "tests/victims/masks" }, .begin = "r", .client = { "detach" }, .end = "s" },
 };
 
 #define STEPS (sizeof(steps) / sizeof(steps[0]))
@@ -222,6 +224,24 @@ static bool looks_the_same(void *context)
 	return was->caught == is.caught && was->ignored == is.ignored && was->blocked == is.blocked;
 }
 
+/* Mappings like those that are made in a target for what has no room elsewhere. */
+static unsigned our_mappings(pid_t pid)
+{
+	FILE *maps = fopen(live_text("/proc/%d/maps", pid), "r");
+	char line[4352], permissions[8];
+	unsigned count = 0;
+	int inode, end;
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%*s %7s %*s %*s %d%n", permissions, &inode, &end) == 2 && inode == 0 &&
+		    permissions[1] == '-' && permissions[0] == 'r' && !strchr(line + end, '['))
+			count++;
+	}
+	if (maps)
+		fclose(maps);
+	return count;
+}
+
 static void require_clean(const struct step *step, pid_t pid, struct look *before)
 {
 	size_t bytes;
@@ -233,6 +253,8 @@ static void require_clean(const struct step *step, pid_t pid, struct look *befor
 		end_round(LEFTOVERS, "text: %s", text_difference(pid, &bytes));
 	if (!step->executes && !live_wait(looks_the_same, before, FREE_MS))
 		end_round(LEFTOVERS, "%s", before->difference);
+	if (our_mappings(pid) > 0)
+		end_round(LEFTOVERS, "%u mappings", our_mappings(pid));
 }
 
 static void arm(const struct point *point, bool in_healers)
