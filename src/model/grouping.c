@@ -259,28 +259,19 @@ static int count_key_frame(struct addition *addition, const struct statistic_fra
 }
 
 /* The group of a place is looked for once. */
-static bool count_known(struct addition *addition, uint32_t place, const struct measure *measure)
-{
-	struct grouping *grouping = addition->grouping;
-	uint32_t known = addition->group_of[place];
-	struct group *group;
-
-	if (!known)
-		return false;
-	group = &grouping->groups.items[known - 1];
-	measure_add(addition->older ? &group->old : &group->now, measure);
-	grouping->latest = known - 1;
-	return true;
-}
-
 static int count_frame(struct addition *addition, size_t at, const struct measure *measure)
 {
 	struct grouping *grouping = addition->grouping;
 	uint32_t place = grouping->places.items[at];
+	struct group *group;
 	int r;
 
-	if (place != PLACE_NONE && count_known(addition, place, measure))
+	if (place != PLACE_NONE && addition->group_of[place]) {
+		grouping->latest = addition->group_of[place] - 1;
+		group = &grouping->groups.items[grouping->latest];
+		measure_add(addition->older ? &group->old : &group->now, measure);
 		return 0;
+	}
 	r = count_key_frame(addition, &grouping->frames.items[at], measure);
 	if (r == 0 && place != PLACE_NONE)
 		addition->group_of[place] = grouping->latest + 1;
@@ -376,30 +367,25 @@ static int take_frames(struct addition *addition, struct walk *walk)
 	return grouping->frames.count > 0 ? 0 : take_no_frame(grouping);
 }
 
-/* Most traces, when there are no filters and one frame is looked at: its group is known. */
-static bool add_quickly(struct addition *addition, struct walk walk, const struct measure *measure)
+/* Most traces, when there are no filters and one frame is looked at: the number of the group, known by its place,
+ * plus one.  0: it takes more than that. */
+static uint32_t find_quickly(const struct addition *addition, struct walk walk)
 {
-	struct grouping *grouping = addition->grouping;
 	struct place place;
 
-	if (!addition->quick || !walk_step(&walk, &place) ||
-	    !count_known(addition, names_place(&addition->names, place), measure))
-		return false;
-	measure_add(addition->older ? &grouping->old : &grouping->now, measure);
-	return true;
+	if (!addition->quick || !walk_step(&walk, &place))
+		return 0;
+	return addition->group_of[names_place(&addition->names, place)];
 }
 
 /* Whether the trace was taken, or negative errno. */
-static int add_trace(struct addition *addition, const struct snapshot_trace *trace, const struct measure *measure)
+static int add_trace(struct addition *addition, const struct snapshot_trace *trace, struct walk walk,
+		     const struct measure *measure)
 {
 	struct grouping *grouping = addition->grouping;
 	const struct statistics_query *query = grouping->query;
-	struct walk walk = names_walk(&addition->names, trace->stack, query->traceback.show_runtime);
-	int r;
+	int r = take_frames(addition, &walk);
 
-	if (add_quickly(addition, walk, measure))
-		return 1;
-	r = take_frames(addition, &walk);
 	if (r < 0)
 		return r;
 	if (!filters_pass(query->filters, query->filter_count, grouping->strings,
@@ -453,26 +439,97 @@ static int count_sizes(struct addition *addition)
 	return 0;
 }
 
-static int add_traces(struct addition *addition)
+/* What lies anywhere in memory is asked for so many traces ahead. */
+#define AHEAD 16
+
+static struct measure measure_of(const struct addition *addition, size_t trace)
+{
+	return addition->by_blocks ? addition->by_blocks[trace] :
+	       measure_trace(&addition->snapshot->traces.items[trace], addition->grouping->query);
+}
+
+static void prefetch_stack(const struct snapshot *snapshot, size_t trace)
+{
+	if (trace < snapshot->traces.count)
+		__builtin_prefetch(&snapshot->nodes.items[snapshot->traces.items[trace].stack]);
+}
+
+/* Those whose group is known are only noted, in `later`. */
+static int add_traces(struct addition *addition, uint32_t *later)
 {
 	const struct snapshot *snapshot = addition->snapshot;
+	bool show_runtime = addition->grouping->query->traceback.show_runtime;
 
 	for (size_t i = 0; i < snapshot->traces.count; i++) {
 		const struct snapshot_trace *trace = &snapshot->traces.items[i];
-		struct measure measure = addition->by_blocks ? addition->by_blocks[i] :
-					 measure_trace(trace, addition->grouping->query);
+		struct measure measure = measure_of(addition, i);
+		struct walk walk;
 		int r;
 
+		prefetch_stack(snapshot, i + AHEAD);
 		/* tracemalloc knows live traces only; made_count is of queries about churn. */
 		if (measure.count == 0 && measure.made_count == 0)
 			continue;
-		r = add_trace(addition, trace, &measure);
+		walk = names_walk(&addition->names, trace->stack, show_runtime);
+		later[i] = find_quickly(addition, walk);
+		if (later[i])
+			continue;
+		r = add_trace(addition, trace, walk, &measure);
 		if (r < 0)
 			return r;
 		if (r > 0)
 			addition->taken[i] = addition->grouping->latest + 1;
 	}
 	return 0;
+}
+
+static struct measure *sum_of(const struct addition *addition, uint32_t number)
+{
+	struct group *group = &addition->grouping->groups.items[number - 1];
+
+	return addition->older ? &group->old : &group->now;
+}
+
+static void prefetch_sum(const struct addition *addition, const uint32_t *later, size_t trace)
+{
+	const char *sum;
+
+	if (trace >= addition->snapshot->traces.count || !later[trace])
+		return;
+	sum = (const char *)sum_of(addition, later[trace]);
+	__builtin_prefetch(sum);
+	__builtin_prefetch(sum + sizeof(struct measure) - 1);
+}
+
+static void add_noted(struct addition *addition, const uint32_t *later)
+{
+	struct grouping *grouping = addition->grouping;
+
+	for (size_t i = 0; i < addition->snapshot->traces.count; i++) {
+		struct measure measure;
+
+		prefetch_sum(addition, later, i + AHEAD);
+		if (!later[i])
+			continue;
+		measure = measure_of(addition, i);
+		measure_add(addition->older ? &grouping->old : &grouping->now, &measure);
+		measure_add(sum_of(addition, later[i]), &measure);
+		addition->taken[i] = later[i];
+	}
+}
+
+static int add_all(struct addition *addition)
+{
+	uint32_t *later = calloc(addition->snapshot->traces.count + 1, sizeof(*later));
+	int r;
+
+	if (!later)
+		return -ENOMEM;
+	r = add_traces(addition, later);
+	if (r == 0)
+		add_noted(addition, later);
+	free(later);
+	return r;
 }
 
 int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uint32_t limit, bool older,
@@ -485,7 +542,7 @@ int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uin
 		return r;
 	r = addition_init(&addition, grouping, snapshot, limit, older);
 	if (r == 0)
-		r = add_traces(&addition);
+		r = add_all(&addition);
 	if (r == 0 && grouping->query->key == KEY_THREAD)
 		r = count_threads(&addition);
 	if (r == 0 && grouping->query->histogram && !older)

@@ -52,9 +52,10 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-static bool starts_with(const char *text, const char *prefix)
+/* Most do not: their first character says so. */
+static inline bool starts_with(const char *text, const char *prefix)
 {
-	return strncmp(text, prefix, strlen(prefix)) == 0;
+	return *text == *prefix && strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
 static bool in_identifier(char c)
@@ -247,6 +248,13 @@ static bool is_global_new(const char *name)
 	return false;
 }
 
+static bool is_plain(const char *name)
+{
+	while (in_identifier(*name))
+		name++;
+	return !*name;
+}
+
 bool hidden_function(const char *name)
 {
 	struct qualified found;
@@ -255,6 +263,8 @@ bool hidden_function(const char *name)
 		return hidden_rust_impl(name);
 	if (hidden_c_name(name))
 		return true;
+	if (is_plain(name))
+		return false;   /* without a namespace and without a blank */
 	found = find_name(name);
 	return is_global_new(found.start) || in_runtime(found.start, found.has_parameters);
 }
