@@ -66,6 +66,9 @@ void measure_add(struct measure *sum, const struct measure *more)
 		sum->oldest_ns = more->oldest_ns;
 	add_up(&sum->size, more->size);
 	add_up(&sum->count, more->count);
+	/* Most questions are not about churn. */
+	if (!(more->made_size | more->made_count | more->freed_count | more->temporary_count))
+		return;
 	add_up(&sum->made_size, more->made_size);
 	add_up(&sum->made_count, more->made_count);
 	add_up(&sum->freed_count, more->freed_count);

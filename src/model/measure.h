@@ -6,8 +6,8 @@
 
 struct measure {
 	uint64_t size, count;
-	uint64_t made_size, made_count, freed_count, temporary_count;
 	uint64_t youngest_ns, oldest_ns;      /* of blocks, when the query is about ages */
+	uint64_t made_size, made_count, freed_count, temporary_count;
 };
 
 /* 0, or -EINVAL with a reason when the snapshot does not know what the query is about. */

@@ -4,7 +4,8 @@
  *
  * Addresses are handed out like an allocator's: the heap grows upwards, a freed place goes to a
  * later allocation.  "churn" frees any block, "young" one of the newest few thousand, as most programs
- * do.  "random_read_ns" is the floor of the same run: one read of a random place in as much memory
+ * do.  "long churn" is LONG_CHURN times as much of the first, at LONG_CHURN_BLOCKS blocks or fewer: the memory
+ * before and after it.  "random_read_ns" is the floor of the same run: one read of a random place in as much memory
  * as the table takes. */
 #include "base/clock.h"
 #include "model/heap.h"
@@ -16,6 +17,8 @@
 
 #define STACKS 10000
 #define CHURN_EVENTS 4000000u
+#define LONG_CHURN 5
+#define LONG_CHURN_BLOCKS 1000000u
 #define YOUNG 4000
 
 struct run {
@@ -25,7 +28,7 @@ struct run {
 	raddr top;
 	uint64_t random;
 	uint64_t longest_ns;
-	bool timed;
+	bool timed;                     /* each event by itself */
 };
 
 static uint64_t next_random(struct run *run)
@@ -157,6 +160,18 @@ static double random_read_ns(size_t bytes)
 	return (double)begun_ns / READS;
 }
 
+/* What a long churn leaves of memory that was enough at its beginning. */
+static void measure_long_churn(struct run *run)
+{
+	size_t table = heap_memory(run->heap), resident = resident_bytes();
+
+	for (int i = 0; i < LONG_CHURN; i++)
+		churn(run);
+	printf("\"long_churn_events\": %u, \"long_churn_bytes_before\": %zu, \"long_churn_bytes_after\": %zu, "
+	       "\"long_churn_resident_before\": %zu, \"long_churn_resident_after\": %zu, ",
+	       LONG_CHURN * CHURN_EVENTS, table, heap_memory(run->heap), resident, resident_bytes());
+}
+
 static void start(struct run *run, size_t count, bool timed)
 {
 	*run = (struct run){ .count = count, .top = 0x555500000000, .timed = timed,
@@ -194,6 +209,8 @@ static void measure(size_t count)
 	       "\"bytes_per_block_after_churn\": %.2f, \"all_bytes_per_block\": %.2f, "
 	       "\"resident_bytes_per_block\": %.2f, ",
 	       count, (double)grown / (double)count, per_block, all_per_block, resident);
+	if (count <= LONG_CHURN_BLOCKS)
+		measure_long_churn(&run);
 	shrink_ns = phase(&run, shrink, (double)(count - 1));
 	printf("\"grow_ns_per_event\": %.1f, \"churn_ns_per_event\": %.1f, "
 	       "\"young_ns_per_event\": %.1f, \"shrink_ns_per_event\": %.1f, "
@@ -203,6 +220,7 @@ static void measure(size_t count)
 
 	start(&run, count, true);
 	grow(&run);
+	printf("\"longest_growing_us\": %.1f, ", (double)run.longest_ns / 1e3);
 	churn(&run);
 	shrink(&run);
 	printf("\"longest_operation_us\": %.1f}\n", (double)run.longest_ns / 1e3);

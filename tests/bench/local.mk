@@ -46,14 +46,15 @@ check_DATA += $(bench_data)
 tests/bench/allocation_counter.so: tests/bench/allocation_counter.c tests/bench/allocation_counter.h
 	$(AM_V_CCLD)$(MKDIR_P) tests/bench && $(victim_link_shared) $(srcdir)/tests/bench/allocation_counter.c
 
-EXTRA_DIST += doc/BENCH.md tests/bench/allocation_counter.c tests/bench/report.py tests/bench/run.py
+EXTRA_DIST += doc/BENCH.md tests/bench/allocation_counter.c tests/bench/bench_statistics.py \
+	tests/bench/report.py tests/bench/run.py
 CLEANFILES += $(bench_data) bench-results.json tests/bench/*.stacks
 
 include tests/bench/store.mk
 include tests/bench/symbol.mk
 include tests/bench/unwind.mk
 
-# All of it takes some six minutes; the numbers stay in bench-results.json.
+# All of it takes some eight minutes; the numbers stay in bench-results.json.
 bench: all $(bench_programs) $(bench_victims) $(bench_data)
 	srcdir='$(srcdir)' $(srcdir)/tests/bench/run.py bench-results.json; r=$$?; \
 	$(srcdir)/tests/bench/report.py bench-results.json && exit $$r

@@ -27,9 +27,9 @@ BENCHMARKS = (
         ["tests/bench/record_stacks", "-n", str(stacks), "-e", str(every), "-c", SOURCE + "/src/probe/engine_int3.c",
          "-o", RECORDING % name, name] for name, stacks, every in RECORDED)
         + (["tests/bench/bench_unwind"] + [RECORDING % name for name, _, _ in RECORDED],)),
-    ("heap", 120, (["tests/bench/bench_heap", "100000", "1000000"],)),
+    ("heap", 240, (["tests/bench/bench_heap"],)),
     ("symbol", 120, (["tests/bench/bench_symbol"],)),
-    ("statistics", 120, (["tests/bench/bench_statistics"],)),
+    ("statistics", 300, (["tests/bench/bench_statistics"], [SOURCE + "/tests/bench/bench_statistics.py"])),
     ("store", 120, (["tests/bench/bench_store", "tests/bench/bench_store.awsnap"],)),
 )
 SILENT = {"tests/bench/record_stacks"}
