@@ -232,8 +232,8 @@ static void on_snapshot(void *context, struct snapshot *snapshot)
 	report->snapshots[report->count++] = snapshot;
 	if (!hold(report, snapshot)) {
 		report_free(report);
-		fail_limit(call, "snapshot bytes", "the snapshots of a trend need more memory than trends may have; ask for "
-						   "fewer, or try again when no other trend is made");
+		fail_limit(call, "memory", "the snapshots of a trend need more memory than trends may have; ask for fewer, or "
+					   "try again when no other trend is made");
 	} else if (!call->conn) {
 		report_free(report);
 		call_drop(call);

@@ -482,7 +482,8 @@ START_TEST(snapshots_of_a_trend_are_limited_in_number_and_bytes)
 	json_decref(error);
 	for (int i = 0; i < 3; i++) {
 		error = call_fails("Trend", trend_of(3, NULL), "LimitReached");
-		ck_assert_str_eq(text_of(error, "limit"), "snapshot bytes");
+		ck_assert_str_eq(text_of(error, "limit"), "memory");
+		ck_assert_ptr_nonnull(strstr(text_of(error, "message"), "of a trend"));
 		json_decref(error);
 	}
 	/* What was held is given back, after an answer and after an error. */
