@@ -60,13 +60,28 @@ static void drop_at(struct calls *calls, uint32_t at, const struct calls_eyes *e
 		eyes->abandoned(eyes->context, &call);
 }
 
+/* What has ended unseen goes first: frees, and handlers that came in at one place of the program. */
+static void make_room(struct calls *calls, const struct calls_eyes *eyes)
+{
+	for (uint32_t i = 0; i < calls->count; i++) {
+		const struct call *call = &calls->items[i];
+
+		if (call->kind == CALL_FREES ||
+		    (call->kind == CALL_SIGNAL && i + 1 < calls->count && call[1].kind == CALL_SIGNAL)) {
+			remove_at(calls, i);
+			return;
+		}
+	}
+	drop_at(calls, 0, eyes);
+}
+
 static struct call *push(struct calls *calls, enum call_kind kind, const struct probe *probe, raddr sp,
 			 const struct calls_eyes *eyes)
 {
 	struct call *call;
 
 	if (calls->count == CALLS_MAX)
-		drop_at(calls, 0, eyes);
+		make_room(calls, eyes);
 	call = &calls->items[calls->count++];
 	*call = (struct call){ .kind = kind, .standing = CALL_STANDS, .probe = probe, .sp = sp };
 	return call;
@@ -337,11 +352,28 @@ bool calls_free(struct calls *calls, const struct probe *probe, raddr sp, raddr 
 	return true;
 }
 
+/* A place that is interrupted again is one to which the handlers have come back, and their frees. */
+static void forget_handlers(struct calls *calls, raddr sp)
+{
+	uint32_t barrier = 0, kept;
+
+	while (barrier < calls->count && !(calls->items[barrier].kind == CALL_SIGNAL && calls->items[barrier].sp == sp))
+		barrier++;
+	kept = barrier + 1;
+	for (uint32_t i = kept; i < calls->count; i++) {
+		if (calls->items[i].kind == CALL_ALLOCATES)
+			calls->items[kept++] = calls->items[i];
+	}
+	if (barrier < calls->count)
+		calls->count = kept;
+}
+
 void calls_signal(struct calls *calls, raddr sp, const struct calls_eyes *eyes)
 {
 	/* With nothing pending there is nothing to keep apart. */
 	if (calls->count == 0)
 		return;
+	forget_handlers(calls, sp);
 	/* A handler that ended long ago leaves its barrier behind: one per place is enough. */
 	if (calls->items[calls->count - 1].kind == CALL_SIGNAL) {
 		calls->items[calls->count - 1].sp = sp;

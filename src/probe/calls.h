@@ -20,7 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Deeper nesting (handlers interrupting handlers inside allocator calls) drops the outermost. */
+/* Beyond that the oldest frees go, then handlers beside others; deeper nesting of calls that allocate (handlers interrupting
+ * handlers inside them) drops the outermost. */
 #define CALLS_MAX 32
 /* More blocks made within one call stand on their own at once. */
 #define CALLS_HELD_MAX 8

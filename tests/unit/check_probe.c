@@ -410,6 +410,39 @@ START_TEST(nesting_beyond_the_limit_drops_the_outermost)
 }
 END_TEST
 
+/* Each has ended, which nothing shows while the stack cannot be read. */
+START_TEST(handlers_that_free_do_not_push_out_a_pending_call)
+{
+	struct calls calls = { 0 };
+	struct call call;
+
+	enter(&calls, &malloc_probe, 1000, 24);
+	for (unsigned i = 0; i < 2 * CALLS_MAX; i++) {
+		calls_signal(&calls, i % 2 ? 950 : 950 - i, &eyes);
+		enter(&calls, &malloc_probe, 90000, 8);
+		ck_assert(leave(&calls, 90000, &call));
+		ck_assert(calls_free(&calls, &free_probe, 90000, 0, 0x6000, true, &eyes));
+		ck_assert(calls_free(&calls, &free_probe, 89990, 0, 0x7000, true, &eyes));
+	}
+	ck_assert_uint_eq(calls_pending(&calls), 1);
+	ck_assert(leave(&calls, 1000, &call));
+	ck_assert_uint_eq(call.size, 24);
+}
+END_TEST
+
+START_TEST(a_place_that_is_interrupted_again_has_one_barrier)
+{
+	struct calls calls = { 0 };
+
+	enter(&calls, &malloc_probe, 1000, 24);
+	for (unsigned i = 0; i < 5; i++) {
+		calls_signal(&calls, 950, &eyes);
+		ck_assert(calls_free(&calls, &free_probe, 90000, 0, 0x6000, true, &eyes));
+	}
+	ck_assert_uint_eq(calls.count, 3);
+}
+END_TEST
+
 START_TEST(the_catalog_knows_its_names_and_no_others)
 {
 	ck_assert_ptr_nonnull(catalog_find("posix_memalign"));
@@ -537,6 +570,8 @@ int main(void)
 	tcase_add_test(calls, what_an_exception_asks_for_is_not_news_own);
 	tcase_add_test(calls, a_free_that_is_passed_on_counts_once);
 	tcase_add_test(calls, nesting_beyond_the_limit_drops_the_outermost);
+	tcase_add_test(calls, handlers_that_free_do_not_push_out_a_pending_call);
+	tcase_add_test(calls, a_place_that_is_interrupted_again_has_one_barrier);
 	tcase_add_test(plans, the_catalog_knows_its_names_and_no_others);
 	tcase_add_test(plans, every_function_of_glibc_can_be_probed);
 	tcase_add_test(plans, every_function_of_jemalloc_can_be_probed);
