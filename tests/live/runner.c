@@ -261,12 +261,21 @@ static bool wait_for_case(pid_t pid, int *ret_status)
 
 enum verdict { PASSED, FAILED, SKIPPED };
 
+/* Ignored by who started this, in the background or under nohup: a shell could not trap them then. */
+static void heed_signals(void)
+{
+	struct sigaction action;
+
+	for (int sig = 1; sig < NSIG; sig++) {
+		if (sigaction(sig, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+			signal(sig, SIG_DFL);
+	}
+}
+
 static void run_child(const struct live_case *c)
 {
+	heed_signals();
 	signal(SIGPIPE, SIG_IGN);
-	/* Ignored by who started this in the background: a shell could not trap them then. */
-	signal(SIGINT, SIG_DFL);
-	signal(SIGQUIT, SIG_DFL);
 	c->run();
 	fflush(stdout);
 	_exit(EXIT_SUCCESS);
