@@ -111,6 +111,9 @@ static struct probe *add_probe(struct engine *engine, const struct plan_function
 	return probe;
 }
 
+static const char taken[] = "another tool's breakpoint stands there (a uprobe of perf or bpftrace, or a debugger's); take it "
+			    "away and attach again";
+
 static int plant_site(struct engine *engine, const struct plan_site *planned, uint32_t module, raddr bias,
 		      struct probe *probe, const char **ret_reason)
 {
@@ -118,9 +121,10 @@ static int plant_site(struct engine *engine, const struct plan_site *planned, ui
 	struct site *site;
 	int r;
 
-	*ret_reason = "another tool's breakpoint stands there (a uprobe of perf or bpftrace, or a debugger's); take it "
-		      "away and attach again";
+	*ret_reason = taken;
 	r = bp_prepare(engine->target, planned->vaddr + bias, module, planned->text, planned->text_len, &bp, ret_reason);
+	if (r != -EBUSY && r != -ENOTSUP && r != -ENOSPC)
+		*ret_reason = r == -ENOMEM ? "the tracer has no memory for it" : "its code cannot be read or written";
 	if (r < 0 && r != -EEXIST)
 		return r;
 	site = bp->site;
@@ -135,7 +139,10 @@ static int plant_site(struct engine *engine, const struct plan_site *planned, ui
 		site->kinds |= SITE_ENTRY;
 		site->sp_below = planned->sp_below;
 	}
-	return bp_plant(engine->target, bp);
+	r = bp_plant(engine->target, bp);
+	if (r == -EBUSY)
+		*ret_reason = taken;
+	return r;
 }
 
 /* Where the place that was chosen for an entry is taken by another tool, or cannot be used, the first instruction may

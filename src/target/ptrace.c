@@ -130,6 +130,21 @@ int ptrace_signal_code(pid_t tid, int *ret_code)
 	return r;
 }
 
+bool ptrace_signal_is_queued(pid_t tid, int sig)
+{
+	struct __ptrace_peeksiginfo_args args = { .nr = 1 };
+	siginfo_t info;
+	long count;
+
+	do {
+		count = ptrace(PTRACE_PEEKSIGINFO, tid, &args, &info);
+		args.off++;
+	} while (count == 1 && info.si_signo != sig);
+	if (count < 0 && process_tracer(tid) == getpid() && process_thread_state(tid, tid) == 't')
+		ptrace_refused(tid, -errno);
+	return count == 1;
+}
+
 int ptrace_getsigmask(pid_t tid, uint64_t *ret_mask)
 {
 	return request_of_held(PTRACE_GETSIGMASK, tid, sizeof(*ret_mask), (uintptr_t)ret_mask);

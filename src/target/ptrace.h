@@ -37,6 +37,8 @@ int ptrace_signal_code(pid_t tid, int *ret_code);
 /* All that is known of that signal, and another in its place. */
 int ptrace_getsiginfo(pid_t tid, siginfo_t *ret_info);
 int ptrace_setsiginfo(pid_t tid, const siginfo_t *info);
+/* The signal waits in the thread's own queue; false also when that cannot be asked. */
+bool ptrace_signal_is_queued(pid_t tid, int sig);
 /* The blocked signals, as the kernel's 64-bit set. */
 int ptrace_getsigmask(pid_t tid, uint64_t *ret_mask);
 int ptrace_setsigmask(pid_t tid, uint64_t mask);

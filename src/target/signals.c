@@ -21,7 +21,10 @@ bool task_signal_is_pending(const struct task *task, int sig)
 {
 	unsigned long own;
 
-	return proc_status_numbers(task->tid, "\nSigPnd:", 16, &own, 1) == 0 && (own & (1ULL << (sig - 1)));
+	/* Not to know of one that is to come may be the program's end. */
+	if (proc_status_numbers(task->tid, "\nSigPnd:", 16, &own, 1) < 0)
+		return ptrace_signal_is_queued(task->tid, sig);
+	return own & (1ULL << (sig - 1));
 }
 
 bool task_ignores_signal(const struct task *task, int sig)

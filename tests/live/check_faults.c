@@ -52,6 +52,7 @@ struct step {
 	const char *client[3];         /* the step is this command, PID behind the first word */
 	const char *work;              /* or these of the target's own, each answered */
 	bool heals;                    /* or the healing after its tracer's death */
+	bool orphans;                  /* or the daemon's death: the tracer keeps what it knows in a file, and leaves */
 	bool follows;
 	const char *end;               /* the last of these is answered */
 	const char *zero[2];           /* what must be 0 in that answer */
@@ -79,6 +80,7 @@ static const struct step steps[] = {
 	{ .name = "snapshot", .argv = HAMMER, .begin = "r", .client = { "snapshot", "--blocks" }, .end = "s" },
 	{ .name = "status", .argv = HAMMER, .begin = "r", .client = { "status" }, .end = "s" },
 	{ .name = "detach", .argv = HAMMER, .begin = "r", .client = { "detach" }, .end = "s" },
+	{ .name = "the daemon's death", .argv = HAMMER, .begin = "r", .orphans = true, .end = "s" },
 	{ .name = "healing", .argv = HAMMER, .begin = "r", .heals = true, .end = "s" },
 	{ .name = "attach, masks", .argv = { "tests/victims/masks" }, .begin = "r", .client = { "attach" }, .end = "s" },
 	{ .name = "detach, masks", .argv = { "tests/victims/masks" }, .begin = "r", .client = { "detach" }, .end = "s" },
@@ -145,23 +147,6 @@ static void require_alive(pid_t pid, const char *when)
 		end_round(DEAD, "%s: wait status 0x%x", when, (unsigned)status);
 }
 
-static void make_step(const struct step *step, struct subject *target, int heal_ms)
-{
-	const char *pid = pid_text(target->pid);
-	struct tool_run run;
-
-	if (step->client[0]) {
-		run = tool_try(tool, step->client[0], pid, step->client[1], NULL);
-		require_sense(&run);
-	}
-	if (step->heals) {
-		kill(tool_tracer(target->pid), SIGKILL);
-		live_wait(state_text_is_intact, &target->pid, heal_ms);
-	}
-	for (const char *c = step->work; c && *c; c++)
-		subject_command(target, *c);
-}
-
 /* What is said to be exact is compared with the target's own count. */
 static void require_exactness(const struct step *step, struct subject *target)
 {
@@ -179,6 +164,53 @@ static void require_exactness(const struct step *step, struct subject *target)
 	    json_number(status, "traced_current") != subject_tally(target, "bytes"))
 		end_round(NOT_EXACT, "%lld blocks, %lld bytes; it says %s", json_number(status, "blocks"),
 			  json_number(status, "traced_current"), target->line);
+}
+
+static void make_step(const struct step *step, struct subject *target, int heal_ms)
+{
+	const char *pid = pid_text(target->pid);
+	struct tool_run run;
+
+	if (step->client[0]) {
+		run = tool_try(tool, step->client[0], pid, step->client[1], NULL);
+		require_sense(&run);
+	}
+	if (step->heals) {
+		kill(tool_tracer(target->pid), SIGKILL);
+		live_wait(state_text_is_intact, &target->pid, heal_ms);
+	}
+	if (step->orphans) {
+		kill(tool_daemon(tool), SIGKILL);
+		waitpid(tool_daemon(tool), NULL, 0);
+		if (!live_wait(state_is_untraced, &target->pid, FREE_MS))
+			end_round(LEFTOVERS, "its tracer does not leave without a daemon");
+	}
+	for (const char *c = step->work; c && *c; c++)
+		subject_command(target, *c);
+}
+
+/* What a person does: nothing where there is no need; and where no daemon was left to do it, or its healers failed, by
+ * hand. */
+static void put_in_order(const struct step *step, struct subject *target, bool by_hand)
+{
+	struct tool_run run;
+
+	if (step->orphans) {
+		tool_heal(pid_text(target->pid));
+		return;
+	}
+	require_exactness(step, target);
+	run = tool_try(tool, "list", NULL);
+	if (run.status != 0)
+		end_round(TOLD_NONSENSE, "the daemon does not answer: %s", run.err);
+	if (tool_lists(tool, target->pid)) {
+		run = tool_try(tool, "detach", pid_text(target->pid), NULL);
+		require_sense(&run);
+	}
+	if (by_hand) {
+		faults->armed = 0;
+		tool_heal(pid_text(target->pid));
+	}
 }
 
 static void judge(const struct step *step, struct subject *target)
@@ -278,6 +310,8 @@ static void play(const struct point *point)
 	struct look before;
 
 	take_look(target->pid, &before);
+	if (step->orphans)
+		tool = tool_start_with_tracer(TRACER);
 	for (const char *c = step->begin; c && *c; c++)
 		subject_send(target, *c);
 	if (!attaches) {
@@ -291,18 +325,7 @@ static void play(const struct point *point)
 	/* A tracer that cannot do its work any more is not made well before it is to let go. */
 	if (point->kind != FAULT_FROM_THEN)
 		faults->armed = 0;
-	require_exactness(step, target);
-	run = tool_try(tool, "list", NULL);
-	if (run.status != 0)
-		end_round(TOLD_NONSENSE, "the daemon does not answer: %s", run.err);
-	if (tool_lists(tool, target->pid)) {
-		run = tool_try(tool, "detach", pid_text(target->pid), NULL);
-		require_sense(&run);
-	}
-	if (point->kind == FAULT_FROM_THEN && step->heals) {
-		faults->armed = 0;
-		tool_heal(pid_text(target->pid));
-	}
+	put_in_order(step, target, point->kind == FAULT_FROM_THEN && step->heals);
 	require_clean(step, target->pid, &before);
 	faults->armed = 0;
 	judge(step, target);
@@ -502,7 +525,24 @@ static void whatever_fails_in_the_tracer_the_target_is_as_before(void)
 	require_equal(table.harmed, 0);
 }
 
+/* A thread that has just come to an int3 when it is to be let go gets its SIGTRAP first; whether there is one is asked
+ * from /proc, and from its queue when there is no descriptor for that. */
+static void a_trap_that_is_to_come_is_known_without_proc(void)
+{
+	struct point point = { .call = FAULT_OPEN, .at = 1, .error = EMFILE, .kind = FAULT_FROM_THEN };
+	unsigned rounds = live_rounds(10, 400);
+
+	begin();
+	while (strcmp(steps[point.step].name, "detach") != 0)
+		point.step++;
+	for (unsigned i = 0; i < rounds; i++)
+		play_point(&point);
+	require_equal(table.harmed, 0);
+	require_equal(table.played[point.step], rounds);
+}
+
 static const struct live_case cases[] = {
+	LIVE_CASE(a_trap_that_is_to_come_is_known_without_proc),
 	LIVE_CASE(whatever_fails_in_the_tracer_the_target_is_as_before),
 };
 

@@ -138,7 +138,7 @@ struct tool *tool_start_named(const char *name)
 
 struct tool *tool_start_with_tracer(const char *tracer)
 {
-	struct tool *tool = tool_new("home", geteuid());
+	struct tool *tool = tool_new(live_text("tracer-%d", getpid()), geteuid());
 	const char **options = calloc(4, sizeof(*options));
 
 	if (!options)
