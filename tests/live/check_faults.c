@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define TRACER "tests/faults/tracer"
-#define POINTS 60
+#define POINTS 48
 #define FREE_MS 15000          /* a tracer that does nothing more is found so after some seconds */
 #define HOPELESS_MS 1000       /* all tries of the daemon to heal come to nothing meanwhile */
 #define EACH_MOST 400          /* of one call in one step, in the long form */
