@@ -62,10 +62,12 @@ static struct link_message *take_spare(struct link *link)
 {
 	struct link_message *entry = NULL;
 
+	pthread_mutex_lock(&link->lock);
 	for (size_t i = 0; !entry && i < SPARES; i++) {
 		entry = link->spares[i];
 		link->spares[i] = NULL;
 	}
+	pthread_mutex_unlock(&link->lock);
 	return entry;
 }
 
@@ -232,6 +234,17 @@ static void free_spares(struct link *link)
 {
 	for (size_t i = 0; i < SPARES; i++)
 		free(link->spares[i]);
+}
+
+size_t link_memory(struct link *link)
+{
+	size_t memory = sizeof(*link);
+
+	pthread_mutex_lock(&link->lock);
+	for (size_t i = 0; i < SPARES; i++)
+		memory += link->spares[i] ? sizeof(*link->spares[i]) : 0;
+	pthread_mutex_unlock(&link->lock);
+	return memory;
 }
 
 int link_new(int sock, struct link **ret_link)

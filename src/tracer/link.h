@@ -42,6 +42,8 @@ struct link_message {
 
 /* Starts the thread.  Blocks SIGTERM and SIGINT in the caller and installs SIGUSR1. */
 int link_new(int sock, struct link **ret_link);
+/* In bytes, but for messages under way. */
+size_t link_memory(struct link *link);
 /* Sends what is queued (for at most a second) and ends the thread. */
 void link_free(struct link *link);
 

@@ -459,7 +459,7 @@ bool session_is_exact(const struct session *session)
 
 size_t session_memory(const struct session *session)
 {
-	return sizeof(*session) + vec_memory(&session->guards) + heap_memory(session->heap) +
+	return sizeof(*session) + link_memory(session->link) + vec_memory(&session->guards) + heap_memory(session->heap) +
 	       stack_table_memory(session->stacks) + unwinder_memory(session->unwinder) + engine_memory(session->engine) +
 	       target_memory(session->target);
 }
