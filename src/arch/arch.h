@@ -41,6 +41,9 @@ uint64_t arch_pc(const struct user_regs_struct *regs);
 void arch_set_pc(struct user_regs_struct *regs, uint64_t pc);
 /* Where PTRACE_POKEUSER finds the pc. */
 size_t arch_user_pc_offset(void);
+/* The base of a segment, by its place in the registers: a program may give itself one that the kernel takes from no
+ * tracer. */
+bool arch_is_segment_base(size_t offset);
 uint64_t arch_sp(const struct user_regs_struct *regs);
 uint64_t arch_frame_pointer(const struct user_regs_struct *regs);
 uint64_t arch_argument(const struct user_regs_struct *regs, int number);

@@ -58,6 +58,12 @@ void arch_set_pc(struct user_regs_struct *regs, uint64_t pc)
 	regs->rip = pc;
 }
 
+bool arch_is_segment_base(size_t offset)
+{
+	return offset == offsetof(struct user_regs_struct, fs_base) ||
+	       offset == offsetof(struct user_regs_struct, gs_base);
+}
+
 size_t arch_user_pc_offset(void)
 {
 	return offsetof(struct user, regs.rip);

@@ -95,9 +95,28 @@ int ptrace_getregs(pid_t tid, struct user_regs_struct *ret_regs)
 	return request_of_held(PTRACE_GETREGS, tid, 0, (uintptr_t)ret_regs);
 }
 
+/* All but the segments' bases, which stay as they are. */
+static int set_most_regs(pid_t tid, const struct user_regs_struct *regs)
+{
+	const unsigned long *values = (const unsigned long *)(const void *)regs;
+	int r = 0;
+
+	for (size_t at = 0; r == 0 && at < sizeof(*regs); at += sizeof(*values)) {
+		if (!arch_is_segment_base(at))
+			r = request_of_held(PTRACE_POKEUSER, tid, offsetof(struct user, regs) + at,
+					    values[at / sizeof(*values)]);
+	}
+	return r;
+}
+
 int ptrace_setregs(pid_t tid, const struct user_regs_struct *regs)
 {
-	return request_of_held(PTRACE_SETREGS, tid, 0, (uintptr_t)regs);
+	int r = request(PTRACE_SETREGS, tid, 0, (uintptr_t)regs);
+
+	/* The rest is set all the same where the program has a base that the kernel does not take. */
+	if (r == -EIO)
+		return set_most_regs(tid, regs);
+	return r < 0 ? request_of_held(PTRACE_SETREGS, tid, 0, (uintptr_t)regs) : 0;
 }
 
 int ptrace_set_pc(pid_t tid, raddr pc)

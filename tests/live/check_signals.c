@@ -257,11 +257,11 @@ static void a_sigtrap_handler_set_while_traced_stays(void)
 	subject_quit(trapper);
 }
 
-static void every_register_is_kept(void)
+static void require_registers_kept(const char *option)
 {
 	struct tool *tool = tool_start();
 	struct subject *v = victim_start("tests/victims/registers", live_text("%s/tests/victims", live_build()),
-					 NULL);
+					 option, NULL);
 	struct state *before = state_take(v->pid);
 	json_t *status;
 
@@ -280,6 +280,17 @@ static void every_register_is_kept(void)
 		live_fail("a register was changed: %s", v->line);
 	live_note("%s", v->line);
 	tool_end(tool, v, before);
+}
+
+static void every_register_is_kept(void)
+{
+	require_registers_kept(NULL);
+}
+
+/* With a base of gs that the kernel refuses to set, and all other registers with it. */
+static void registers_are_set_beside_one_that_cannot_be(void)
+{
+	require_registers_kept("--gs");
 }
 
 static void the_red_zone_is_kept(void)
@@ -311,6 +322,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(no_wait_is_broken_off),
 	LIVE_CASE(a_sigtrap_handler_set_while_traced_stays),
 	LIVE_CASE(every_register_is_kept),
+	LIVE_CASE(registers_are_set_beside_one_that_cannot_be),
 	LIVE_CASE(the_red_zone_is_kept),
 };
 

@@ -1,16 +1,18 @@
 /* Checks every register across calls of a malloc and a free: at their entry and after their return.
  *
- *   registers FOLDER       where registers_lib.so is
+ *   registers FOLDER [--gs]       where registers_lib.so is; --gs: with a base of gs (wrgsbase) that no tracer may set
  *
  * A round makes 2000 calls with new values in all registers.  Commands besides g and q: 'r' goes on
  * until the next command.  Tally: calls, compared (registers), wrong, and first=NAME of the first
  * register that was not as it should be. */
 #include "victim.h"
 
+#include <asm/hwcap2.h>
 #include <dlfcn.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #define ROUND_CALLS 2000
@@ -19,6 +21,7 @@
 #define RSP 4
 #define GENERAL 16
 #define VECTORS 16
+#define KERNELS_ADDRESS 0xffff888000001000UL
 /* Carry, parity, adjust, zero, sign, direction, overflow: what a program may set. */
 #define FLAGS_MASK 0xcd5UL
 #define FLAGS_FIXED 0x202UL
@@ -126,16 +129,36 @@ static void check_round(void)
 		check_once();
 }
 
+static void set_gs_base(void)
+{
+	if (!(getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE))
+		die("this processor or kernel has no wrgsbase");
+	__asm__ volatile("wrgsbase %0" : : "r"(KERNELS_ADDRESS));
+}
+
+static unsigned long gs_base(void)
+{
+	unsigned long base;
+
+	__asm__ volatile("rdgsbase %0" : "=r"(base));
+	return base;
+}
+
 int main(int argc, char **argv)
 {
+	int gs = option_given(argc, argv, "--gs");
 	int command;
 
 	load(argc > 1 ? argv[1] : ".");
+	if (gs)
+		set_gs_base();
 	say("R");
 	while ((command = next_command()) != 'q') {
 		do
 			check_round();
 		while (command == 'r' && !command_waits());
+		if (gs && gs_base() != KERNELS_ADDRESS)
+			wrong++;
 		say("calls=%ld compared=%ld wrong=%ld first=%s", calls, compared, wrong, first_wrong);
 	}
 	return 0;
