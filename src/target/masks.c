@@ -158,13 +158,11 @@ void masks_forget(struct task *task)
 		*slot = place;
 }
 
-void masks_begin_again(struct target *target)
+void masks_begin_again(struct target *target, raddr at)
 {
-	raddr masks = target->masks;
-
 	masks_drop(target);
-	target->masks = masks;
-	if (masks != 0)
+	target->masks = at;
+	if (at != 0)
 		write_head(target);
 }
 

@@ -10,8 +10,8 @@
 void masks_note(struct task *task);
 /* It ends, or has its mask back. */
 void masks_forget(struct task *task);
-/* The memory is a copy of the one that was noted in: its notes are another process's. */
-void masks_begin_again(struct target *target);
+/* The memory is a copy of one that has notes at `at` (0: none), which are another process's. */
+void masks_begin_again(struct target *target, raddr at);
 /* Takes over the notes at `at` that a dead tracer has left: the tasks, all held, get SIGTRAP back when they are let go.
  * What is no table of notes is left alone. */
 void masks_adopt(struct target *target, raddr at);

@@ -68,11 +68,14 @@ static int become_target_of(struct target *target, pid_t child)
 
 /* From here on this process has one target: the child. */
 static int take_over(struct session *session, const struct parking *parking, void *calls, bool blocked,
-		     struct task **ret_task)
+		     bool new_program, struct task **ret_task)
 {
 	struct target *target = session->target;
+	raddr notes = target->masks;
 	int r;
 
+	/* The memory that is still open is that of the process which forked, and the notes in it are that one's. */
+	masks_drop(target);
 	drop_tasks(session);
 	r = become_target_of(target, parking->tid);
 	if (r == 0)
@@ -84,8 +87,9 @@ static int take_over(struct session *session, const struct parking *parking, voi
 	(*ret_task)->calls = calls;
 	(*ret_task)->masked = true;
 	(*ret_task)->sigtrap_was_blocked = blocked;
-	masks_begin_again(target);
-	if (blocked)
+	if (!new_program)
+		masks_begin_again(target, notes);
+	if (blocked && !new_program)
 		masks_note(*ret_task);
 	session->exit_status = -1;
 	session->not_followed = 0;
@@ -129,7 +133,7 @@ static void __attribute__((noreturn)) run(struct session *session, int sock, int
 	if (read(parked, &parking, sizeof(parking)) != sizeof(parking))
 		_exit(EXIT_SUCCESS);
 	fd_close(&parked);
-	if (take_over(session, &parking, calls, blocked, &task) < 0 || link_new(sock, &link) < 0)
+	if (take_over(session, &parking, calls, blocked, new_program, &task) < 0 || link_new(sock, &link) < 0)
 		_exit(EXIT_FAILURE);
 	session->link = link;
 	link_beat(link, parking.tid, BEGIN_MS);
