@@ -78,13 +78,27 @@ static void refuse(const struct daemon *daemon, const struct lost_file *file, co
 	lost_file_remove(snapshots_folder(daemon->snapshots), file);
 }
 
+/* What is short now need not be at the next start. */
+static void leave(const struct lost_file *file, const char *reason)
+{
+	log_warning("process %d: what its tracer stored when its daemon was gone is left to the next start: %s",
+		    file->pid, reason);
+}
+
+static void refuse_or_leave(const struct daemon *daemon, const struct lost_file *file, int error, const char *reason)
+{
+	if (error == -ENOSPC || error == -ENOMEM)
+		leave(file, reason);
+	else
+		refuse(daemon, file, reason);
+}
+
 static void keep(struct reading *reading, struct snapshot *snapshot)
 {
 	int r = snapshots_keep(reading->daemon->snapshots, snapshot, "lost", reading->file.owner, &reading->kept);
 
 	if (r < 0)
-		refuse(reading->daemon, &reading->file, r == -ENOSPC ? "there is no room for it" :
-				       "the daemon is out of memory");
+		leave(&reading->file, r == -ENOSPC ? "there is no room for it" : "the daemon is out of memory");
 	else
 		log_info("process %d: what its tracer stored when its daemon was gone is kept as snapshot %s, %d:lost",
 			 reading->file.pid, kept_id(reading->kept), reading->file.pid);
@@ -100,7 +114,7 @@ static void on_image_read(void *context, struct snapshot *snapshot, int error, c
 	}
 	/* When this daemon ends the next one reads it. */
 	if (error != -ECANCELED)
-		refuse(reading->daemon, &reading->file, reason);
+		refuse_or_leave(reading->daemon, &reading->file, error, reason);
 	reading_free(reading);
 }
 
@@ -129,9 +143,9 @@ static void end_tracing(struct reading *reading)
 	read_next(lost);
 }
 
-static void give_up(struct reading *reading, const char *reason)
+static void give_up(struct reading *reading, int error, const char *reason)
 {
-	refuse(reading->daemon, &reading->file, reason);
+	refuse_or_leave(reading->daemon, &reading->file, error, reason);
 	end_tracing(reading);
 	reading_free(reading);
 }
@@ -145,7 +159,7 @@ static void take_image(struct reading *reading, int *fd)
 			     reading->file.start_time, &steps, &why);
 
 	if (r < 0)
-		give_up(reading, why);
+		give_up(reading, r, why);
 	else
 		end_tracing(reading);
 }
@@ -159,7 +173,7 @@ static void on_message(void *context, const struct wire_head *message, int *fd)
 	else if (message->type == WIRE_SNAPSHOT_READY)
 		take_image(reading, fd);
 	else if (message->type == WIRE_FAILED)
-		give_up(reading, ((const struct wire_failed *)message)->text);
+		give_up(reading, 0, ((const struct wire_failed *)message)->text);
 }
 
 static int begin(struct reading *reading);
@@ -176,7 +190,7 @@ static void on_lost(void *context, const char *reason)
 		if (begin(reading) == 0)
 			return;
 	}
-	give_up(reading, reason);
+	give_up(reading, 0, reason);
 }
 
 static int begin(struct reading *reading)
