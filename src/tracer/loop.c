@@ -146,10 +146,11 @@ static bool is_finished(const struct loop *loop)
 	       (session->target->tasks.count == 0 || clock_passed(loop->leaving_deadline_ns));
 }
 
-/* The process is free by now: what follows holds nobody. */
+/* The process is free by now: what follows holds nobody.  When it is not, whose threads wait in vfork or for a disk, the
+ * end of this process frees them, and that is not put off. */
 static void store_when_unheard(struct loop *loop)
 {
-	if (!loop->session)
+	if (!loop->session || loop->session->target->tasks.count > 0)
 		return;
 	link_flush(loop->link);
 	if (loop->daemon_silent || link_is_closed(loop->link))
