@@ -293,6 +293,10 @@ int resident_map(struct target *target, struct task *task, raddr near, uint64_t 
 				*ret_start = tries[i];
 				return 0;
 			}
+			/* What is there is the program's own, and is not to be taken for ours. */
+			r = resident_note_begun(target, 0);
+			if (r < 0)
+				return r;
 			if (result != -EEXIST && result != -ENOMEM && result != -EINVAL)
 				return result < 0 ? (int)result : -ENOSPC;
 		}

@@ -384,6 +384,7 @@ static bool is_for_a_moment(uint64_t mask)
 int task_unmask(struct task *task)
 {
 	const uint64_t bit = 1ULL << (SIGTRAP - 1);
+	bool was_blocked;
 	uint64_t mask;
 	int r;
 
@@ -395,14 +396,20 @@ int task_unmask(struct task *task)
 	r = ptrace_getsigmask(task->tid, &mask);
 	if (r < 0)
 		return r;
-	if (mask & bit) {
+	was_blocked = mask & bit;
+	if (was_blocked) {
 		task->sigtrap_was_blocked = !is_for_a_moment(mask);
-		if (task->sigtrap_was_blocked)
+		if (task->sigtrap_was_blocked) {
 			masks_note(task);
+			/* The thread may have made a system call for that, and have come into a handler. */
+			r = ptrace_getsigmask(task->tid, &mask);
+			if (r < 0)
+				return r;
+		}
 		r = ptrace_setsigmask(task->tid, mask & ~bit);
 		if (r < 0)
 			return r;
 	}
-	task->masked = !(mask & bit) || task->sigtrap_was_blocked;
+	task->masked = !was_blocked || task->sigtrap_was_blocked;
 	return 0;
 }

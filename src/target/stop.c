@@ -70,7 +70,9 @@ static int look(idtype_t type, pid_t id, int flags, struct stop *ret_stop)
 	if (waitid(type, (id_t)id, &info, WEXITED | WSTOPPED | WNOWAIT | __WALL | flags) < 0) {
 		int error = errno;
 
-		if ((error != EINTR && error != ECHILD) || (error == ECHILD && process_tracer(id) == getpid()))
+		/* One that an exec in another thread has ended is ours a moment longer. */
+		if ((error != EINTR && error != ECHILD) ||
+		    (error == ECHILD && process_tracer(id) == getpid() && !process_thread_is_dead(id, id)))
 			ptrace_refused(id, -error);
 		return -error;
 	}
