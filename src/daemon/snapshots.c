@@ -361,7 +361,7 @@ static bool is_full(const struct snapshots *snapshots, uid_t owner)
 	       bytes_of_files(snapshots) > snapshots->limits.file_bytes || has_its_share(snapshots, owner);
 }
 
-static char *text(const char *format, ...)
+static char *__attribute__((format(printf, 1, 2))) text(const char *format, ...)
 {
 	va_list args;
 	char *made;
