@@ -252,11 +252,28 @@ static void children_forked_before_and_after_the_tracers_death_have_their_masks(
 	subject_quit(victim);
 }
 
+/* Each child's tracer is a copy of the parent's, with the parent's notes: they are not its own to take out. */
+static void followed_children_leave_their_parents_notes_alone(void)
+{
+	struct tool *tool = tool_start();
+	struct masks before;
+	struct subject *victim = start(&before);
+
+	tool_out(tool, "attach", pid_text(victim->pid), "--follow-forks", NULL);
+	subject_command(victim, 'f');
+	kill_both(tool, victim->pid);
+	require_equal(tool_heal(pid_text(victim->pid)), 0);
+	live_note("%u masks compared", require_same_masks(&before, "after followed forks, a death and healing"));
+	require_unharmed(victim->pid, NULL);
+	subject_quit(victim);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(masks_are_as_before_after_a_detach),
 	LIVE_CASE(masks_are_as_before_when_the_tracer_died_in_tracing),
 	LIVE_CASE(masks_are_as_before_when_the_tracer_died_in_the_attach_or_the_detach),
 	LIVE_CASE(children_forked_before_and_after_the_tracers_death_have_their_masks),
+	LIVE_CASE(followed_children_leave_their_parents_notes_alone),
 };
 
 int main(int argc, char **argv)
