@@ -1,3 +1,4 @@
+#define _GNU_SOURCE              /* F_ADD_SEALS */
 #include "base/fd.h"
 
 #include <errno.h>
@@ -18,6 +19,17 @@ void fd_close(int *fd)
 		close(*fd);
 	*fd = -1;
 	errno = keep;
+}
+
+int fd_seal(int fd, int r, int *ret_fd)
+{
+	if (r == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+		r = -errno;
+	if (r < 0)
+		fd_close(&fd);
+	else
+		*ret_fd = fd;
+	return r;
 }
 
 int fd_write_all(int fd, const void *data, size_t len)

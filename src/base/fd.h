@@ -7,6 +7,9 @@
 
 /* Closes *fd when it is not negative and sets it to -1; keeps errno. */
 void fd_close(int *fd);
+/* The end of writing a memfd, which went as r says: *ret_fd sealed against every change; or it is closed.  0, r, or
+ * negative errno. */
+int fd_seal(int fd, int r, int *ret_fd);
 /* Writes all of it, through short writes and EINTR; 0 or negative errno. */
 int fd_write_all(int fd, const void *data, size_t len);
 /* Reads a whole small file (proc files and the like) as a NUL-terminated string; the caller frees

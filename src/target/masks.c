@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 #define MASK_AT(target, index) ((target)->masks + sizeof(struct resident_masks) + \
 				(uint64_t)(index) * sizeof(struct resident_mask))
@@ -26,15 +25,6 @@ static int write_head(struct target *target)
 
 	memcpy(head.magic, RESIDENT_MAGIC, sizeof(head.magic));
 	return target_write(target, target->masks, &head, sizeof(head));
-}
-
-static int unmap(struct task *task, raddr at)
-{
-	const struct arch_stub_call call = { .number = SYS_munmap, .args = { at, RESIDENT_MASKS_SIZE }, .data_arg = -1 };
-	int64_t result;
-	int r = inject_syscall(task, task->target->stub, &call, &result);
-
-	return r < 0 ? r : (int)result;
 }
 
 /* Its head first, then the link to it. */
@@ -53,7 +43,7 @@ static int map(struct target *target)
 	if (r == 0)
 		r = resident_area_write_header(target, target->areas);
 	if (r < 0) {
-		unmap(task, target->masks);
+		resident_unmap(task, target->masks, RESIDENT_MASKS_SIZE);
 		target->masks = target->areas->header.masks = 0;
 	}
 	resident_note_begun(target, 0);
@@ -67,7 +57,7 @@ int masks_remove(struct target *target, struct task *task)
 	if (target->masks == 0)
 		return 0;
 	/* The link to it goes with the header; by its magic it is known until then. */
-	r = task ? unmap(task, target->masks) : -EAGAIN;
+	r = task ? resident_unmap(task, target->masks, RESIDENT_MASKS_SIZE) : -EAGAIN;
 	if (r == 0)
 		target->masks = 0;
 	return r;

@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 
 #define AREAS_MAX 4096u
@@ -338,9 +337,7 @@ static int clear_begun(struct target *target, raddr at)
 
 int resident_remove_begun(struct target *target, struct task *task)
 {
-	struct arch_stub_call call = { .number = SYS_munmap, .data_arg = -1 };
 	struct map_line map;
-	int64_t result;
 	raddr at;
 	int r = target_read(target, target->areas->start + offsetof(struct resident_header, begun), &at, sizeof(at));
 
@@ -350,8 +347,5 @@ int resident_remove_begun(struct target *target, struct task *task)
 		return clear_begun(target, at);
 	if (!find_mapping(target, at, &map))
 		return 0;
-	call.args[0] = map.start;
-	call.args[1] = map.end - map.start;
-	r = inject_syscall(task, target->stub, &call, &result);
-	return r < 0 ? r : (int)result;
+	return resident_unmap(task, map.start, map.end - map.start);
 }

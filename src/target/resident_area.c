@@ -128,13 +128,18 @@ int resident_area_clear(struct target *target, const struct resident_area *area,
 	return target_write(target, area->start, zeros, length < sizeof(zeros) ? length : sizeof(zeros));
 }
 
-int resident_area_unmap(struct task *task, const struct resident_area *area)
+int resident_unmap(struct task *task, raddr start, uint64_t size)
 {
-	struct arch_stub_call call = { .number = SYS_munmap, .args = { area->start, INJECTED_SIZE }, .data_arg = -1 };
+	const struct arch_stub_call call = { .number = SYS_munmap, .args = { start, size }, .data_arg = -1 };
 	int64_t result;
 	int r = inject_syscall(task, task->target->stub, &call, &result);
 
 	return r < 0 ? r : (int)result;
+}
+
+int resident_area_unmap(struct task *task, const struct resident_area *area)
+{
+	return resident_unmap(task, area->start, INJECTED_SIZE);
 }
 
 static int link_to(struct target *target, struct resident_area *last, raddr next)

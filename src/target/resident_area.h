@@ -29,6 +29,8 @@ int resident_note_begun(struct target *target, raddr at);
 /* Takes out what a tracer that died was about to link, or had unlinked, and is still there. */
 int resident_remove_begun(struct target *target, struct task *task);
 int resident_area_write_header(struct target *target, const struct resident_area *area);
+/* By a system call of the task.  0 or negative errno. */
+int resident_unmap(struct task *task, raddr start, uint64_t size);
 /* Zeroes it, and the stub behind it; or takes out one that was mapped for us. */
 int resident_area_clear(struct target *target, const struct resident_area *area, bool with_stub);
 int resident_area_unmap(struct task *task, const struct resident_area *area);

@@ -18,7 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 #define NO_GROUP 65534         /* of the owner only the user is known */
 
 /* --- the image --- */
@@ -42,14 +41,7 @@ static int copy_sealed(int file, uint64_t size, int *ret_fd)
 		else if (errno != EINTR)
 			r = -errno;
 	}
-	if (r == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-		r = -errno;
-	if (r < 0) {
-		close(fd);
-		return r;
-	}
-	*ret_fd = fd;
-	return 0;
+	return fd_seal(fd, r, ret_fd);
 }
 
 static int take_image(int file, int *ret_fd, uint64_t *ret_size)

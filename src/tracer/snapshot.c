@@ -15,7 +15,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 #define BUFFER_SIZE (256u << 10)
 
 struct running {
@@ -118,14 +117,7 @@ int snapshot_image(struct session *session, struct heap *heap, bool with_blocks,
 		return -errno;
 	r = write_image(session, heap, heap_cut(heap, clock_monotonic_ns()), with_blocks, fd,
 			SNAPSHOT_IMAGE_MAX);
-	if (r == 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
-		r = -errno;
-	if (r < 0) {
-		close(fd);
-		return r;
-	}
-	*ret_fd = fd;
-	return 0;
+	return fd_seal(fd, r, ret_fd);
 }
 
 int snapshot_write_file(struct session *session, bool with_blocks, int fd, uint64_t max_bytes)
@@ -228,10 +220,10 @@ void snapshot_start_waiting(struct session *session)
 /* Hands over what a child has written. */
 static void finish(struct running *r, bool well)
 {
-	if (well && fcntl(r->image, F_ADD_SEALS, SEALS) == 0) {
+	if (fd_seal(r->image, well ? 0 : -EIO, &r->image) == 0) {
 		send_ready(r->link, r->serial, r->target, SNAPSHOT_ASKED, r->image);
 	} else {
-		fd_close(&r->image);
+		r->image = -1;
 		session_fail(r->link, r->serial, r->target, FAILURE_INTERNAL, 0,
 			     "the snapshot of process %d could not be written: no memory for it?", r->target);
 	}
