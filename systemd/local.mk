@@ -1,9 +1,17 @@
 systemdsystemunitdir = @systemdsystemunitdir@
-dist_systemdsystemunit_DATA = systemd/allocwatchd.socket
-nodist_systemdsystemunit_DATA = systemd/allocwatchd.service
-EXTRA_DIST += systemd/allocwatchd.service.in
-CLEANFILES += systemd/allocwatchd.service
+dist_systemdsystemunit_DATA = systemd/allocwatchd.socket systemd/allocwatch-tracer.socket
+nodist_systemdsystemunit_DATA = systemd/allocwatchd.service systemd/allocwatch-tracer@.service
+EXTRA_DIST += systemd/allocwatchd.service.in systemd/allocwatch-tracer@.service.in
+CLEANFILES += $(nodist_systemdsystemunit_DATA)
+
+systemd_generate = $(AM_V_GEN)$(MKDIR_P) systemd && sed -e 's,@bindir\@,$(bindir),g' -e 's,@sbindir\@,$(sbindir),g' \
+	-e 's,@pkglibexecdir\@,$(pkglibexecdir),g'
 
 systemd/allocwatchd.service: systemd/allocwatchd.service.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) systemd && \
-	sed -e 's,@sbindir\@,$(sbindir),g' $(srcdir)/systemd/allocwatchd.service.in > $@.tmp && mv $@.tmp $@
+	$(systemd_generate) $(srcdir)/systemd/allocwatchd.service.in > $@.tmp && mv $@.tmp $@
+systemd/allocwatch-tracer@.service: systemd/allocwatch-tracer@.service.in Makefile
+	$(systemd_generate) $(srcdir)/systemd/allocwatch-tracer@.service.in > $@.tmp && mv $@.tmp $@
+
+# What systemd itself says of them.
+TESTS += tests/systemd/check_units
+EXTRA_DIST += tests/systemd/check_units tests/systemd/boot

@@ -203,7 +203,7 @@ static int build(struct daemon *daemon, const struct options *options)
 	    (r = snapshots_new(daemon->work, options->state_folder, limits, &daemon->snapshots)) < 0 ||
 	    (r = intakes_new(daemon->work, daemon->symbolize, daemon->snapshots, limits->snapshot_bytes,
 			     &daemon->intakes)) < 0 ||
-	    (r = tracers_new(daemon->event, options->tracer, on_changed, daemon, &daemon->tracers)) < 0 ||
+	    (r = tracers_new(daemon->event, options->tracer, options->tracer_service, on_changed, daemon, &daemon->tracers)) < 0 ||
 	    (r = sessions_new(daemon->event, daemon->tracers, limits->sessions, &owner, &daemon->sessions)) < 0)
 		return r;
 	daemon->lost = lost_new(daemon);

@@ -58,6 +58,8 @@ struct limits {
 /* Until a new tracer is heard; the longest silence that one may announce; and what is added to its patience while it
  * runs, busily or as the machine lets it. */
 #define FIRST_HEARTBEAT_MS 10000
+/* Until systemd has started one. */
+#define SERVICE_START_MS 20000
 #define PATIENCE_MAX_MS 60000
 #define SLOW_MS 3000
 #define STARVED_MS 10000

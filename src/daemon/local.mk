@@ -7,6 +7,7 @@ src_allocwatchd_SOURCES = \
 	src/daemon/conn.c src/daemon/conn.h \
 	src/daemon/daemon.c src/daemon/daemon.h \
 	src/daemon/failures.c src/daemon/failures.h \
+	src/daemon/healing.c src/daemon/healing.h \
 	src/daemon/heartbeat.c src/daemon/heartbeat.h \
 	src/daemon/intake.c src/daemon/intake.h \
 	src/daemon/last_words.c src/daemon/last_words.h \
@@ -38,6 +39,7 @@ src_allocwatchd_SOURCES = \
 	src/daemon/snapshots_disk.c src/daemon/snapshots_private.h \
 	src/daemon/spool.c src/daemon/spool.h \
 	src/daemon/tracer.c src/daemon/tracer.h \
+	src/daemon/tracer_process.c src/daemon/tracer_process.h \
 	src/daemon/work.c src/daemon/work.h
 src_allocwatchd_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
 src_allocwatchd_LDADD = src/libsymbolize.a src/libsymbolwire.a src/libvarlink.a src/libstore.a src/libwire.a src/libmodel.a \

@@ -15,7 +15,7 @@
 enum {
 	OPTION_SOCKET = 256, OPTION_PRIVATE, OPTION_FOREGROUND, OPTION_IDLE_EXIT, OPTION_STATE, OPTION_NO_STATE,
 	OPTION_MAX_SESSIONS, OPTION_MAX_CLIENTS, OPTION_MAX_SNAPSHOTS, OPTION_MAX_MEMORY, OPTION_MAX_DISK,
-	OPTION_TRACER, OPTION_SYMBOLIZER, OPTION_HEAL, OPTION_NO_HEAL,
+	OPTION_TRACER, OPTION_TRACER_SERVICE, OPTION_SYMBOLIZER, OPTION_HEAL, OPTION_NO_HEAL,
 };
 
 static const struct option long_options[] = {
@@ -31,6 +31,7 @@ static const struct option long_options[] = {
 	{ "max-memory", required_argument, NULL, OPTION_MAX_MEMORY },
 	{ "max-disk", required_argument, NULL, OPTION_MAX_DISK },
 	{ "tracer", required_argument, NULL, OPTION_TRACER },
+	{ "tracer-service", required_argument, NULL, OPTION_TRACER_SERVICE },
 	{ "symbolizer", required_argument, NULL, OPTION_SYMBOLIZER },
 	{ "heal", no_argument, NULL, OPTION_HEAL },
 	{ "no-heal", no_argument, NULL, OPTION_NO_HEAL },
@@ -60,6 +61,8 @@ static const char help[] =
 	"  --heal [PID]          take out of all processes, or of PID and others of its program,\n"
 	"                        what a tracer that died has left in them, and leave\n"
 	"  --no-heal             do not look for that in all processes at the start\n"
+	"  --tracer-service PATH have tracers started by systemd, one for each connection to this\n"
+	"                        socket, since the daemon's own service may not trace\n"
 	"  --tracer PROGRAM      instead of allocwatch-tracer, and\n"
 	"  --symbolizer PROGRAM  instead of allocwatch-symbolizer: for tests\n"
 	"  --help, --version\n";
@@ -175,6 +178,9 @@ static int take(int option, struct options *options, struct given *given)
 		return 0;
 	case OPTION_TRACER:
 		return set_text(&options->tracer, optarg);
+	case OPTION_TRACER_SERVICE:
+		options->tracer_service = optarg;
+		return 0;
 	case OPTION_SYMBOLIZER:
 		return set_text(&options->symbolizer, optarg);
 	case 'h':

@@ -8,6 +8,7 @@
 
 struct options {
 	const char *socket;            /* NULL: systemd's or the usual place */
+	const char *tracer_service;    /* the socket where systemd starts tracers; NULL: they are children */
 	bool private_daemon;
 	bool heal;                     /* that alone */
 	bool no_heal;                  /* not when it starts */

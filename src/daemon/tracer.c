@@ -1,18 +1,18 @@
-#define _GNU_SOURCE              /* posix_spawn_file_actions_addclosefrom_np */
 #include "daemon/tracer.h"
 
 #include "base/fd.h"
 #include "base/proc.h"
 #include "base/vec.h"
+#include "daemon/healing.h"
 #include "daemon/heartbeat.h"
 #include "daemon/limits.h"
 #include "daemon/log.h"
+#include "daemon/tracer_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,36 +22,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TRACER_SOCKET_FD 3
 /* Handled in one go, so that a chattering tracer leaves room for the others. */
 #define MESSAGES_PER_WAKEUP 16
-#define HEAL_TRIES 3
-#define HEAL_PAUSE_US 100000         /* times the number of tries that have failed */
-
-extern char **environ;
 
 struct tracers {
 	sd_event *event;
 	char *program;
+	char *service;               /* the socket where systemd starts them; NULL: they are children */
 	void (*gone)(void *context);
 	void *context;
 	VEC_OF(struct tracer *) running;
-	VEC_OF(struct healing *) healings;
-};
-
-/* A process that heals, or the pause before another one does. */
-struct healing {
-	struct tracers *tracers;
-	int pid;                     /* 0: all processes */
-	unsigned tries;
-	sd_event_source *child, *pause;
+	struct healings *healings;
 };
 
 struct tracer {
 	struct tracers *tracers;
 	struct tracer_owner owner;
 	int target_pid;
-	pid_t pid;                   /* 0 once it has ended and was reaped */
+	pid_t pid;                   /* 0 once it has ended and was reaped, and before it is known */
+	bool expected;               /* systemd was asked for it, and it has not said anything yet */
 	int sock;                    /* -1: hung up */
 	int pidfd;                   /* of one that is no child of ours; else -1 */
 	bool let_go, lost;
@@ -62,17 +51,21 @@ struct tracer {
 
 /* --- the set of them --- */
 
-int tracers_new(sd_event *event, const char *program, void (*gone)(void *context), void *context,
-		struct tracers **ret)
+int tracers_new(sd_event *event, const char *program, const char *service, void (*gone)(void *context),
+		void *context, struct tracers **ret)
 {
 	struct tracers *tracers = calloc(1, sizeof(*tracers));
+	int r;
 
 	if (!tracers)
 		return -ENOMEM;
 	tracers->program = strdup(program);
-	if (!tracers->program) {
-		free(tracers);
-		return -ENOMEM;
+	tracers->service = service ? strdup(service) : NULL;
+	r = tracers->program && (tracers->service || !service)
+		    ? healings_new(event, tracers->program, tracers->service, &tracers->healings) : -ENOMEM;
+	if (r < 0) {
+		tracers_free(tracers);
+		return r;
 	}
 	tracers->event = event;
 	tracers->gone = gone;
@@ -104,13 +97,6 @@ static void tracer_free(struct tracer *tracer)
 	free(tracer);
 }
 
-static void healing_free(struct healing *healing)
-{
-	sd_event_source_disable_unref(healing->child);
-	sd_event_source_disable_unref(healing->pause);
-	free(healing);
-}
-
 void tracers_free(struct tracers *tracers)
 {
 	if (!tracers)
@@ -118,11 +104,15 @@ void tracers_free(struct tracers *tracers)
 	while (tracers->running.count > 0)
 		tracer_free(tracers->running.items[tracers->running.count - 1]);
 	vec_fini(&tracers->running);
-	while (tracers->healings.count > 0)
-		healing_free(tracers->healings.items[--tracers->healings.count]);
-	vec_fini(&tracers->healings);
+	healings_free(tracers->healings);
+	free(tracers->service);
 	free(tracers->program);
 	free(tracers);
+}
+
+void tracers_heal(struct tracers *tracers, int pid)
+{
+	healings_begin(tracers->healings, pid);
 }
 
 size_t tracers_running(const struct tracers *tracers)
@@ -194,6 +184,26 @@ static int receive_one(struct tracer *tracer)
 	return tracer->sock >= 0 ? 1 : -EPIPE;
 }
 
+static int on_adopted_end(sd_event_source *source, int fd, uint32_t revents, void *context);
+
+/* Which process systemd has started.  False: there is none yet, or none any more. */
+static bool meet(struct tracer *tracer)
+{
+	int r = tracer_process_meet(tracer->sock, &tracer->pid, &tracer->pidfd);
+
+	if (r == -EAGAIN)
+		return false;
+	if (r == 0)
+		r = sd_event_add_io(tracer->tracers->event, &tracer->child, tracer->pidfd, EPOLLIN, on_adopted_end, tracer);
+	tracer->expected = false;
+	if (r >= 0)
+		return true;
+	tracer->pid = 0;
+	lose(tracer, r == -ECONNRESET ? "its service could not be started, which systemd's journal says more of"
+				      : strerror(-r));
+	return false;
+}
+
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *context)
 {
 	struct tracer *tracer = context;
@@ -201,6 +211,8 @@ static int on_io(sd_event_source *source, int fd, uint32_t revents, void *contex
 	(void)source;
 	(void)fd;
 	(void)revents;
+	if (tracer->expected && !meet(tracer))
+		return 0;
 	for (int i = 0; i < MESSAGES_PER_WAKEUP && receive_one(tracer) > 0; i++)
 		;
 	return 0;
@@ -280,10 +292,14 @@ static void end_stuck(struct tracer *tracer)
 /* What it sent before the daemon itself was kept from running is heard first. */
 static void look_after(struct tracer *tracer)
 {
-	for (int i = 0; i < MESSAGES_PER_WAKEUP && tracer->sock >= 0 && receive_one(tracer) > 0; i++)
+	for (int i = 0; i < MESSAGES_PER_WAKEUP && tracer->sock >= 0 && !tracer->expected && receive_one(tracer) > 0; i++)
 		;
 	if (tracer->lost || tracer->let_go || tracer->stuck)
 		return;
+	if (tracer->expected && heartbeat_silence_ms(&tracer->heartbeat) > SERVICE_START_MS) {
+		lose(tracer, "its service was not started in time");
+		return;
+	}
 	tracer->stuck = heartbeat_look(&tracer->heartbeat, tracer->pid);
 	if (tracer->stuck)
 		end_stuck(tracer);
@@ -308,153 +324,22 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 
 /* --- starting --- */
 
-static int prepare_attributes(posix_spawnattr_t *attr)
-{
-	sigset_t none, all;
-	int r;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	r = posix_spawnattr_setsigmask(attr, &none);
-	if (r == 0)
-		r = posix_spawnattr_setsigdefault(attr, &all);
-	/* A session of its own: the signals of a terminal are the daemon's. */
-	if (r == 0)
-		r = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-							   POSIX_SPAWN_SETSID);
-	return r;
-}
-
-static int prepare_files(posix_spawn_file_actions_t *files, int sock)
-{
-	int r = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(files, STDERR_FILENO, STDOUT_FILENO);
-	if (r == 0 && sock >= 0)
-		r = posix_spawn_file_actions_adddup2(files, sock, TRACER_SOCKET_FD);
-	if (r == 0)
-		r = posix_spawn_file_actions_addclosefrom_np(files, TRACER_SOCKET_FD + (sock >= 0));
-	return r;
-}
-
-/* sock -1: without one. */
-static int spawn(const char *program, char *const *argv, int sock, pid_t *ret_pid)
-{
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	int r;
-
-	posix_spawnattr_init(&attr);
-	posix_spawn_file_actions_init(&files);
-	r = prepare_attributes(&attr);
-	if (r == 0)
-		r = prepare_files(&files, sock);
-	if (r == 0)
-		r = posix_spawn(ret_pid, program, &files, &attr, argv, environ);
-	posix_spawn_file_actions_destroy(&files);
-	posix_spawnattr_destroy(&attr);
-	return -r;
-}
-
-/* reason: why it has failed; NULL: it has not. */
-static void end_healing(struct healing *healing, const char *reason)
-{
-	struct tracers *tracers = healing->tracers;
-
-	if (reason)
-		log_error("cannot take out what a tracer has left: %s; 'allocwatchd --heal' does it", reason);
-	for (size_t i = 0; i < tracers->healings.count; i++) {
-		if (tracers->healings.items[i] == healing) {
-			vec_remove_unordered(&tracers->healings, i);
-			break;
-		}
-	}
-	healing_free(healing);
-}
-
-static int on_healer_end(sd_event_source *source, const siginfo_t *si, void *context);
-
-static int start_healer(struct healing *healing)
-{
-	char name[] = "allocwatch-tracer", option[] = "--heal", number[16];
-	char *const argv[] = { name, option, healing->pid > 0 ? number : NULL, NULL };
-	pid_t healer;
-	int r;
-
-	snprintf(number, sizeof(number), "%d", healing->pid);
-	healing->tries++;
-	r = spawn(healing->tracers->program, argv, -1, &healer);
-	if (r == 0)
-		r = sd_event_add_child(healing->tracers->event, &healing->child, healer, WEXITED, on_healer_end, healing);
-	return r < 0 ? r : 0;
-}
-
-static int on_pause_end(sd_event_source *source, uint64_t usec, void *context)
-{
-	struct healing *healing = context;
-	int r;
-
-	(void)source;
-	(void)usec;
-	healing->pause = sd_event_source_disable_unref(healing->pause);
-	r = start_healer(healing);
-	if (r < 0)
-		end_healing(healing, strerror(-r));
-	return 0;
-}
-
-/* What has failed once (no memory, no descriptor, a crash) may do another time. */
-static int on_healer_end(sd_event_source *source, const siginfo_t *si, void *context)
-{
-	struct healing *healing = context;
-	int r = 0;
-
-	(void)source;
-	healing->child = sd_event_source_disable_unref(healing->child);
-	if (si->si_code == CLD_EXITED && si->si_status == 0)
-		end_healing(healing, NULL);
-	else if (healing->tries == HEAL_TRIES)
-		end_healing(healing, "the process that does it failed");
-	else
-		r = sd_event_add_time_relative(healing->tracers->event, &healing->pause, CLOCK_MONOTONIC,
-					       HEAL_PAUSE_US * healing->tries, 0, on_pause_end, healing);
-	if (r < 0)
-		end_healing(healing, strerror(-r));
-	return 0;
-}
-
-void tracers_heal(struct tracers *tracers, int pid)
-{
-	struct healing *healing = vec_reserve(&tracers->healings, 1) < 0 ? NULL : calloc(1, sizeof(*healing));
-	struct healing **slot;
-	int r;
-
-	if (!healing) {
-		log_error("cannot take out what a tracer has left: %s; 'allocwatchd --heal' does it", strerror(ENOMEM));
-		return;
-	}
-	healing->tracers = tracers;
-	healing->pid = pid;
-	slot = vec_push(&tracers->healings);
-	*slot = healing;
-	r = start_healer(healing);
-	if (r < 0)
-		end_healing(healing, strerror(-r));
-}
-
 static int start_process(struct tracer *tracer)
 {
 	char name[] = "allocwatch-tracer";
 	char *const argv[] = { name, NULL };
 	int socks[2], r;
 
+	if (tracer->tracers->service) {
+		tracer->expected = true;
+		return tracer_process_connect(tracer->tracers->service, &tracer->sock);
+	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0)
 		return -errno;
 	tracer->sock = socks[0];
 	r = fcntl(socks[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 	if (r == 0)
-		r = spawn(tracer->tracers->program, argv, socks[1], &tracer->pid);
+		r = tracer_process_spawn(tracer->tracers->program, argv, socks[1], &tracer->pid);
 	close(socks[1]);
 	return r;
 }
@@ -462,11 +347,11 @@ static int start_process(struct tracer *tracer)
 static int add_sources(struct tracer *tracer)
 {
 	sd_event *event = tracer->tracers->event;
-	int r;
+	int r = 0;
 
 	if (tracer->pidfd >= 0)
 		r = sd_event_add_io(event, &tracer->child, tracer->pidfd, EPOLLIN, on_adopted_end, tracer);
-	else
+	else if (!tracer->expected)
 		r = sd_event_add_child(event, &tracer->child, tracer->pid, WEXITED, on_process_end, tracer);
 	if (r >= 0)
 		r = sd_event_add_io(event, &tracer->io, tracer->sock, EPOLLIN, on_io, tracer);

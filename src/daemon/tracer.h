@@ -15,9 +15,10 @@
 struct tracers;
 struct tracer;
 
-/* program: path of allocwatch-tracer.  gone: called whenever a process has ended. */
-int tracers_new(sd_event *event, const char *program, void (*gone)(void *context), void *context,
-		struct tracers **ret);
+/* program: path of allocwatch-tracer.  service: NULL, or the socket where systemd starts one for each connection
+ * (tracer_process.h).  gone: called whenever a process has ended. */
+int tracers_new(sd_event *event, const char *program, const char *service, void (*gone)(void *context),
+		void *context, struct tracers **ret);
 /* What still runs is left to itself: without its socket it undoes everything and leaves. */
 void tracers_free(struct tracers *tracers);
 /* Processes that have not ended, those let go included. */

@@ -311,7 +311,8 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		return r;
 	}
 	target->task_gone = on_task_gone;
-	session->daemon = getppid();
+	/* One that systemd started for the daemon has nobody above it whom to name; its copies are below it. */
+	session->daemon = getppid() > 1 ? getppid() : getpid();
 	session->gives_up_rights = root && (geteuid() != 0 || (uid != 0 && !target->filtered));
 	if (session->follows)
 		target->copy_made = follow_copy;

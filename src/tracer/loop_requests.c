@@ -1,6 +1,7 @@
 /* What the daemon asks for, and what the link tells: ticks, its end, its silence. */
 #include "tracer/loop_private.h"
 
+#include "tracer/heal.h"
 #include "tracer/recall.h"
 #include "tracer/refuge.h"
 #include "tracer/snapshot.h"
@@ -9,6 +10,7 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,6 +164,20 @@ static void answer_done(struct loop *loop, const struct wire_head *request)
 	link_send(loop->link, &done, sizeof(done), -1);
 }
 
+static void heal(struct loop *loop, const struct wire_head *request)
+{
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", request->pid);
+	if (loop->session)
+		return;
+	if (heal_main(request->pid > 0 ? number : NULL) == EXIT_SUCCESS)
+		answer_done(loop, request);
+	else
+		session_fail(loop->link, request->serial, request->pid, FAILURE_INTERNAL, 0, "not all could be taken out");
+	loop->done = true;
+}
+
 /* Requests that need a session. */
 static void serve_request(struct loop *loop, const struct link_message *message)
 {
@@ -226,6 +242,9 @@ void loop_serve_message(struct loop *loop, struct link_message *message)
 		break;
 	case WIRE_RECALL:
 		recall(loop, message);
+		break;
+	case WIRE_HEAL:
+		heal(loop, &message->body.head);
 		break;
 	case WIRE_ATTACH:
 		attach(loop, (const struct wire_attach *)&message->body);

@@ -1,5 +1,6 @@
 /* allocwatch-tracer: traces one process tree for the daemon, which starts it with a socket as descriptor 3;
- * or, as "allocwatch-tracer --heal [PID]", takes out what a tracer that died has left in processes. */
+ * or, as "allocwatch-tracer --heal [PID]", takes out what a tracer that died has left in processes; with
+ * --heal-after-failure only when systemd says that the service whose end this is has failed. */
 #include "tracer/heal.h"
 #include "tracer/link.h"
 #include "tracer/loop.h"
@@ -7,7 +8,9 @@
 #include "target/ptrace.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -20,6 +23,14 @@ static void tell_refusal(pid_t tid, int error)
 		strerror(-error));
 }
 
+/* systemd.exec(5): what it tells the programs that it runs when a service has ended. */
+static bool ended_well(void)
+{
+	const char *result = getenv("SERVICE_RESULT"), *status = getenv("EXIT_STATUS");
+
+	return result && strcmp(result, "success") == 0 && status && strcmp(status, "0") == 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct link *link;
@@ -29,6 +40,8 @@ int main(int argc, char **argv)
 	ptrace_on_refusal(tell_refusal);
 	if (argc >= 2 && argc <= 3 && strcmp(argv[1], "--heal") == 0)
 		return heal_main(argc == 3 ? argv[2] : NULL);
+	if (argc == 2 && strcmp(argv[1], "--heal-after-failure") == 0)
+		return ended_well() ? EXIT_SUCCESS : heal_main(NULL);
 	if (getsockopt(DAEMON_SOCKET, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET) {
 		fprintf(stderr, "allocwatch-tracer is started by allocwatchd; use allocwatch(1)\n");
 		return 2;

@@ -118,6 +118,7 @@ static const struct kind {
 	{ WIRE_ALIVE, false, sizeof(struct wire_head), NULL },
 	{ WIRE_REFUGE, false, sizeof(struct wire_head), NULL },
 	{ WIRE_RECALL, false, sizeof(struct wire_recall), recall_valid },
+	{ WIRE_HEAL, false, sizeof(struct wire_head), NULL },
 	{ WIRE_ATTACHED, true, sizeof(struct wire_attached), attached_valid },
 	{ WIRE_EXECED, true, sizeof(struct wire_attached), attached_valid },
 	{ WIRE_FAILED, true, sizeof(struct wire_failed), failed_valid },

@@ -35,6 +35,8 @@ enum wire_type {
 				* daemon is gone */
 	WIRE_RECALL,           /* body wire_recall; descriptor: such a file, of a daemon before this one.  To a tracer
 				* that has nothing else to do.  Answer: its MODULEs and its SNAPSHOT_READY, or FAILED */
+	WIRE_HEAL,             /* no body: takes out what dead tracers have left in process head.pid and others of its
+				* program, 0: in all.  To a tracer that has nothing else to do.  Answer: DONE or FAILED */
 	/* tracer -> daemon */
 	WIRE_ATTACHED = 32,    /* body wire_attached */
 	WIRE_FAILED,           /* body wire_failed */

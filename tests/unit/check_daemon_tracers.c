@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -450,6 +453,120 @@ START_TEST(module_files_are_bounded_and_closed_again)
 }
 END_TEST
 
+/* --- tracers that are services --- */
+
+/* What systemd does for allocwatch-tracer.socket: a program for each connection, with that as descriptor 3. */
+static void serve(int listener, const char *program)
+{
+	signal(SIGCHLD, SIG_IGN);
+	for (;;) {
+		int sock = accept(listener, NULL, NULL);
+
+		if (sock >= 0 && fork() == 0) {
+			signal(SIGCHLD, SIG_DFL);
+			dup2(sock, 3);
+			execl(program, program, (char *)NULL);
+			_exit(127);
+		}
+		close(sock);
+	}
+}
+
+static pid_t manager;
+static char manager_socket[128];
+
+/* program: beside this one, or a path. */
+static void manager_start(const char *program)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	char path[4200];
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	ssize_t n = readlink("/proc/self/exe", path, 4096);
+
+	ck_assert_int_gt(n, 0);
+	path[n] = '\0';
+	strcpy(strrchr(path, '/') + 1, "fake_tracer");
+	snprintf(manager_socket, sizeof(manager_socket), "%s/tracers", test_folder);
+	ck_assert_uint_lt(strlen(manager_socket), sizeof(address.sun_path));
+	memcpy(address.sun_path, manager_socket, strlen(manager_socket) + 1);
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	ck_assert_int_eq(listen(listener, 64), 0);
+	manager = fork();
+	if (manager == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		serve(listener, program ? program : path);
+	}
+	close(listener);
+}
+
+static void manager_end(void)
+{
+	kill(manager, SIGKILL);
+	waitpid(manager, NULL, 0);
+}
+
+static void daemon_start_with_services(void)
+{
+	daemon_start((const char *const[]){ "--no-state", "--tracer-service", manager_socket, NULL });
+}
+
+START_TEST(a_tracer_may_be_a_service_that_another_process_starts)
+{
+	pid_t pid = target_start();
+
+	manager_start(NULL);
+	daemon_start_with_services();
+	attach_ok(pid);
+	ck_assert_str_eq(state_of(pid), "tracing");
+	take(pid, "first");
+	ok("Detach", pid_of(pid));
+	ck_assert_str_eq(state_of(pid), "");
+	ck_assert_int_eq(tracer_notes("detached"), 1);
+	/* Many at once, too. */
+	for (int i = 0; i < 20; i++)
+		attach_ok(target_start());
+	kill(test_daemon, SIGTERM);
+	ck_assert_int_eq(daemon_wait(), 0);
+	ck_assert_int_eq(tracer_notes("detached"), 21);
+	manager_end();
+}
+END_TEST
+
+START_TEST(a_stuck_service_is_killed_and_its_target_healed)
+{
+	pid_t pid = target_start();
+
+	manager_start(NULL);
+	daemon_start_with_services();
+	tracer_mode("stuck-asleep");
+	attach_ok(pid);
+	fails("GetStatus", pid_of(pid), "Failed");
+	wait_for_state(pid, "lost");
+	daemon_log_must_hold("and is killed");
+	wait_until(is_noted, (void *)"healed", "what it has left is taken out");
+	manager_end();
+}
+END_TEST
+
+START_TEST(a_service_that_cannot_be_started_is_told)
+{
+	pid_t pid = target_start();
+	json_t *error;
+
+	manager_start("/nonexistent/allocwatch-tracer");
+	daemon_start_with_services();
+	error = call_fails("Attach", pid_of(pid), "Failed");
+	json_decref(error);
+	ck_assert_str_eq(state_of(pid), "");
+	manager_end();
+	/* Nobody listens. */
+	error = call_fails("Attach", pid_of(pid), "Failed");
+	ck_assert_ptr_nonnull(strstr(text_of(error, "message"), "no tracer can be started"));
+	json_decref(error);
+	ok("List", json_object());
+}
+END_TEST
+
 static void add_tests(Suite *suite)
 {
 	TCase *t = fixture_case(suite, "attach");
@@ -476,6 +593,11 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, a_target_that_execs_without_an_end_drives_out_nobody);
 	tcase_add_test(t, a_tracer_that_does_not_leave_is_killed);
 	tcase_add_test(t, module_files_are_bounded_and_closed_again);
+
+	t = fixture_case(suite, "services");
+	tcase_add_test(t, a_tracer_may_be_a_service_that_another_process_starts);
+	tcase_add_test(t, a_stuck_service_is_killed_and_its_target_healed);
+	tcase_add_test(t, a_service_that_cannot_be_started_is_told);
 }
 
 int main(void)

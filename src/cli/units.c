@@ -1,4 +1,4 @@
-#include "base/units.h"
+#include "cli/units.h"
 
 #include "base/clock.h"
 

@@ -1,0 +1,207 @@
+#include "daemon/healing.h"
+
+#include "base/fd.h"
+#include "base/vec.h"
+#include "daemon/log.h"
+#include "daemon/tracer_process.h"
+#include "tracer/wire.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+
+#define HEAL_TRIES 3
+#define HEAL_PAUSE_US 100000         /* times the number of tries that have failed */
+
+struct healings {
+	sd_event *event;
+	const char *program, *service;
+	VEC_OF(struct healing *) list;
+};
+
+/* A process that heals, or the pause before another one does. */
+struct healing {
+	struct healings *healings;
+	int pid;                     /* 0: all processes */
+	unsigned tries;
+	int sock;                    /* to one that systemd started; else -1 */
+	sd_event_source *healer, *pause;
+};
+
+int healings_new(sd_event *event, const char *program, const char *service, struct healings **ret)
+{
+	struct healings *healings = calloc(1, sizeof(*healings));
+
+	if (!healings)
+		return -ENOMEM;
+	healings->event = event;
+	healings->program = program;
+	healings->service = service;
+	*ret = healings;
+	return 0;
+}
+
+static void stop_listening(struct healing *healing)
+{
+	healing->healer = sd_event_source_disable_unref(healing->healer);
+	fd_close(&healing->sock);
+}
+
+static void healing_free(struct healing *healing)
+{
+	stop_listening(healing);
+	sd_event_source_disable_unref(healing->pause);
+	free(healing);
+}
+
+void healings_free(struct healings *healings)
+{
+	if (!healings)
+		return;
+	while (healings->list.count > 0)
+		healing_free(healings->list.items[--healings->list.count]);
+	vec_fini(&healings->list);
+	free(healings);
+}
+
+static void give_up(const char *reason)
+{
+	log_error("cannot take out what a tracer has left: %s; 'allocwatchd --heal' does it", reason);
+}
+
+/* reason: why it has failed; NULL: it has not. */
+static void end(struct healing *healing, const char *reason)
+{
+	struct healings *healings = healing->healings;
+
+	if (reason)
+		give_up(reason);
+	for (size_t i = 0; i < healings->list.count; i++) {
+		if (healings->list.items[i] == healing) {
+			vec_remove_unordered(&healings->list, i);
+			break;
+		}
+	}
+	healing_free(healing);
+}
+
+/* --- one try --- */
+
+static void take_result(struct healing *healing, bool healed);
+
+static int on_child_end(sd_event_source *source, const siginfo_t *si, void *context)
+{
+	(void)source;
+	take_result(context, si->si_code == CLD_EXITED && si->si_status == 0);
+	return 0;
+}
+
+static int spawn_healer(struct healing *healing)
+{
+	char name[] = "allocwatch-tracer", option[] = "--heal", number[16];
+	char *const argv[] = { name, option, healing->pid > 0 ? number : NULL, NULL };
+	pid_t healer;
+	int r;
+
+	snprintf(number, sizeof(number), "%d", healing->pid);
+	r = tracer_process_spawn(healing->healings->program, argv, -1, &healer);
+	if (r == 0)
+		r = sd_event_add_child(healing->healings->event, &healing->healer, healer, WEXITED, on_child_end, healing);
+	return r < 0 ? r : 0;
+}
+
+static int on_word(sd_event_source *source, int fd, uint32_t revents, void *context)
+{
+	union {
+		char bytes[WIRE_MESSAGE_MAX];
+		struct wire_head head;
+	} buffer;
+	int passed = -1;
+	ssize_t n = fd_receive_message(fd, &buffer, sizeof(buffer), &passed);
+	bool whole = n > 0 && wire_check(&buffer, (size_t)n, 1) == 0;
+
+	(void)source;
+	(void)revents;
+	fd_close(&passed);
+	if (n == -EAGAIN || (whole && buffer.head.type == WIRE_HEARTBEAT))
+		return 0;
+	take_result(context, whole && buffer.head.type == WIRE_DONE);
+	return 0;
+}
+
+static int call_healer(struct healing *healing)
+{
+	struct wire_head request = { WIRE_HEAL, 0, healing->pid, sizeof(request) };
+	int r = tracer_process_connect(healing->healings->service, &healing->sock);
+
+	if (r == 0)
+		r = fd_send_message(healing->sock, &request, sizeof(request), -1);
+	if (r == 0)
+		r = sd_event_add_io(healing->healings->event, &healing->healer, healing->sock, EPOLLIN, on_word, healing);
+	return r < 0 ? r : 0;
+}
+
+static int start(struct healing *healing)
+{
+	healing->tries++;
+	return healing->healings->service ? call_healer(healing) : spawn_healer(healing);
+}
+
+/* --- again --- */
+
+static int on_pause_end(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct healing *healing = context;
+	int r;
+
+	(void)source;
+	(void)usec;
+	healing->pause = sd_event_source_disable_unref(healing->pause);
+	r = start(healing);
+	if (r < 0)
+		end(healing, strerror(-r));
+	return 0;
+}
+
+/* What has failed once (no memory, no descriptor, a crash) may do another time. */
+static void take_result(struct healing *healing, bool healed)
+{
+	int r;
+
+	stop_listening(healing);
+	if (healed) {
+		end(healing, NULL);
+		return;
+	}
+	if (healing->tries == HEAL_TRIES) {
+		end(healing, "the process that does it failed");
+		return;
+	}
+	r = sd_event_add_time_relative(healing->healings->event, &healing->pause, CLOCK_MONOTONIC,
+				       HEAL_PAUSE_US * healing->tries, 0, on_pause_end, healing);
+	if (r < 0)
+		end(healing, strerror(-r));
+}
+
+void healings_begin(struct healings *healings, int pid)
+{
+	struct healing *healing = vec_reserve(&healings->list, 1) < 0 ? NULL : calloc(1, sizeof(*healing));
+	struct healing **slot;
+	int r;
+
+	if (!healing) {
+		give_up(strerror(ENOMEM));
+		return;
+	}
+	healing->healings = healings;
+	healing->pid = pid;
+	healing->sock = -1;
+	slot = vec_push(&healings->list);
+	*slot = healing;
+	r = start(healing);
+	if (r < 0)
+		end(healing, strerror(-r));
+}

@@ -1,0 +1,16 @@
+/* Having what dead tracers have left in processes taken out, by processes that may do so. */
+#ifndef ALLOCWATCH_DAEMON_HEALING_H
+#define ALLOCWATCH_DAEMON_HEALING_H
+
+#include <systemd/sd-event.h>
+
+struct healings;
+
+/* program: path of allocwatch-tracer, or service: the socket where systemd starts one; borrowed. */
+int healings_new(sd_event *event, const char *program, const char *service, struct healings **ret);
+/* What is under way goes on by itself. */
+void healings_free(struct healings *healings);       /* accepts NULL */
+/* pid 0: of all processes; else of that one and others of its program.  What fails is tried again, then logged. */
+void healings_begin(struct healings *healings, int pid);
+
+#endif
