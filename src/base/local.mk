@@ -6,4 +6,5 @@ src_libbase_a_SOURCES = \
 	src/base/proc.c src/base/proc.h \
 	src/base/reader.c src/base/reader.h \
 	src/base/strtab.c src/base/strtab.h \
+	src/base/units.c src/base/units.h \
 	src/base/vec.c src/base/vec.h

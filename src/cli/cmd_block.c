@@ -4,10 +4,10 @@
 #include "cli/session.h"
 #include "cli/show.h"
 #include "cli/tracing.h"
-#include "cli/units.h"
 
 #include "base/clock.h"
 #include "base/strtab.h"
+#include "base/units.h"
 #include "export/printable.h"
 #include "model/traceback.h"
 

@@ -1,12 +1,12 @@
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/units.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/fetch.h"
 #include "cli/show.h"
 #include "cli/terminal.h"
 #include "cli/tracing.h"
-#include "cli/units.h"
 #include "cli/waiting.h"
 
 #include <errno.h>

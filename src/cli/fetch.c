@@ -1,9 +1,9 @@
 #define _GNU_SOURCE              /* asprintf */
 #include "cli/fetch.h"
 
+#include "base/units.h"
 #include "cli/failure.h"
 #include "cli/terminal.h"
-#include "cli/units.h"
 #include "store/store.h"
 #include "varlink/codec.h"
 

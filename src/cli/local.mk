@@ -36,8 +36,7 @@ src_libcli_a_SOURCES = \
 	src/cli/top_screen.c src/cli/top_screen.h \
 	src/cli/top_stacks.c src/cli/top_stacks.h \
 	src/cli/tracing.c src/cli/tracing.h \
-	src/cli/waiting.c src/cli/waiting.h \
-	src/cli/units.c src/cli/units.h
+	src/cli/waiting.c src/cli/waiting.h
 src_libcli_a_CPPFLAGS = $(AM_CPPFLAGS) -DSBINDIR='"$(sbindir)"'
 src_libcli_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(CURSES_CFLAGS)
 

@@ -1,11 +1,11 @@
 #include "cli/options.h"
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/snap.h"
 #include "cli/top_fetch.h"
-#include "cli/units.h"
 
 #include <errno.h>
 #include <getopt.h>

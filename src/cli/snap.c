@@ -1,6 +1,6 @@
 #include "cli/snap.h"
 
-#include "cli/units.h"
+#include "base/units.h"
 
 #include <errno.h>
 #include <limits.h>

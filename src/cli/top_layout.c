@@ -2,9 +2,9 @@
 #include "cli/top_layout.h"
 
 #include "base/clock.h"
+#include "base/units.h"
 #include "cli/show.h"
 #include "cli/top_rows.h"
-#include "cli/units.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/units.h"
 #include "cli/terminal.h"
-#include "cli/units.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* What people type: durations, sizes, numbers, names of snapshots. */
 #include "cli/snap.h"
-#include "cli/units.h"
+#include "base/units.h"
 
 #include "base/clock.h"
 

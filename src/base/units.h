@@ -1,7 +1,7 @@
-/* Durations, sizes and numbers as people write them on a command line.  Strict: what is not
+/* Durations, sizes and numbers as people write them on a command line or in a file.  Strict: what is not
  * understood whole is refused, nothing is guessed. */
-#ifndef ALLOCWATCH_CLI_UNITS_H
-#define ALLOCWATCH_CLI_UNITS_H
+#ifndef ALLOCWATCH_BASE_UNITS_H
+#define ALLOCWATCH_BASE_UNITS_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "cli/units.h"
+#include "base/units.h"
 
 #include "base/clock.h"
 
