@@ -17,3 +17,7 @@ include contrib/completions.mk
 # The module for Python; its licence is another one.
 dist_python_DATA = contrib/python/allocwatch.py
 EXTRA_DIST += contrib/python/LICENSE
+
+# Every key of allocwatchd's configuration, with its default.
+examplesdir = $(docdir)/examples
+dist_examples_DATA = contrib/examples/allocwatchd.conf

@@ -5,6 +5,7 @@
 #include "daemon/lost.h"
 #include "daemon/module_files.h"
 #include "daemon/notify.h"
+#include "daemon/reload.h"
 #include "daemon/symbolize.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ static int on_idle(sd_event_source *source, uint64_t usec, void *context)
 /* The time begins anew with everything that happens. */
 static void restart_idle_timer(struct daemon *daemon)
 {
-	if (!daemon->idle_timer)
+	if (!daemon->idle_timer || daemon->limits.idle_exit_s == 0)
 		return;
 	sd_event_source_set_time_relative(daemon->idle_timer, daemon->limits.idle_exit_s * 1000000ULL);
 	sd_event_source_set_enabled(daemon->idle_timer, SD_EVENT_ONESHOT);
@@ -151,6 +152,17 @@ static void stop(struct daemon *daemon)
 	leave_when_all_is_done(daemon);
 }
 
+static int on_reload(sd_event_source *source, const struct signalfd_siginfo *si, void *context)
+{
+	struct daemon *daemon = context;
+
+	(void)source;
+	(void)si;
+	if (!daemon->stopping)
+		reload_begin(daemon->reload);
+	return 0;
+}
+
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *context)
 {
 	struct daemon *daemon = context;
@@ -166,6 +178,28 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si,
 	return 0;
 }
 
+/* --- the limits of a configuration that was read again --- */
+
+/* The timer is there from the start, so that a reload can set it going. */
+static void set_idle_exit(struct daemon *daemon, unsigned idle_exit_s)
+{
+	daemon->limits.idle_exit_s = idle_exit_s;
+	if (idle_exit_s == 0)
+		sd_event_source_set_enabled(daemon->idle_timer, SD_EVENT_OFF);
+	else
+		restart_idle_timer(daemon);
+}
+
+void daemon_set_limits(struct daemon *daemon, const struct limits *limits)
+{
+	sessions_set_max(daemon->sessions, limits->sessions);
+	server_set_max_clients(daemon->server, limits->clients);
+	snapshots_set_limits(daemon->snapshots, limits);
+	intakes_set_max_bytes(daemon->intakes, limits->snapshot_bytes);
+	daemon->limits = *limits;
+	set_idle_exit(daemon, limits->idle_exit_s);
+}
+
 /* --- the whole --- */
 
 /* Children are waited for by the event loop, so SIGCHLD must be blocked as the others are. */
@@ -176,6 +210,7 @@ int daemon_hold_signals(void)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
 	signal(SIGPIPE, SIG_IGN);
 	return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
@@ -187,10 +222,12 @@ static int catch_signals(struct daemon *daemon)
 
 	if (r >= 0)
 		r = sd_event_add_signal(daemon->event, NULL, SIGINT, on_signal, daemon);
+	if (r >= 0)
+		r = sd_event_add_signal(daemon->event, NULL, SIGHUP, on_reload, daemon);
 	return r;
 }
 
-static int build(struct daemon *daemon, const struct options *options)
+static int build(struct daemon *daemon, struct options *options)
 {
 	const struct limits *limits = &daemon->limits;
 	const struct sessions_owner owner = { daemon, last_words_take, on_changed, lost_refuge, lost_leave_refuge };
@@ -199,15 +236,17 @@ static int build(struct daemon *daemon, const struct options *options)
 	if ((r = sd_event_default(&daemon->event)) < 0 || (r = catch_signals(daemon)) < 0 ||
 	    (r = sd_event_set_watchdog(daemon->event, true)) < 0 ||
 	    (r = work_new(daemon->event, &daemon->work)) < 0 ||
-	    (r = symbolize_new(daemon->event, options->symbolizer, &daemon->symbolize)) < 0 ||
+	    (r = symbolize_new(daemon->event, options->symbolizer_program, &daemon->symbolize)) < 0 ||
 	    (r = snapshots_new(daemon->work, options->state_folder, limits, &daemon->snapshots)) < 0 ||
 	    (r = intakes_new(daemon->work, daemon->symbolize, daemon->snapshots, limits->snapshot_bytes,
 			     &daemon->intakes)) < 0 ||
-	    (r = tracers_new(daemon->event, options->tracer, options->tracer_service, on_changed, daemon, &daemon->tracers)) < 0 ||
+	    (r = tracers_new(daemon->event, options->tracer_program, options->tracer_service, on_changed, daemon,
+			     &daemon->tracers)) < 0 ||
 	    (r = sessions_new(daemon->event, daemon->tracers, limits->sessions, &owner, &daemon->sessions)) < 0)
 		return r;
 	daemon->lost = lost_new(daemon);
-	return daemon->lost ? 0 : -ENOMEM;
+	daemon->reload = reload_new(daemon, options);
+	return daemon->lost && daemon->reload ? 0 : -ENOMEM;
 }
 
 static int add_timers(struct daemon *daemon)
@@ -215,21 +254,23 @@ static int add_timers(struct daemon *daemon)
 	int r = sd_event_add_time_relative(daemon->event, &daemon->status_timer, CLOCK_MONOTONIC, 0, 0,
 					   on_status_time, daemon);
 
-	if (r < 0 || daemon->limits.idle_exit_s == 0)
-		return r;
-	return sd_event_add_time_relative(daemon->event, &daemon->idle_timer, CLOCK_MONOTONIC,
-					  daemon->limits.idle_exit_s * 1000000ULL, 0, on_idle, daemon);
+	if (r >= 0)
+		r = sd_event_add_time_relative(daemon->event, &daemon->idle_timer, CLOCK_MONOTONIC,
+					       daemon->limits.idle_exit_s * 1000000ULL, 0, on_idle, daemon);
+	if (r >= 0)
+		set_idle_exit(daemon, daemon->limits.idle_exit_s);
+	return r;
 }
 
-int daemon_new(const struct options *options, int listen_fd, const char *address, struct daemon **ret)
+int daemon_new(struct options *options, int listen_fd, const char *address, struct daemon **ret)
 {
 	struct daemon *daemon = calloc(1, sizeof(*daemon));
 	int r = -ENOMEM;
 
 	if (daemon) {
 		daemon->limits = options->limits;
-		daemon->heals = !options->private_daemon && !options->no_heal;
-		daemon->serves_all = !options->private_daemon && geteuid() == 0;
+		daemon->heals = !options->line.private_daemon && options->heal_at_start;
+		daemon->serves_all = !options->line.private_daemon && geteuid() == 0;
 		daemon->address = strdup(address);
 		r = daemon->address ? build(daemon, options) : -ENOMEM;
 	}
@@ -267,6 +308,7 @@ void daemon_free(struct daemon *daemon)
 	snapshots_free(daemon->snapshots);
 	intakes_free(daemon->intakes);
 	lost_free(daemon->lost);
+	reload_free(daemon->reload);
 	sd_event_source_disable_unref(daemon->status_timer);
 	sd_event_source_disable_unref(daemon->idle_timer);
 	sd_event_source_disable_unref(daemon->stop_timer);

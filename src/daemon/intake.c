@@ -36,6 +36,11 @@ struct intake {
 	const char *reason;
 };
 
+void intakes_set_max_bytes(struct intakes *intakes, uint64_t max_bytes)
+{
+	intakes->max_bytes = max_bytes < SNAPSHOT_IMAGE_MAX ? max_bytes : SNAPSHOT_IMAGE_MAX;
+}
+
 int intakes_new(struct work *work, struct symbolize *symbolize, struct snapshots *snapshots, uint64_t max_bytes,
 		struct intakes **ret)
 {
@@ -46,7 +51,7 @@ int intakes_new(struct work *work, struct symbolize *symbolize, struct snapshots
 	intakes->work = work;
 	intakes->symbolize = symbolize;
 	intakes->snapshots = snapshots;
-	intakes->max_bytes = max_bytes < SNAPSHOT_IMAGE_MAX ? max_bytes : SNAPSHOT_IMAGE_MAX;
+	intakes_set_max_bytes(intakes, max_bytes);
 	*ret = intakes;
 	return 0;
 }

@@ -18,6 +18,7 @@ struct intakes;
 int intakes_new(struct work *work, struct symbolize *symbolize, struct snapshots *snapshots, uint64_t max_bytes,
 		struct intakes **ret);
 void intakes_free(struct intakes *intakes);
+void intakes_set_max_bytes(struct intakes *intakes, uint64_t max_bytes);
 size_t intakes_running(const struct intakes *intakes);
 
 struct intake_steps {

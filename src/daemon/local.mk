@@ -1,4 +1,5 @@
 # daemon: see doc/ARCHITECTURE.md
+include src/daemon/conf.mk
 include src/daemon/symbolize.mk
 
 sbin_PROGRAMS += src/allocwatchd
@@ -25,6 +26,7 @@ src_allocwatchd_SOURCES = \
 	src/daemon/permit.c src/daemon/permit.h \
 	src/daemon/process.c src/daemon/process.h \
 	src/daemon/query.c src/daemon/query.h \
+	src/daemon/reload.c src/daemon/reload.h \
 	src/daemon/request_block.c \
 	src/daemon/request_snapshot.c \
 	src/daemon/request_statistics.c \
@@ -37,10 +39,11 @@ src_allocwatchd_SOURCES = \
 	src/daemon/session_ask.c src/daemon/session_hear.c src/daemon/session_private.h \
 	src/daemon/snapshots.c src/daemon/snapshots.h \
 	src/daemon/snapshots_disk.c src/daemon/snapshots_private.h \
+	src/daemon/settings.c src/daemon/settings.h \
 	src/daemon/spool.c src/daemon/spool.h \
 	src/daemon/tracer.c src/daemon/tracer.h \
 	src/daemon/tracer_process.c src/daemon/tracer_process.h \
 	src/daemon/work.c src/daemon/work.h
 src_allocwatchd_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
-src_allocwatchd_LDADD = src/libsymbolize.a src/libsymbolwire.a src/libvarlink.a src/libstore.a src/libwire.a src/libmodel.a \
+src_allocwatchd_LDADD = src/libconf.a src/libsymbolize.a src/libsymbolwire.a src/libvarlink.a src/libstore.a src/libwire.a src/libmodel.a \
 	src/libbase.a $(SYSTEMD_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)

@@ -13,7 +13,7 @@
 
 #define EXIT_USAGE 2
 
-static int run(const struct options *options)
+static int run(struct options *options)
 {
 	struct daemon *daemon;
 	struct listen listen;
@@ -21,7 +21,7 @@ static int run(const struct options *options)
 	int r = daemon_hold_signals();
 
 	if (r == 0)
-		r = listen_open(options->socket, options->private_daemon, &listen, &reason);
+		r = listen_open(options->socket, options->line.private_daemon, &listen, &reason);
 	if (r < 0) {
 		log_error("%s", reason ? reason : strerror(-r));
 		free(reason);
@@ -45,24 +45,26 @@ static int heal(const struct options *options)
 {
 	char pid[16];
 
-	snprintf(pid, sizeof(pid), "%d", options->heal_pid);
-	execl(options->tracer, "allocwatch-tracer", "--heal", options->heal_pid ? pid : (char *)NULL, (char *)NULL);
-	log_error("cannot run %s: %s", options->tracer, strerror(errno));
+	snprintf(pid, sizeof(pid), "%d", options->line.heal_pid);
+	execl(options->tracer_program, "allocwatch-tracer", "--heal", options->line.heal_pid ? pid : (char *)NULL, (char *)NULL);
+	log_error("cannot run %s: %s", options->tracer_program, strerror(errno));
 	return EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)
 {
 	struct options options;
-	int r = options_parse(argc, argv, &options);
+	int r;
 
+	log_init();
+	r = options_parse(argc, argv, &options);
 	if (r > 0)
 		return EXIT_SUCCESS;
 	if (r < 0)
 		return r == -EINVAL ? EXIT_USAGE : EXIT_FAILURE;
 	umask(077);             /* what is written tells what other programs do */
-	log_init();
-	r = options.heal ? heal(&options) : run(&options);
+	log_set_level(options.log_level);
+	r = options.line.heal ? heal(&options) : run(&options);
 	options_fini(&options);
 	return r;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 void notify_ready(void);
+void notify_reloading(void);
 void notify_stopping(void);
 void notify_status(size_t targets, size_t clients, size_t snapshots);
 

@@ -1,25 +1,55 @@
-/* allocwatchd's command line. */
+/* What allocwatchd was told by its command line and its configuration files. */
 #ifndef ALLOCWATCH_DAEMON_OPTIONS_H
 #define ALLOCWATCH_DAEMON_OPTIONS_H
 
+#include "base/vec.h"
 #include "daemon/limits.h"
+#include "daemon/log.h"
+#include "daemon/settings.h"
 
 #include <stdbool.h>
 
-struct options {
-	const char *socket;            /* NULL: systemd's or the usual place */
-	const char *tracer_service;    /* the socket where systemd starts tracers; NULL: they are children */
-	bool private_daemon;
-	bool heal;                     /* that alone */
-	bool no_heal;                  /* not when it starts */
-	int heal_pid;                  /* 0: all */
-	char *tracer, *symbolizer;     /* programs */
-	char *state_folder;            /* NULL: memory only */
-	struct limits limits;
+#define IDLE_EXIT_DEFAULT (-1)
+#define STATE_NONE "none"
+
+/* A setting of the command line, which wins over all files. */
+struct given {
+	const struct setting *setting;
+	const char *option;            /* its name */
+	const char *value;
 };
 
-/* 0: go on; 1: done (--help, --version); -EINVAL: wrong usage, which was said; -ENOMEM. */
+/* What only the command line says; its texts are argv's. */
+struct command_line {
+	bool private_daemon;
+	bool heal;                     /* that alone */
+	int heal_pid;                  /* 0: all */
+	bool check_config;             /* that alone */
+	const char *config;            /* this file in place of the usual ones; NULL */
+	VEC_OF(struct given) given;
+};
+
+struct options {
+	struct command_line line;
+	/* what is in settings.c */
+	char *socket;                  /* NULL: systemd's or the usual place */
+	int64_t idle_exit_s;           /* 0: never; IDLE_EXIT_DEFAULT */
+	bool heal_at_start;
+	unsigned log_level;            /* enum log_level */
+	char *tracer, *symbolizer;     /* programs; NULL: ours */
+	char *tracer_service;          /* a socket that starts them; NULL: the daemon does */
+	char *state;                   /* a folder, STATE_NONE, or NULL: the usual one */
+	struct limits limits;
+	/* what becomes of it */
+	char *tracer_program, *symbolizer_program;
+	char *state_folder;            /* NULL: memory only */
+};
+
+/* 0: go on; 1: done (--help, --version, --check-config); -EINVAL: wrong usage, which was said; -EBADMSG: the
+ * configuration is wrong, which was said; -ENOMEM. */
 int options_parse(int argc, char **argv, struct options *ret);
+/* The same command line, and the files as they are now.  What is wrong is logged, and nothing changes: -EBADMSG, -ENOMEM. */
+int options_read_again(const struct options *old, struct options *ret);
 void options_fini(struct options *options);
 
 #endif

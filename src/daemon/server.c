@@ -160,6 +160,11 @@ void server_stop_listening(struct server *server)
 	fd_close(&server->listen_fd);
 }
 
+void server_set_max_clients(struct server *server, size_t max_clients)
+{
+	server->max_clients = max_clients;
+}
+
 void server_free(struct server *server)
 {
 	if (!server)

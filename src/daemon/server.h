@@ -14,6 +14,8 @@ int server_new(sd_event *event, int listen_fd, size_t max_clients, struct daemon
 	       void (*changed)(struct daemon *daemon), struct server **ret);
 void server_free(struct server *server);               /* closes all connections */
 void server_stop_listening(struct server *server);
+/* Those that are there stay. */
+void server_set_max_clients(struct server *server, size_t max_clients);
 size_t server_client_count(const struct server *server);
 
 #endif

@@ -31,6 +31,11 @@ int sessions_new(sd_event *event, struct tracers *tracers, size_t max, const str
 	return 0;
 }
 
+void sessions_set_max(struct sessions *sessions, size_t max)
+{
+	sessions->max = max;
+}
+
 void sessions_free(struct sessions *sessions)
 {
 	if (!sessions)

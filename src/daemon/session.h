@@ -65,6 +65,8 @@ struct sessions_owner {
 int sessions_new(sd_event *event, struct tracers *tracers, size_t max, const struct sessions_owner *owner,
 		 struct sessions **ret);
 void sessions_free(struct sessions *sessions);
+/* Those that are there stay. */
+void sessions_set_max(struct sessions *sessions, size_t max);
 size_t sessions_count(const struct sessions *sessions);           /* lost ones, too */
 size_t sessions_live_count(const struct sessions *sessions);
 struct session *sessions_get(const struct sessions *sessions, size_t i);

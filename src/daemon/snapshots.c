@@ -275,6 +275,12 @@ void snapshots_make_memory(struct snapshots *snapshots)
 	make_memory(snapshots, 0);
 }
 
+void snapshots_set_limits(struct snapshots *snapshots, const struct limits *limits)
+{
+	snapshots->limits = *limits;
+	make_memory(snapshots, 0);
+}
+
 const char snapshots_memory_full[] =
 	"the snapshots that are kept, read or in use take the memory allowed for them (--max-memory of allocwatchd)";
 

@@ -20,6 +20,8 @@ struct kept;
 /* folder: NULL, or of the state; one that cannot be used is logged and done without. */
 int snapshots_new(struct work *work, const char *folder, const struct limits *limits, struct snapshots **ret);
 void snapshots_free(struct snapshots *snapshots);
+/* Of fewer than there are none is removed; in memory those on disk make way. */
+void snapshots_set_limits(struct snapshots *snapshots, const struct limits *limits);
 /* NULL: they are kept in memory only. */
 const char *snapshots_folder(const struct snapshots *snapshots);
 size_t snapshots_count(const struct snapshots *snapshots);

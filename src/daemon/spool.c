@@ -3,13 +3,13 @@
 
 #include "base/fd.h"
 #include "base/vec.h"
+#include "daemon/places.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,43 +248,19 @@ void spool_set_last_number(struct spool *spool, uint64_t number)
 		errno = 0;
 }
 
-static char *join(const char *folder, const char *rest)
-{
-	char *path;
-
-	return asprintf(&path, "%s%s", folder, rest) < 0 ? NULL : path;
-}
-
-/* After su and sudo a variable may still name another user's folder. */
-static const char *own_folder(const char *variable)
-{
-	const char *folder = getenv(variable);
-	struct stat st;
-
-	return folder && folder[0] == '/' && stat(folder, &st) == 0 && st.st_uid == geteuid() ? folder : NULL;
-}
-
-static const char *home(void)
-{
-	const char *folder = own_folder("HOME");
-	const struct passwd *user;
-
-	if (folder)
-		return folder;
-	user = getpwuid(geteuid());
-	return user ? user->pw_dir : NULL;
-}
-
 char *spool_default_folder(int private_daemon)
 {
-	const char *systemd = getenv("STATE_DIRECTORY"), *xdg = own_folder("XDG_STATE_HOME");
+	const char *systemd = getenv("STATE_DIRECTORY");
+	char *state, *folder;
 
 	/* Of several, separated by colons, systemd names the first first. */
 	if (systemd && systemd[0] == '/')
 		return strndup(systemd, strcspn(systemd, ":"));
 	if (!private_daemon && geteuid() == 0)
 		return strdup(SYSTEM_FOLDER);
-	if (xdg)
-		return join(xdg, "/allocwatch");
-	return home() ? join(home(), "/.local/state/allocwatch") : NULL;
+	state = place_of_user("XDG_STATE_HOME", "/.local/state");
+	if (!state || asprintf(&folder, "%s/allocwatch", state) < 0)
+		folder = NULL;
+	free(state);
+	return folder;
 }

@@ -57,6 +57,7 @@ static void set_environment(const struct tool *tool)
 	setenv("HOME", tool->home, 1);
 	setenv("XDG_RUNTIME_DIR", tool->home, 1);
 	setenv("XDG_STATE_HOME", tool->home, 1);
+	setenv("XDG_CONFIG_HOME", tool->home, 1);
 	setenv("ALLOCWATCH_SOCKET", tool->socket, 1);
 	setenv("LC_ALL", "C", 1);
 }

@@ -4,7 +4,13 @@ check_PROGRAMS += tests/unit/fake_tracer
 tests_unit_fake_tracer_SOURCES = tests/unit/fake_tracer.c
 tests_unit_fake_tracer_LDADD = src/libwire.a src/libmodel.a src/libbase.a
 
-DAEMON_TESTS = tests/unit/check_daemon_clients tests/unit/check_daemon_life \
+check_PROGRAMS += tests/unit/check_conf
+TESTS += tests/unit/check_conf
+tests_unit_check_conf_SOURCES = tests/unit/check_conf.c
+tests_unit_check_conf_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_conf_LDADD = src/libconf.a src/libmodel.a src/libbase.a $(CHECK_LIBS)
+
+DAEMON_TESTS = tests/unit/check_daemon_clients tests/unit/check_daemon_config tests/unit/check_daemon_life \
 	tests/unit/check_daemon_limits tests/unit/check_daemon_snapshots tests/unit/check_daemon_tracers
 check_PROGRAMS += $(DAEMON_TESTS)
 TESTS += $(DAEMON_TESTS)
@@ -17,6 +23,8 @@ DAEMON_TEST_LIBS = tests/unit/libdaemonfixture.a src/libvarlink.a src/libmodel.a
 	$(CHECK_LIBS) $(JANSSON_LIBS)
 tests_unit_check_daemon_clients_SOURCES = tests/unit/check_daemon_clients.c
 tests_unit_check_daemon_clients_LDADD = $(DAEMON_TEST_LIBS)
+tests_unit_check_daemon_config_SOURCES = tests/unit/check_daemon_config.c
+tests_unit_check_daemon_config_LDADD = $(DAEMON_TEST_LIBS)
 tests_unit_check_daemon_life_SOURCES = tests/unit/check_daemon_life.c
 tests_unit_check_daemon_life_LDADD = $(DAEMON_TEST_LIBS)
 tests_unit_check_daemon_limits_SOURCES = tests/unit/check_daemon_limits.c

@@ -45,6 +45,7 @@ void fixture_setup(void)
 	setenv("FAKE_TRACER_FOLDER", test_folder, 1);
 	unsetenv("NOTIFY_SOCKET");
 	unsetenv("STATE_DIRECTORY");
+	setenv("XDG_CONFIG_HOME", test_folder, 1);      /* not what its user has configured */
 	signal(SIGPIPE, SIG_IGN);
 }
 

@@ -1,0 +1,128 @@
+#include "daemon/reload.h"
+
+#include "daemon/daemon.h"
+#include "daemon/log.h"
+#include "daemon/notify.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reload {
+	struct daemon *daemon;
+	struct options *options;
+	bool running, again;
+	/* the job's */
+	struct options fresh;
+	int error;
+};
+
+struct reload *reload_new(struct daemon *daemon, struct options *options)
+{
+	struct reload *reload = calloc(1, sizeof(*reload));
+
+	if (reload) {
+		reload->daemon = daemon;
+		reload->options = options;
+	}
+	return reload;
+}
+
+void reload_free(struct reload *reload)
+{
+	free(reload);
+}
+
+/* What was given on the command line does not differ, since it wins each time. */
+static void name_changes(const struct options *old, const struct options *fresh)
+{
+	unsigned count = 0;
+
+	for (const struct setting *setting = settings; setting->key; setting++) {
+		if (!setting_differs(setting, old, fresh))
+			continue;
+		count++;
+		if (setting->live)
+			log_info("%s= has changed", setting->key);
+		else
+			log_warning("%s= has changed, which takes effect when the daemon is started again", setting->key);
+	}
+	if (count == 0)
+		log_info("the configuration is what it was");
+}
+
+/* Those that a running daemon cannot change keep their old value, so that the next reload tells of them again. */
+static int keep_what_stays(const struct options *old, struct options *fresh)
+{
+	int r = 0;
+
+	for (const struct setting *setting = settings; r == 0 && setting->key; setting++) {
+		if (!setting->live)
+			r = setting_copy(setting, old, fresh);
+	}
+	return r;
+}
+
+static int put_in_force(struct reload *reload)
+{
+	struct options *fresh = &reload->fresh;
+	int r;
+
+	name_changes(reload->options, fresh);
+	r = keep_what_stays(reload->options, fresh);
+	if (r < 0)
+		return r;
+	log_set_level(fresh->log_level);
+	daemon_set_limits(reload->daemon, &fresh->limits);
+	options_fini(reload->options);
+	*reload->options = *fresh;
+	memset(fresh, 0, sizeof(*fresh));
+	return 0;
+}
+
+static void run(void *context)
+{
+	struct reload *reload = context;
+
+	reload->error = options_read_again(reload->options, &reload->fresh);
+}
+
+static void end(struct reload *reload, int error)
+{
+	if (error == 0)
+		error = put_in_force(reload);
+	if (error == -EBADMSG)
+		log_error("the configuration is wrong, and the old one stays in force");
+	else if (error < 0)
+		log_error("the configuration cannot be read, and the old one stays in force: %s", strerror(-error));
+	options_fini(&reload->fresh);
+	memset(&reload->fresh, 0, sizeof(reload->fresh));
+	notify_ready();
+}
+
+static void on_read(void *context, bool ran)
+{
+	struct reload *reload = context;
+
+	reload->running = false;
+	end(reload, ran ? reload->error : -ECANCELED);
+	if (ran && reload->again)
+		reload_begin(reload);
+}
+
+void reload_begin(struct reload *reload)
+{
+	int r;
+
+	reload->again = reload->running;
+	if (reload->running)
+		return;
+	notify_reloading();
+	log_info("reading the configuration again");
+	reload->running = true;
+	r = work_submit(reload->daemon->work, run, on_read, reload);
+	if (r < 0) {
+		reload->running = false;
+		end(reload, r);
+	}
+}

@@ -1,0 +1,231 @@
+#define _GNU_SOURCE              /* asprintf */
+#include "daemon/settings.h"
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "daemon/log.h"
+#include "daemon/options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEBIBYTE (1ULL << 20)
+#define DIGITS "0123456789"
+
+static int refuse(char **ret_reason, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int refuse(char **ret_reason, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(ret_reason, format, args);
+	va_end(args);
+	return n < 0 ? -ENOMEM : -EINVAL;
+}
+
+/* --- kinds of values --- */
+
+static int set_text(char **text, const char *value)
+{
+	char *copy = strdup(value);
+
+	if (!copy)
+		return -ENOMEM;
+	free(*text);
+	*text = copy;
+	return 0;
+}
+
+static int take_path(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	(void)setting;
+	if (strlen(value) >= PATH_MAX)
+		return refuse(ret_reason, "wants a path of less than %d bytes", PATH_MAX);
+	return set_text(field, value);
+}
+
+static int take_folder(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	if (strcmp(value, STATE_NONE) == 0)
+		return set_text(field, value);
+	return take_path(setting, value, field, ret_reason);
+}
+
+static int take_count(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	int64_t number;
+
+	if (units_parse_number(value, (int64_t)setting->least, (int64_t)setting->most, &number) < 0)
+		return refuse(ret_reason, "wants a number from %llu to %llu, not '%.80s'",
+			      (unsigned long long)setting->least, (unsigned long long)setting->most, value);
+	*(size_t *)field = (size_t)number;
+	return 0;
+}
+
+/* A number alone is mebibytes. */
+static int take_bytes(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	bool bare = value[strspn(value, DIGITS)] == '\0';
+	uint64_t bytes, unit = bare ? MEBIBYTE : 1;
+
+	if (units_parse_size(value, &bytes) < 0 || bytes > setting->most / unit || bytes * unit < setting->least)
+		return refuse(ret_reason, "wants a size such as 512M or 4G, a number alone being mebibytes, from %llu to "
+					  "%llu of them, not '%.80s'", (unsigned long long)(setting->least / MEBIBYTE),
+			      (unsigned long long)(setting->most / MEBIBYTE), value);
+	*(uint64_t *)field = bytes * unit;
+	return 0;
+}
+
+static int take_seconds(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	uint64_t ns, seconds;
+
+	if (units_parse_duration(value, &ns) < 0)
+		return refuse(ret_reason, "wants a time such as 90, 10min or 1h, not '%.80s'", value);
+	seconds = (ns + NSEC_PER_SEC - 1) / NSEC_PER_SEC;
+	if (seconds < setting->least || seconds > setting->most)
+		return refuse(ret_reason, "wants a time from %llu to %llu seconds, not '%.80s'",
+			      (unsigned long long)setting->least, (unsigned long long)setting->most, value);
+	*(int64_t *)field = (int64_t)seconds;
+	return 0;
+}
+
+/* The words of systemd.syntax(7). */
+static int take_bool(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	static const char *const words[] = { "no", "yes", "false", "true", "off", "on", "0", "1", "n", "y", "f", "t" };
+
+	(void)setting;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcasecmp(value, words[i]) == 0) {
+			*(bool *)field = i % 2;
+			return 0;
+		}
+	}
+	return refuse(ret_reason, "wants yes or no, not '%.80s'", value);
+}
+
+static int take_word(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	char list[160] = "";
+
+	for (unsigned i = 0; setting->words[i]; i++) {
+		if (strcmp(value, setting->words[i]) == 0) {
+			*(unsigned *)field = i;
+			return 0;
+		}
+		strncat(list, i == 0 ? "" : ", ", sizeof(list) - strlen(list) - 1);
+		strncat(list, setting->words[i], sizeof(list) - strlen(list) - 1);
+	}
+	return refuse(ret_reason, "wants one of %s, not '%.80s'", list, value);
+}
+
+/* --- the table --- */
+
+#define TEXT_FIELD(name) .offset = offsetof(struct options, name)
+#define FIELD(name) .offset = offsetof(struct options, name), .size = sizeof(((struct options *)NULL)->name)
+
+const struct setting settings[] = {
+	{ "Daemon", "Socket", take_path, TEXT_FIELD(socket), .path = true },
+	{ "Daemon", "MaxSessions", take_count, FIELD(limits.sessions), .least = 1, .most = 4096, .live = true },
+	{ "Daemon", "MaxClients", take_count, FIELD(limits.clients), .least = 1, .most = 65536, .live = true },
+	{ "Daemon", "IdleExit", take_seconds, FIELD(idle_exit_s), .most = INT_MAX, .live = true },
+	{ "Daemon", "Heal", take_bool, FIELD(heal_at_start) },
+	{ "Daemon", "LogLevel", take_word, FIELD(log_level), .words = log_levels, .live = true },
+	{ "Daemon", "Tracer", take_path, TEXT_FIELD(tracer), .path = true },
+	{ "Daemon", "TracerService", take_path, TEXT_FIELD(tracer_service), .path = true },
+	{ "Daemon", "Symbolizer", take_path, TEXT_FIELD(symbolizer), .path = true },
+	{ "Snapshots", "State", take_folder, TEXT_FIELD(state), .path = true },
+	{ "Snapshots", "MaxSnapshots", take_count, FIELD(limits.snapshots), .least = 1, .most = 1000000, .live = true },
+	{ "Snapshots", "MaxMemory", take_bytes, FIELD(limits.snapshot_bytes), .least = MEBIBYTE,
+	  .most = UINT32_MAX * MEBIBYTE, .live = true },
+	{ "Snapshots", "MaxDisk", take_bytes, FIELD(limits.file_bytes), .least = MEBIBYTE,
+	  .most = UINT32_MAX * MEBIBYTE, .live = true },
+	{ .key = NULL },
+};
+
+static const struct options defaults = {
+	.idle_exit_s = IDLE_EXIT_DEFAULT,
+	.heal_at_start = true,
+	.log_level = LOG_LEVEL_INFO,
+	.limits = { .sessions = SESSIONS_MAX, .clients = CLIENTS_MAX, .snapshots = SNAPSHOTS_MAX,
+		    .snapshot_bytes = SNAPSHOT_BYTES_MAX, .file_bytes = FILE_BYTES_MAX },
+};
+
+const struct setting *setting_find(const char *key)
+{
+	for (const struct setting *setting = settings; setting->key; setting++) {
+		if (strcmp(setting->key, key) == 0)
+			return setting;
+	}
+	return NULL;
+}
+
+static void *field_of(const struct setting *setting, struct options *options)
+{
+	return (char *)options + setting->offset;
+}
+
+static const void *value_of(const struct setting *setting, const struct options *options)
+{
+	return (const char *)options + setting->offset;
+}
+
+int setting_copy(const struct setting *setting, const struct options *from, struct options *to)
+{
+	char *const *text = value_of(setting, from);
+	char **field = field_of(setting, to);
+
+	if (setting->size > 0) {
+		memcpy(field, value_of(setting, from), setting->size);
+		return 0;
+	}
+	if (*text)
+		return set_text(field, *text);
+	free(*field);
+	*field = NULL;
+	return 0;
+}
+
+int setting_take(const struct setting *setting, const char *value, struct options *options, char **ret_reason)
+{
+	if (*value == '\0')
+		return setting_copy(setting, &defaults, options);
+	return setting->take(setting, value, field_of(setting, options), ret_reason);
+}
+
+bool setting_differs(const struct setting *setting, const struct options *a, const struct options *b)
+{
+	const char *const *text_a = value_of(setting, a), *const *text_b = value_of(setting, b);
+
+	if (setting->size > 0)
+		return memcmp(text_a, text_b, setting->size) != 0;
+	return (*text_a == NULL) != (*text_b == NULL) || (*text_a && strcmp(*text_a, *text_b) != 0);
+}
+
+int settings_init(struct options *options)
+{
+	int r = 0;
+
+	for (const struct setting *setting = settings; r == 0 && setting->key; setting++)
+		r = setting_copy(setting, &defaults, options);
+	return r;
+}
+
+void settings_free(struct options *options)
+{
+	for (const struct setting *setting = settings; setting->key; setting++) {
+		if (setting->size == 0) {
+			char **text = field_of(setting, options);
+
+			free(*text);
+			*text = NULL;
+		}
+	}
+}
