@@ -1,6 +1,7 @@
 /* Snapshots in floods: what daemon, tracer and state folder hold after many is what they held after some, and a limit
  * that is reached is said. */
 #include "client.h"
+#include "footprint.h"
 #include "live.h"
 #include "state.h"
 #include "subject.h"
@@ -9,13 +10,10 @@
 #include "base/clock.h"
 #include "varlink/client.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define KEPT 40                        /* --max-snapshots */
 #define LIVE_BLOCKS 300
@@ -24,59 +22,6 @@
 #define PLAY_KB 3072
 
 /* --- what is held --- */
-
-struct footprint {
-	long rss, data;                 /* KiB */
-	long descriptors;
-};
-
-static long status_field(pid_t pid, const char *name)
-{
-	FILE *file = fopen(live_text("/proc/%d/status", pid), "r");
-	char line[256];
-	long value = -1;
-
-	while (file && value < 0 && fgets(line, sizeof(line), file)) {
-		if (strncmp(line, name, strlen(name)) == 0)
-			value = strtol(line + strlen(name), NULL, 10);
-	}
-	if (file)
-		fclose(file);
-	if (value < 0)
-		live_fail("process %d has no %s", pid, name);
-	return value;
-}
-
-/* Entries of a folder that are neither . nor .. */
-static long entries(const char *path, long long *ret_bytes)
-{
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-	long count = 0;
-
-	if (!dir)
-		live_fail("cannot list %s", path);
-	while ((entry = readdir(dir))) {
-		struct stat st;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		count++;
-		if (ret_bytes && fstatat(dirfd(dir), entry->d_name, &st, 0) == 0)
-			*ret_bytes += st.st_size;
-	}
-	closedir(dir);
-	return count;
-}
-
-static struct footprint look(pid_t pid)
-{
-	return (struct footprint){
-		.rss = status_field(pid, "VmRSS:"),
-		.data = status_field(pid, "VmData:"),
-		.descriptors = entries(live_text("/proc/%d/fd", pid), NULL),
-	};
-}
 
 struct holdings {
 	struct footprint daemon, tracer;
@@ -149,8 +94,8 @@ static void get_fresh(struct flood *flood)
 /* Of the daemon and the tracer. */
 static long descriptors_of(const struct flood *flood)
 {
-	return entries(live_text("/proc/%d/fd", tool_daemon(flood->tool)), NULL) +
-	       entries(live_text("/proc/%d/fd", flood->tracer), NULL);
+	return folder_entries(live_text("/proc/%d/fd", tool_daemon(flood->tool)), NULL) +
+	       folder_entries(live_text("/proc/%d/fd", flood->tracer), NULL);
 }
 
 /* What was asked for is answered before all of it is put away: files are written, connections closed. */
@@ -158,7 +103,7 @@ static bool is_settled(void *context)
 {
 	struct flood *flood = context;
 
-	return entries(flood->state, NULL) == (long)json_array_size(flood->ids) + flood->others &&
+	return folder_entries(flood->state, NULL) == (long)json_array_size(flood->ids) + flood->others &&
 	       (flood->descriptors == 0 || descriptors_of(flood) <= flood->descriptors);
 }
 
@@ -168,11 +113,11 @@ static struct holdings look_at_all(struct flood *flood)
 
 	if (!live_wait(is_settled, flood, 30000))
 		live_fail("%zu snapshots are kept in %ld files, and there are %ld descriptors, not %ld",
-			  json_array_size(flood->ids), entries(flood->state, NULL), descriptors_of(flood),
+			  json_array_size(flood->ids), folder_entries(flood->state, NULL), descriptors_of(flood),
 			  flood->descriptors);
-	held.daemon = look(tool_daemon(flood->tool));
-	held.tracer = look(flood->tracer);
-	held.files = entries(flood->state, &held.file_bytes);
+	held.daemon = footprint_of(tool_daemon(flood->tool));
+	held.tracer = footprint_of(flood->tracer);
+	held.files = folder_entries(flood->state, &held.file_bytes);
 	held.tracer_memory = json_number(tool_status(flood->tool, flood->pid), "tracer_memory");
 	return held;
 }
@@ -212,7 +157,7 @@ static void flood_with(bool blocks)
 	flood.client = client_of(tool);
 	flood.state = live_text("%s/state", live_text("%.*s", (int)(strrchr(tool_socket(tool), '/') - tool_socket(tool)),
 						      tool_socket(tool)));
-	flood.others = entries(flood.state, NULL);
+	flood.others = folder_entries(flood.state, NULL);
 	for (int i = 0; i < LIVE_BLOCKS; i++)
 		subject_command(subject, 'g');
 	subject_command(subject, 'w');
@@ -406,7 +351,7 @@ static void many_targets_share_the_memory_for_snapshots(void)
 		for (int k = 0; k <= t; k++)
 			subject_command(subjects[t], 'g');
 	}
-	start = look(tool_daemon(tool)).rss;
+	start = footprint_of(tool_daemon(tool)).rss;
 	for (unsigned round = 0; round < rounds; round++) {
 		for (int t = 0; t < TARGETS; t++) {
 			struct taking taking = { client, subjects[t]->pid, round % 2 };
@@ -415,7 +360,7 @@ static void many_targets_share_the_memory_for_snapshots(void)
 				live_fail("there is never memory for another one");
 		}
 	}
-	end = look(tool_daemon(tool)).rss;
+	end = footprint_of(tool_daemon(tool)).rss;
 	list = json_object_get(tool_json(tool, "snapshots", NULL), "snapshots");
 	require_equal((long long)json_array_size(list), (long long)rounds * TARGETS);
 	json_array_foreach(list, i, info) {
@@ -496,19 +441,19 @@ static void objects_that_come_and_go_leave_nothing_behind(void)
 			continue;
 		now = json_number(tool_status(tool, subject->pid), "tracer_memory");
 		live_note("after %u times: tables %lld bytes, tracer RSS %ld kB, descriptors of tracer %ld, daemon %ld", i + 1,
-			  now, look(tool_tracer(subject->pid)).rss, look(tool_tracer(subject->pid)).descriptors,
-			  look(tool_daemon(tool)).descriptors);
+			  now, footprint_of(tool_tracer(subject->pid)).rss, footprint_of(tool_tracer(subject->pid)).descriptors,
+			  footprint_of(tool_daemon(tool)).descriptors);
 		if (i == warm_up) {
 			tables = now;
-			tracer = look(tool_tracer(subject->pid));
-			daemon = look(tool_daemon(tool));
+			tracer = footprint_of(tool_tracer(subject->pid));
+			daemon = footprint_of(tool_daemon(tool));
 		}
 	}
 	require_equal(json_number(tool_status(tool, subject->pid), "tracer_memory"), tables);
-	require_at_least(tracer.rss + PLAY_KB, look(tool_tracer(subject->pid)).rss);
+	require_at_least(tracer.rss + PLAY_KB, footprint_of(tool_tracer(subject->pid)).rss);
 	/* one may be just closed */
-	require_at_least(tracer.descriptors + 2, look(tool_tracer(subject->pid)).descriptors);
-	require_at_least(daemon.descriptors + 2, look(tool_daemon(tool)).descriptors);
+	require_at_least(tracer.descriptors + 2, footprint_of(tool_tracer(subject->pid)).descriptors);
+	require_at_least(daemon.descriptors + 2, footprint_of(tool_daemon(tool)).descriptors);
 	subject_command(subject, 'o');
 	subject_command(subject, 'g');
 	require_text(tool_out(tool, "stats", pid_text(subject->pid), NULL), "plugin.c");
@@ -532,16 +477,16 @@ static void programs_that_are_executed_leave_nothing_behind(void)
 		if (i != warm_up)
 			continue;
 		tables = json_number(tool_status(tool, subject->pid), "tracer_memory");
-		tracer = look(tool_tracer(subject->pid));
-		daemon = look(tool_daemon(tool));
+		tracer = footprint_of(tool_tracer(subject->pid));
+		daemon = footprint_of(tool_daemon(tool));
 	}
 	require_equal(json_number(tool_status(tool, subject->pid), "tracer_memory"), tables);
-	end = look(tool_daemon(tool));
+	end = footprint_of(tool_daemon(tool));
 	live_note("after %u and %u: tables %lld bytes; daemon RSS %ld and %ld kB, descriptors %ld and %ld; tracer RSS %ld and "
 		  "%ld kB", warm_up + 1, rounds, tables, daemon.rss, end.rss, daemon.descriptors, end.descriptors, tracer.rss,
-		  look(tool_tracer(subject->pid)).rss);
-	require_at_least(tracer.rss + PLAY_KB, look(tool_tracer(subject->pid)).rss);
-	require_at_least(tracer.descriptors + 2, look(tool_tracer(subject->pid)).descriptors);
+		  footprint_of(tool_tracer(subject->pid)).rss);
+	require_at_least(tracer.rss + PLAY_KB, footprint_of(tool_tracer(subject->pid)).rss);
+	require_at_least(tracer.descriptors + 2, footprint_of(tool_tracer(subject->pid)).descriptors);
 	require_at_least(daemon.rss + PLAY_KB, end.rss);
 	require_at_least(daemon.descriptors + 4, end.descriptors);
 	tool_end(tool, subject, NULL);

@@ -1,110 +1,20 @@
 /* Programs that nobody here wrote: redis (jemalloc), nginx, python3, the C compiler. */
 #include "live.h"
+#include "programs.h"
 #include "state.h"
 #include "subject.h"
 #include "tool.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define VALUE_BYTES 1000
-#define ANSWER_MS 60000
-
-static const char *find_program(const char *const *candidates)
-{
-	for (size_t i = 0; candidates[i]; i++) {
-		if (access(candidates[i], X_OK) == 0)
-			return candidates[i];
-	}
-	live_fail("%s is not installed; contrib/install-deps --test installs it", candidates[0]);
-}
-
-static int try_connect(const char *path)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
-static bool is_listening(void *context)
-{
-	int fd = try_connect(context);
-
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
-
-static int open_connection(const char *path)
-{
-	int fd;
-
-	if (!live_wait(is_listening, (void *)path, ANSWER_MS))
-		live_fail("nobody listens on %s", path);
-	fd = try_connect(path);
-	if (fd < 0)
-		live_fail("%s: %s", path, strerror(errno));
-	return fd;
-}
-
-static void send_all(int fd, const char *data, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
-
-		if (n <= 0)
-			live_fail("sending a request: %s", strerror(errno));
-		data += n;
-		len -= (size_t)n;
-	}
-}
-
-/* Reads until so many line ends came. */
-static void expect_lines(int fd, int lines)
-{
-	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
-	char buf[4096];
-
-	while (lines > 0) {
-		ssize_t n;
-
-		if (poll(&pollfd, 1, ANSWER_MS) != 1)
-			live_fail("no answer to a request");
-		n = recv(fd, buf, sizeof(buf), 0);
-		if (n <= 0)
-			live_fail("the connection was closed: %s", strerror(errno));
-		for (ssize_t i = 0; i < n; i++)
-			lines -= buf[i] == '\n';
-	}
-}
-
-/* Everything that one asks of a traced program, before and after `work`, which makes it allocate and
- * keep at least so many bytes. */
-struct program {
-	struct subject *subject;
-	void (*work)(struct program *program);
-	long long kept_bytes;
-	const char *object;             /* where most of its frames are */
-	int connection;
-	const char *socket;
-	int requests;
-};
 
 /* Sane names: each frame has an object that is a file or a name in brackets, a frame's function is
  * printable, and the program's own object is among them. */
@@ -136,6 +46,7 @@ static void require_sane_names(json_t *document, const char *object)
 	require_at_least((long long)named * 2, (long long)frames);
 }
 
+/* Everything that one asks of a traced program, before and after it works. */
 static void watch_program(struct tool *tool, struct program *program, bool quiet)
 {
 	pid_t pid = program->subject->pid;
@@ -185,31 +96,15 @@ static void watch_its_end(struct tool *tool, struct program *program, int sig)
 /* Keys that were not there before, with values to be kept. */
 static void set_keys(struct program *program)
 {
-	char value[VALUE_BYTES + 1], request[VALUE_BYTES + 64];
-
-	memset(value, 'v', VALUE_BYTES);
-	value[VALUE_BYTES] = '\0';
-	for (int i = 0; i < 500; i++) {
-		int n = snprintf(request, sizeof(request), "SET key:%d %s\r\n", program->requests++, value);
-
-		send_all(program->connection, request, (size_t)n);
-		expect_lines(program->connection, 1);
-	}
+	for (int i = 0; i < 500; i++)
+		program_set_key(program, program->requests++, VALUE_BYTES);
 }
 
 static void start_redis(struct program *program, uid_t uid)
 {
-	static const char *const candidates[] = { "/usr/bin/redis-server", NULL };
-	const char *const argv[] = {
-		find_program(candidates), "--port", "0", "--unixsocket", program->socket, "--unixsocketperm",
-		"777", "--save", "", "--appendonly", "no", "--logfile", "/dev/null", NULL,
-	};
-
-	program->subject = subject_start(uid, argv);
-	program->connection = open_connection(program->socket);
+	program_start_redis(program, uid);
 	program->work = set_keys;
 	program->kept_bytes = 500 * VALUE_BYTES;
-	program->object = "redis";
 }
 
 static void redis_with_jemalloc(void)
@@ -240,59 +135,29 @@ static void redis_of_an_ordinary_user(void)
 	watch_its_end(tool, &redis, SIGTERM);
 }
 
-static void write_file(const char *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void write_file(const char *path, const char *format, ...)
-{
-	FILE *f = fopen(path, "w");
-	va_list args;
-
-	if (!f)
-		live_fail("%s: %s", path, strerror(errno));
-	va_start(args, format);
-	vfprintf(f, format, args);
-	va_end(args);
-	fclose(f);
-}
-
 /* Requests that are not complete: for each the server keeps a connection and its buffer. */
 static void begin_requests(struct program *program)
 {
 	static const char start[] = "GET / HTTP/1.1\r\nHost: localhost\r\nX-Never-Ending: ";
-	static const char whole[] = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n";
 
 	for (int i = 0; i < 40; i++)
-		send_all(open_connection(program->socket), start, sizeof(start) - 1);
+		program_send(program_connect(program->socket), start, sizeof(start) - 1);
 	/* an answer to a later request says that those before it were read */
 	for (int i = 0; i < 3; i++) {
-		int fd = open_connection(program->socket);
+		int fd = program_connect(program->socket);
 
-		send_all(fd, whole, sizeof(whole) - 1);
-		expect_lines(fd, 5);
+		program_get_page(fd);
 		close(fd);
 	}
 }
 
 static void nginx(void)
 {
-	static const char *const candidates[] = { "/usr/sbin/nginx", NULL };
-	const char *folder = live_folder();
-	struct program nginx = { .socket = live_text("%s/nginx", folder), .work = begin_requests,
-				 .kept_bytes = 40 * 1024, .object = "nginx" };
+	struct program nginx = { .socket = live_text("%s/nginx", live_folder()), .work = begin_requests,
+				 .kept_bytes = 40 * 1024 };
 	struct tool *tool = tool_start();
-	const char *conf = live_text("%s/conf", folder);
-	const char *const argv[] = { find_program(candidates), "-p", folder, "-c", conf, NULL };
 
-	write_file(live_text("%s/index.html", folder), "hello\nworld\n");
-	write_file(conf,
-		   "daemon off; master_process off; error_log /dev/null; pid %s/pid;\n"
-		   "events { worker_connections 900; }\n"
-		   "http { access_log off; client_header_timeout 600s;\n"
-		   "client_body_temp_path %s/b; proxy_temp_path %s/p; fastcgi_temp_path %s/f;\n"
-		   "uwsgi_temp_path %s/u; scgi_temp_path %s/s;\n"
-		   "server { listen unix:%s; root %s; } }\n",
-		   folder, folder, folder, folder, folder, folder, nginx.socket, folder);
-	nginx.subject = subject_start(geteuid(), argv);
+	program_start_nginx(&nginx);
 	begin_requests(&nginx);
 	watch_program(tool, &nginx, false);
 	watch_its_end(tool, &nginx, SIGTERM);
@@ -305,7 +170,6 @@ static void give_command(struct program *program)
 
 static void python3(void)
 {
-	static const char *const candidates[] = { "/usr/bin/python3", NULL };
 	static const char script[] =
 		"import os, sys\n"
 		"kept = []\n"
@@ -317,12 +181,10 @@ static void python3(void)
 		"    if not c or c == b'q': os._exit(0)\n"       /* gives nothing back */
 		"    load()\n"
 		"    print('kept=%d' % len(kept), flush=True)\n";
-	const char *const argv[] = { find_program(candidates), "-I", "-S", "-c", script, NULL };
-	struct program python = { .work = give_command, .kept_bytes = 200 * 2000, .object = "python" };
+	struct program python = { .work = give_command, .kept_bytes = 200 * 2000 };
 	struct tool *tool = tool_start();
 
-	python.subject = subject_start(geteuid(), argv);
-	require(!strcmp(subject_line(python.subject), "R"));
+	program_start_python(&python, script);
 	give_command(&python);
 	watch_program(tool, &python, true);
 	tool_attach(tool, python.subject->pid);

@@ -5,7 +5,9 @@ live_libs = tests/live/liblive.a src/libbase.a $(JANSSON_LIBS)
 
 check_LIBRARIES += tests/live/liblive.a
 tests_live_liblive_a_SOURCES = \
+	tests/live/footprint.c tests/live/footprint.h \
 	tests/live/live.h tests/live/runner.c \
+	tests/live/programs.c tests/live/programs.h \
 	tests/live/state.c tests/live/state.h \
 	tests/live/subject.c tests/live/subject.h \
 	tests/live/terminal.c tests/live/terminal.h \
