@@ -4,6 +4,7 @@
  * codes that were not the expected ones), blocks (left alive by the root itself, one a round). */
 #include "victim.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -45,7 +46,7 @@ static int plant_tree(int depth)
 	for (int i = 0; i < FANOUT; i++) {
 		pid[i] = fork();
 		if (pid[i] < 0)
-			die("fork failed");
+			die("fork: %s", strerror(errno));
 		if (pid[i] == 0) {
 			allocate_some();
 			_exit(plant_tree(depth - 1) ? 1 : expected_status(depth, i));

@@ -4,10 +4,12 @@
  *
  * What vfork's child executes first is not there, so it allocates once more.  A vfork child and a clone(CLONE_VM) child share the parent's memory: what they allocate is the
  * parent's.  Tally: spawned, bad (exit codes), blocks and bytes (of its own; those of system() and
- * posix_spawn() are given back by libc). */
+ * posix_spawn() are given back by libc), first_bad (the first wait status that was bad, or a negative errno) and
+ * expected (the exit code that it should have had). */
 #define _GNU_SOURCE
 #include "victim.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -22,17 +24,25 @@
 
 extern char **environ;
 
-static long per_round, spawned, bad, blocks;
+static long per_round, spawned, bad, blocks, first_bad, first_expected;
 static char *clone_stack;
+
+static void count_bad(int status, int expected)
+{
+	if (bad++ > 0)
+		return;
+	first_bad = status;
+	first_expected = expected;
+}
 
 static void expect_status(pid_t pid, int expected)
 {
-	int status;
+	int status = 0;
+	pid_t waited = pid < 0 ? 0 : waitpid(pid, &status, __WALL);
 
 	spawned++;
-	if (pid < 0 || waitpid(pid, &status, __WALL) != pid || !WIFEXITED(status) ||
-	    WEXITSTATUS(status) != expected)
-		bad++;
+	if (waited != pid || pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != expected)
+		count_bad(waited != pid || pid < 0 ? -errno : status, expected);
 }
 
 static __attribute__((noinline)) void allocate_in_child(void)
@@ -77,7 +87,7 @@ static void by_system(void)
 
 	spawned++;
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 5)
-		bad++;
+		count_bad(status == -1 ? -errno : status, 5);
 }
 
 static void by_fork(void)
@@ -118,7 +128,8 @@ static void spawn_all(void)
 		by_fork();
 		by_clone();
 	}
-	say("spawned=%ld bad=%ld blocks=%ld bytes=%ld", spawned, bad, blocks, blocks * CHILD_BLOCK_BYTES);
+	say("spawned=%ld bad=%ld blocks=%ld bytes=%ld first_bad=%ld expected=%ld", spawned, bad, blocks,
+	    blocks * CHILD_BLOCK_BYTES, first_bad, first_expected);
 }
 
 int main(int argc, char **argv)
