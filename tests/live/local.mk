@@ -63,7 +63,7 @@ torture_tests = \
 	tests/live/check_python \
 	tests/live/check_terminal \
 	tests/live/check_top
-live_tests = $(torture_tests) tests/live/check_chaos
+live_tests = $(torture_tests) tests/live/check_chaos tests/live/check_load
 check_PROGRAMS += $(live_tests)
 TESTS += $(live_tests)
 
@@ -218,6 +218,11 @@ tests_live_check_limits_SOURCES = tests/live/check_limits.c tests/live/client.c 
 tests_live_check_limits_CFLAGS = $(live_cflags)
 tests_live_check_limits_LDADD = src/libvarlink.a src/libmodel.a $(live_libs)
 
+tests_live_check_load_SOURCES = tests/live/check_load.c tests/live/load.c tests/live/load.h \
+	tests/live/client.c tests/live/client.h
+tests_live_check_load_CFLAGS = $(live_cflags)
+tests_live_check_load_LDADD = src/libvarlink.a src/libmodel.a $(live_libs)
+
 tests_live_check_top_SOURCES = tests/live/check_top.c
 tests_live_check_top_CFLAGS = $(live_cflags)
 tests_live_check_top_LDADD = $(live_libs)
@@ -255,5 +260,9 @@ torture: $(check_PROGRAMS) $(check_DATA) all
 # Tracer, daemon and healer are killed 2000 times, at random moments of every phase.
 chaos: tests/live/check_chaos $(check_PROGRAMS) $(check_DATA) all
 	$(srcdir)/tests/live/torture tests/live/check_chaos
+# A day of use in that many seconds: nothing may grow.
+LOAD_SECONDS = 1200
+load: tests/live/check_load $(check_PROGRAMS) $(check_DATA) all
+	srcdir=$(srcdir) LIVE_TORTURE=1 LOAD_SECONDS=$(LOAD_SECONDS) tests/live/check_load
 EXTRA_DIST += tests/live/torture
-.PHONY: torture chaos
+.PHONY: torture chaos load
