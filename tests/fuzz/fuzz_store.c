@@ -1,12 +1,11 @@
 /* Snapshot files that somebody made to harm: reading them and working with what was read.  Built with
  * sanitizers, and with checksums not looked at (FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION), since who means
  * harm can compute them. */
-#include "fuzz_driver.h"
+#include "files.h"
 
-#include "export/text.h"
-#include "export/tracemalloc.h"
-#include "model/statistics.h"
-#include "model/trend.h"
+#include "fuzz.h"
+#include "use_snapshot.h"
+
 #include "store/store.h"
 
 #include <errno.h>
@@ -19,17 +18,8 @@
 #include <unistd.h>
 
 #define SNAPSHOTS_MAX 4                 /* looked at in one file */
-#define EXPORT_BLOCKS_MAX 20000u        /* more would only take time */
-#define MUST(claim) \
-	do { \
-		if (!(claim)) { \
-			fprintf(stderr, "%s:%d: this does not hold: %s\n", __FILE__, __LINE__, #claim); \
-			abort(); \
-		} \
-	} while (0)
 
 static char folder[200], path[240], other[240];
-static FILE *nowhere;
 
 static void clean_up(void)
 {
@@ -44,14 +34,12 @@ static void clean_up(void)
 
 static void prepare(void)
 {
-	if (nowhere)
+	if (*folder)
 		return;
 	snprintf(folder, sizeof(folder), "%s/fuzz-store-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
 	MUST(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/file", folder);
 	snprintf(other, sizeof(other), "%s/other", folder);
-	nowhere = fopen("/dev/null", "w");
-	MUST(nowhere);
 	atexit(clean_up);
 }
 
@@ -75,104 +63,6 @@ static uint8_t *read_file(size_t *ret_len)
 	return data;
 }
 
-/* --- working with a snapshot --- */
-
-static void group_by(const struct snapshot *s, enum statistics_key key, bool cumulative)
-{
-	const struct statistics_query query = { .key = key, .cumulative = cumulative };
-	const struct text_style style = { .functions = true };
-	struct statistics *statistics;
-	const char *reason;
-
-	if (statistics_make(s, &query, &statistics, &reason) < 0)
-		return;
-	for (size_t i = 0; i < statistics->row_count && i < 50; i++) {
-		text_statistic(nowhere, statistics, &statistics->rows[i], false);
-		text_statistic_traceback(nowhere, statistics, &statistics->rows[i], false, &style);
-	}
-	text_pretty(nowhere, statistics, 10, &style.source);
-	statistics_free(statistics);
-	MUST(statistics_compare(s, s, &query, &statistics, &reason) == 0);
-	for (size_t i = 0; i < statistics->row_count; i++)
-		MUST(statistics->rows[i].size_diff == 0 && statistics->rows[i].count_diff == 0);
-	statistics_free(statistics);
-}
-
-/* Questions beyond tracemalloc's: each is answered or refused with a reason, and an answer can be printed. */
-static void ask(const struct snapshot *old, const struct snapshot *new, const struct statistics_query *query)
-{
-	struct statistics *statistics;
-	const char *reason = NULL;
-	int r = old ? statistics_compare(old, new, query, &statistics, &reason) :
-		      statistics_make(new, query, &statistics, &reason);
-
-	if (r < 0) {
-		MUST(r == -EINVAL && reason && *reason);
-		return;
-	}
-	for (size_t i = 0; i < statistics->row_count && i < 50; i++) {
-		const struct statistic *row = &statistics->rows[i];
-
-		MUST(row->size <= INT64_MAX && row->count <= INT64_MAX && row->youngest_ns <= row->oldest_ns);
-		text_statistic(nowhere, statistics, row, old != NULL);
-		text_histogram(nowhere, row);
-	}
-	statistics_free(statistics);
-}
-
-/* The same heap at three moments, unless the file says something else: nothing grows. */
-static void follow(const struct snapshot *s, const struct statistics_query *query)
-{
-	struct snapshot later[2] = { *s, *s };
-	const struct snapshot *all[] = { s, &later[0], &later[1] };
-	struct trend *trend;
-	const char *reason = NULL;
-	int r;
-
-	for (size_t i = 0; i < 2; i++) {
-		later[i].clock_ns += i + 1;
-		later[i].taken_ns += i + 1;
-	}
-	r = trend_make(all, 3, query, &trend, &reason);
-	if (r < 0) {
-		MUST(r == -EINVAL && reason && *reason);
-		return;
-	}
-	for (size_t i = 0; i < trend->statistics->row_count; i++)
-		MUST(trend->rows[i].growth == 0 && trend->rows[i].steadiness == 0);
-	trend_free(trend);
-}
-
-static void ask_beyond(const struct snapshot *s, enum statistics_key key)
-{
-	const struct block_ages ages = statistics_older_than(s->traces.count);
-	const struct statistics_query queries[] = {
-		{ .key = key, .ages = ages }, { .key = key, .ages = ages, .cumulative = true },
-		{ .key = key, .churn = true, .sort = SORT_CHURN }, { .key = key, .churn = true, .cumulative = true },
-		{ .key = key, .peak = true }, { .key = key, .peak = true, .cumulative = true },
-		{ .key = key, .histogram = true }, { .key = key, .born = true },
-	};
-	struct snapshot later = *s;
-
-	later.clock_ns += 1000;
-	for (size_t i = 0; i < sizeof(queries) / sizeof(*queries); i++) {
-		ask(NULL, s, &queries[i]);
-		ask(s, &later, &queries[i]);
-		follow(s, &queries[i]);
-	}
-}
-
-static void export_it(const struct snapshot *s)
-{
-	const struct tracemalloc_options options = { 0 };
-	uint64_t blocks = 0;
-
-	for (size_t i = 0; i < s->traces.count; i++)
-		blocks += s->traces.items[i].live_blocks;
-	if (blocks <= EXPORT_BLOCKS_MAX)
-		MUST(tracemalloc_write(nowhere, s, &options) == 0);
-}
-
 /* What could be read can be written, and is then the same. */
 static void save_again(const struct snapshot *s)
 {
@@ -192,21 +82,6 @@ static void save_again(const struct snapshot *s)
 	snapshot_put(again);
 }
 
-static void use(const struct snapshot *s)
-{
-	const char *reason;
-
-	MUST(snapshot_check(s, &reason) == 0);
-	for (int key = KEY_LINENO; key <= KEY_DOMAIN; key++) {
-		group_by(s, (enum statistics_key)key, false);
-		group_by(s, (enum statistics_key)key, true);
-	}
-	/* By one of the keys: these questions are many. */
-	ask_beyond(s, (enum statistics_key)fuzz_pick(KEY_DOMAIN + 1));
-	export_it(s);
-	save_again(s);
-}
-
 /* --- the target --- */
 
 /* Failures have a reason and a known errno. */
@@ -221,28 +96,27 @@ static bool passed(int r, char **reason)
 	return r == 0;
 }
 
-/* 0: refused, 1: something could be read. */
-static int look_at(void)
+static void look_at(void)
 {
 	struct snapshot *snapshot;
 	unsigned count = 0, which;
 	char *reason;
-	int found = 0;
 
 	if (!passed(store_count(path, &count, &reason), &reason))
-		return 0;
+		return;
 	MUST(count > 0);
+	fuzz_reached(0);
 	for (which = 1; which <= count && which <= SNAPSHOTS_MAX; which++) {
 		if (passed(store_describe(path, which, &snapshot, &reason), &reason))
 			snapshot_put(snapshot);
 		if (!passed(store_load(path, which, &snapshot, &reason), &reason))
 			continue;
-		use(snapshot);
-		found = 1;
+		fuzz_use_snapshot(snapshot);
+		save_again(snapshot);
+		fuzz_reached(1);
 		snapshot_put(snapshot);
 	}
 	passed(store_find(path, "exit", &which, &reason), &reason);
-	return found;
 }
 
 /* Adding to such a file is refused or goes through; reading it changes nothing. */
@@ -265,18 +139,12 @@ static void add_to(const uint8_t *data, size_t len)
 	snapshot_put(snapshot);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+void fuzz_store_run(const uint8_t *data, size_t len)
 {
-	int found;
-
-	if (len > FUZZ_INPUT_MAX)
-		return 0;
 	prepare();
 	write_file(data, len);
-	found = look_at();
-	fuzz_count(found);
+	look_at();
 	add_to(data, len);
-	return 0;
 }
 
 /* --- changes that leave the file a sound database --- */
@@ -322,7 +190,7 @@ static void change(sqlite3 *db)
 	sqlite3_free(sql);
 }
 
-uint8_t *fuzz_restructure(const uint8_t *data, size_t len, size_t *ret_len)
+uint8_t *fuzz_store_restructure(const uint8_t *data, size_t len, size_t *ret_len)
 {
 	sqlite3 *db = NULL;
 

@@ -1,40 +1,39 @@
-# Fuzz targets: always with sanitizers where the compiler has them, and run for a moment in the suite.
-# tests/fuzz/fuzz_store RUNS SEED FILE... runs longer; with clang,
-#   make CC=clang FUZZ_FLAGS='-DFUZZ_WITH_LIBFUZZER -fsanitize=fuzzer' tests/fuzz/fuzz_store
-# makes it libFuzzer's.
-check_PROGRAMS += tests/fuzz/fuzz_store
-tests_fuzz_fuzz_store_SOURCES = tests/fuzz/fuzz_store.c tests/fuzz/fuzz_driver.c tests/fuzz/fuzz_driver.h \
-	$(src_libstore_a_SOURCES) $(src_libexport_a_SOURCES) $(src_libmodel_a_SOURCES) $(src_libbase_a_SOURCES)
-tests_fuzz_fuzz_store_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests/fuzz -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-tests_fuzz_fuzz_store_CFLAGS = $(AM_CFLAGS) $(FUZZ_SANITIZE) $(FUZZ_FLAGS)
-tests_fuzz_fuzz_store_LDFLAGS = $(FUZZ_SANITIZE) $(FUZZ_FLAGS)
-tests_fuzz_fuzz_store_LDADD = $(SQLITE_LIBS) -lm
-TESTS += tests/fuzz/check_fuzz_store
-# Those of version 2 are make_store_seeds'.
-EXTRA_DIST += tests/fuzz/check_fuzz_store tests/fuzz/make_store_seeds \
-	tests/fuzz/seeds/store/blocks.aw \
-	tests/fuzz/seeds/store/plain.aw \
-	tests/fuzz/seeds/store/v2-all-temporary.aw \
-	tests/fuzz/seeds/store/v2-blocks.aw \
-	tests/fuzz/seeds/store/v2-foreign-blocks.aw \
-	tests/fuzz/seeds/store/v2-half.aw \
-	tests/fuzz/seeds/store/v2-header.aw \
-	tests/fuzz/seeds/store/v2-huge-sizes.aw \
-	tests/fuzz/seeds/store/v2-latest-age.aw \
-	tests/fuzz/seeds/store/v2-latest-clock.aw \
-	tests/fuzz/seeds/store/v2-made-overflow.aw \
-	tests/fuzz/seeds/store/v2-many.aw \
-	tests/fuzz/seeds/store/v2-negative-age.aw \
-	tests/fuzz/seeds/store/v2-negative-clock.aw \
-	tests/fuzz/seeds/store/v2-never-made.aw \
-	tests/fuzz/seeds/store/v2-no-clock.aw \
-	tests/fuzz/seeds/store/v2-no-thread.aw \
-	tests/fuzz/seeds/store/v2-peak-overflow.aw \
-	tests/fuzz/seeds/store/v2-peak-without-blocks.aw \
-	tests/fuzz/seeds/store/v2-plain.aw \
-	tests/fuzz/seeds/store/v2-said-version-1.aw \
-	tests/fuzz/seeds/store/v2-said-version-3.aw \
-	tests/fuzz/seeds/store/v2-shuffled.aw \
-	tests/fuzz/seeds/store/v2-text-peak.aw \
-	tests/fuzz/seeds/store/v2-truncated.aw \
-	tests/fuzz/seeds/store/v2-wide-thread.aw
+# Fuzz targets: in builds with sanitizers (--enable-sanitizers) run for a moment in the suite.  `make fuzz` has a build
+# of its own, with libFuzzer where clang has it.
+fuzz_programs = tests/fuzz/fuzz_files tests/fuzz/fuzz_tracer
+fuzz_cflags = $(AM_CFLAGS) -I$(srcdir)/tests/fuzz $(FUZZ_FLAGS)
+fuzz_driver = tests/fuzz/driver.c tests/fuzz/fuzz.h
+fuzz_use_snapshot = tests/fuzz/use_snapshot.c tests/fuzz/use_snapshot.h
+if SANITIZED
+check_PROGRAMS += $(fuzz_programs)
+TESTS += tests/fuzz/check_fuzz
+else
+EXTRA_PROGRAMS += $(fuzz_programs)
+endif
+
+# Checksums of snapshot files are not looked at there: who means harm can compute them.
+tests_fuzz_fuzz_files_SOURCES = tests/fuzz/fuzz_files.c tests/fuzz/files.h tests/fuzz/fuzz_store.c tests/fuzz/fuzz_image.c \
+	tests/fuzz/fuzz_filter.c $(fuzz_use_snapshot) $(fuzz_driver) src/store/load.c
+tests_fuzz_fuzz_files_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+tests_fuzz_fuzz_files_CFLAGS = $(fuzz_cflags)
+tests_fuzz_fuzz_files_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_files_LDADD = src/libstore.a src/libexport.a src/libmodel.a src/libbase.a $(SQLITE_LIBS) -lm
+
+tests_fuzz_fuzz_tracer_SOURCES = tests/fuzz/fuzz_tracer.c tests/fuzz/tracer.h tests/fuzz/fuzz_cfi.c tests/fuzz/fuzz_code.c \
+	tests/fuzz/fuzz_elf.c tests/fuzz/fuzz_maps.c tests/fuzz/fuzz_refuge.c tests/fuzz/fuzz_resident.c $(fuzz_driver)
+tests_fuzz_fuzz_tracer_CFLAGS = $(fuzz_cflags) $(DW_CFLAGS) $(ELF_CFLAGS)
+tests_fuzz_fuzz_tracer_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
+tests_fuzz_fuzz_tracer_LDADD = src/tracer/allocwatch_tracer-recall.$(OBJEXT) src/tracer/allocwatch_tracer-privileges.$(OBJEXT) \
+	src/libprobe.a src/libtarget.a src/libaw_unwind.a src/libarch.a src/libwire.a src/libmodel.a src/libbase.a \
+	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS) $(ZYDIS_LIBS)
+
+EXTRA_PROGRAMS += tests/fuzz/image_seeds
+tests_fuzz_image_seeds_SOURCES = tests/fuzz/image_seeds.c
+tests_fuzz_image_seeds_LDADD = src/libmodel.a src/libbase.a
+
+# For FUZZ_SECONDS (60) each; FUZZ_TARGETS names some.
+fuzz:
+	$(srcdir)/tests/fuzz/long_run $(srcdir)
+.PHONY: fuzz
+EXTRA_DIST += tests/fuzz/check_fuzz tests/fuzz/long_run tests/fuzz/make_seeds tests/fuzz/make_store_seeds tests/fuzz/targets \
+	tests/fuzz/seeds

@@ -13,9 +13,10 @@ include tests/unit/daemon.mk
 include tests/unit/tracer.mk
 include tests/unit/cli.mk
 
-# The tests that need no process to watch, for builds where those cannot run: sanitized, packaged.
+# The tests that need no process to watch, for builds where those cannot run: sanitized (where there are fuzz targets, too),
+# packaged.
 list-unit-tests:
 	@echo '$(TESTS)' | tr ' ' '\n' | grep '^tests/unit/' | tr '\n' ' '
 check-unit:
-	@$(MAKE) $(AM_MAKEFLAGS) check TESTS="`echo '$(TESTS)' | tr ' ' '\n' | grep '^tests/unit/' | tr '\n' ' '`"
+	@$(MAKE) $(AM_MAKEFLAGS) check TESTS="`echo '$(TESTS)' | tr ' ' '\n' | grep -E '^tests/(unit|fuzz)/' | tr '\n' ' '`"
 .PHONY: list-unit-tests check-unit
