@@ -3,6 +3,7 @@ src_libbase_a_SOURCES = \
 	src/base/clock.h \
 	src/base/fd.c src/base/fd.h \
 	src/base/hash.c src/base/hash.h \
+	src/base/mounts.c src/base/mounts.h \
 	src/base/proc.c src/base/proc.h \
 	src/base/reader.c src/base/reader.h \
 	src/base/strtab.c src/base/strtab.h \

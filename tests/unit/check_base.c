@@ -1,4 +1,6 @@
+#define _GNU_SOURCE              /* memfd_create, O_PATH */
 #include "base/fd.h"
+#include "base/mounts.h"
 #include "base/proc.h"
 #include "base/reader.h"
 #include "base/strtab.h"
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -278,6 +281,54 @@ START_TEST(a_message_too_long_is_dropped_with_its_descriptor)
 }
 END_TEST
 
+/* --- mounts --- */
+
+START_TEST(file_systems_of_others_are_told_from_the_kernels_own)
+{
+	char text[] = "21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,discard\n"
+		      "22 21 0:5 / /dev rw - devtmpfs udev rw\n"
+		      "23 21 0:40 / /srv rw,nosuid,nodev shared:9 master:3 - fuse.sshfs host:/ rw,user_id=0\n"
+		      "24 21 0:41 / /mnt/a\\040b rw - nfs4 host:/x rw\n"
+		      "25 21 0:42 / /box rw - overlay overlay rw,lowerdir=/a,upperdir=/b,workdir=/c\n"
+		      "26 21 0:43 / /box rw - overlay none rw,lowerdir=/a,userxattr\n"
+		      "27 21 0:44 / /run rw -\n"
+		      "nonsense\n"
+		      "28\n"
+		      "29 21 0:45 / /empty rw - tmpfs  rw\n"
+		      "4294967297 21 0:46 / /ext4 rw - fuse ext4 rw\n";
+	static const struct { uint64_t number; bool own; } expected[] = {
+		{ 21, true }, { 22, true }, { 23, false }, { 24, false }, { 25, true }, { 26, false }, { 27, false },
+		{ 28, false }, { 29, true }, { 4294967297, false }, { 30, false }, { 0, false },
+	};
+	struct mounts *mounts;
+
+	ck_assert_int_eq(mounts_parse(text, &mounts), 0);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
+		ck_assert_int_eq(mounts_has_own(mounts, expected[i].number), expected[i].own);
+	mounts_free(mounts);
+}
+END_TEST
+
+START_TEST(a_file_of_the_kernels_own_is_no_wait)
+{
+	int memory = memfd_create("some", MFD_CLOEXEC | MFD_ALLOW_SEALING), disk = open("/", O_PATH | O_CLOEXEC);
+	int proc = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	struct mounts *mounts;
+
+	ck_assert_int_eq(mounts_read(getpid(), &mounts), 0);
+	ck_assert(!mounts_may_wait(NULL, memory));
+	ck_assert(!mounts_may_wait(mounts, memory));
+	ck_assert(!mounts_may_wait(mounts, disk));
+	/* of one that is not in the list */
+	ck_assert(mounts_may_wait(mounts, proc));
+	ck_assert(mounts_may_wait(mounts, -1));
+	mounts_free(mounts);
+	close(memory);
+	close(disk);
+	close(proc);
+}
+END_TEST
+
 START_TEST(further_descriptors_of_a_message_are_closed)
 {
 	int sockets[2], fds[3] = { 0, 1, 2 }, got = -1, before;
@@ -369,6 +420,8 @@ static Suite *base_suite(void)
 	tcase_add_test(fds, a_descriptor_travels_with_its_message);
 	tcase_add_test(fds, a_message_too_long_is_dropped_with_its_descriptor);
 	tcase_add_test(fds, further_descriptors_of_a_message_are_closed);
+	tcase_add_test(fds, file_systems_of_others_are_told_from_the_kernels_own);
+	tcase_add_test(fds, a_file_of_the_kernels_own_is_no_wait);
 	tcase_add_test(procs, fields_of_stat_count_from_behind_the_name);
 	tcase_add_test(procs, a_process_that_is_gone_has_no_stat);
 	tcase_add_test(procs, an_end_is_told_from_the_wait_status);
