@@ -96,7 +96,6 @@ static int take_over(struct session *session, const struct parking *parking, voi
 	session->attached_realtime_ns = clock_realtime_ns();
 	session->stops = 0;
 	session_name(session);
-	unwinder_set_pid(session->unwinder, parking->tid);
 	return 0;
 }
 

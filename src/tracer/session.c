@@ -235,7 +235,7 @@ static int new_tables(struct session *session, bool from_start)
 	session->stacks = stack_table_new(session->stack_nodes_max);
 	session->heap = heap_new(&session->limits, from_start, clock_monotonic_ns());
 	if (session->stacks)
-		session->unwinder = unwinder_new(&target->modules, session->stacks, target->pid);
+		session->unwinder = unwinder_new(&target->modules, session->stacks);
 	if (session->heap && session->unwinder)
 		r = new_engine(session);
 	if (r < 0)

@@ -1,32 +1,37 @@
 #include "unwind/libunwind.h"
 
-#include <libunwind-ptrace.h>
+#include <libunwind.h>
 #include <stdlib.h>
 
 struct libunwind {
 	unw_addr_space_t space;
-	void *process;                     /* _UPT's view of the target's maps */
 };
 
-/* libunwind-ptrace's search passes its own pointer to the memory accessor, not ours, so what a step works
- * on is kept here for its duration. */
+/* What a step works on. */
 static _Thread_local struct step {
 	struct libunwind *libunwind;
 	struct stack_copy *memory;
 	const struct arch_regs *regs;
 } current;
 
+/* Tables are ours to find, and to check: libunwind believes what stands in them, and would open whatever file the
+ * process's mappings name. */
 static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info, int need,
 			  void *context)
 {
+	(void)space;
+	(void)ip;
+	(void)info;
+	(void)need;
 	(void)context;
-	return _UPT_find_proc_info(space, ip, info, need, current.libunwind->process);
+	return -UNW_ENOINFO;
 }
 
 static void put_unwind_info(unw_addr_space_t space, unw_proc_info_t *info, void *context)
 {
+	(void)space;
+	(void)info;
 	(void)context;
-	_UPT_put_unwind_info(space, info, current.libunwind->process);
 }
 
 static int no_dynamic_info(unw_addr_space_t space, unw_word_t *address, void *context)
@@ -100,16 +105,15 @@ static unw_accessors_t accessors = {
 	.get_proc_name = no_name,
 };
 
-struct libunwind *libunwind_new(pid_t pid)
+struct libunwind *libunwind_new(void)
 {
 	struct libunwind *libunwind = calloc(1, sizeof(*libunwind));
 
 	if (!libunwind)
 		return NULL;
-	libunwind->process = _UPT_create(pid);
 	libunwind->space = unw_create_addr_space(&accessors, 0);
-	if (!libunwind->process || !libunwind->space) {
-		libunwind_free(libunwind);
+	if (!libunwind->space) {
+		free(libunwind);
 		return NULL;
 	}
 	return libunwind;
@@ -124,10 +128,7 @@ void libunwind_free(struct libunwind *libunwind)
 {
 	if (!libunwind)
 		return;
-	if (libunwind->space)
-		unw_destroy_addr_space(libunwind->space);
-	if (libunwind->process)
-		_UPT_destroy(libunwind->process);
+	unw_destroy_addr_space(libunwind->space);
 	free(libunwind);
 }
 
@@ -141,49 +142,31 @@ static void read_registers(unw_cursor_t *cursor, struct arch_regs *regs)
 	}
 }
 
-/* libunwind guesses by frame pointer where it has no tables; a guess is not an answer. */
-static bool is_known(unw_cursor_t *cursor)
+/* Of anything else it could only guess, by the frame pointer, and a guess is not an answer. */
+static enum libunwind_result step(struct libunwind *libunwind, struct arch_regs *regs)
 {
-	unw_proc_info_t info;
-
-	return unw_get_proc_info(cursor, &info) == 0;
-}
-
-static enum libunwind_result step(struct libunwind *libunwind, bool exact, struct arch_regs *regs)
-{
-	struct arch_regs start = *regs, *caller = regs;
-	enum libunwind_result result;
+	struct arch_regs start = *regs;
 	unw_cursor_t cursor;
 	int more;
 
 	current.regs = &start;
-	if (unw_init_remote(&cursor, libunwind->space, libunwind) < 0)
-		return LIBUNWIND_UNKNOWN;
-	result = unw_is_signal_frame(&cursor) > 0 ? LIBUNWIND_SIGNAL_STEP : LIBUNWIND_STEP;
-	/* A cursor takes pc for exact; of a call it must see the call. */
-	if (!exact && result == LIBUNWIND_STEP) {
-		start.reg[ARCH_DWARF_PC]--;
-		if (unw_init_remote(&cursor, libunwind->space, libunwind) < 0)
-			return LIBUNWIND_UNKNOWN;
-	}
-	if (result == LIBUNWIND_STEP && !is_known(&cursor))
+	if (unw_init_remote(&cursor, libunwind->space, libunwind) < 0 || unw_is_signal_frame(&cursor) <= 0)
 		return LIBUNWIND_UNKNOWN;
 	more = unw_step(&cursor);
 	if (more < 0)
 		return LIBUNWIND_UNKNOWN;
 	if (more == 0)
 		return LIBUNWIND_END;
-	read_registers(&cursor, caller);
-	return result;
+	read_registers(&cursor, regs);
+	return LIBUNWIND_SIGNAL_STEP;
 }
 
-enum libunwind_result libunwind_step(struct libunwind *libunwind, struct stack_copy *memory, bool exact,
-				     struct arch_regs *regs)
+enum libunwind_result libunwind_step(struct libunwind *libunwind, struct stack_copy *memory, struct arch_regs *regs)
 {
 	enum libunwind_result result;
 
 	current = (struct step){ .libunwind = libunwind, .memory = memory };
-	result = step(libunwind, exact, regs);
+	result = step(libunwind, regs);
 	current = (struct step){ 0 };
 	return result;
 }

@@ -56,7 +56,7 @@ static int intern_reasons(struct unwinder *unwinder)
 	return 0;
 }
 
-struct unwinder *unwinder_new(const struct module_map *map, struct stack_table *stacks, pid_t pid)
+struct unwinder *unwinder_new(const struct module_map *map, struct stack_table *stacks)
 {
 	struct unwinder *unwinder = calloc(1, sizeof(*unwinder));
 
@@ -72,11 +72,9 @@ struct unwinder *unwinder_new(const struct module_map *map, struct stack_table *
 		goto free_memory;
 	if (reserve_frames(unwinder, FRAMES_FIRST) < 0 || intern_reasons(unwinder) < 0)
 		goto free_all;
-	if (pid > 0) {
-		unwinder->libunwind = libunwind_new(pid);
-		if (!unwinder->libunwind)
-			goto free_all;
-	}
+	unwinder->libunwind = libunwind_new();
+	if (!unwinder->libunwind)
+		goto free_all;
 	return unwinder;
 free_all:
 	unwinder_free(unwinder);
@@ -105,12 +103,6 @@ void unwinder_free(struct unwinder *unwinder)
 	free(unwinder->nodes);
 	free(unwinder->passed);
 	free(unwinder);
-}
-
-void unwinder_set_pid(struct unwinder *unwinder, pid_t pid)
-{
-	libunwind_free(unwinder->libunwind);
-	unwinder->libunwind = libunwind_new(pid);
 }
 
 int unwinder_add_module(struct unwinder *unwinder, uint32_t module, int elf_fd)
@@ -160,7 +152,7 @@ size_t unwinder_memory(const struct unwinder *unwinder)
 	size_t bytes = sizeof(*unwinder) + cfi_rows_memory(&unwinder->rows) + trails_memory() +
 		       STACK_WINDOWS * (size_t)STACK_WINDOW_MAX +
 		       (2 * sizeof(uint32_t) + sizeof(struct passed)) * unwinder->frames_space +
-		       vec_memory(&unwinder->modules) + (unwinder->libunwind ? libunwind_memory() : 0);
+		       vec_memory(&unwinder->modules) + libunwind_memory();
 
 	for (size_t i = 0; i < unwinder->modules.count; i++)
 		if (unwinder->modules.items[i])

@@ -2,7 +2,7 @@
  *
  * Takes registers and a reader, never a thread: a test hands it recorded bytes.  Rows of the CFI
  * tables are cached per address; a row that is a DWARF expression is evaluated in full; code without
- * CFI is tried with libunwind and by frame pointer.  Never stops, resumes or waits for anything. */
+ * CFI is tried by libunwind, when it is a signal's trampoline, and by frame pointer.  Never stops, resumes or waits for anything. */
 #ifndef ALLOCWATCH_UNWIND_UNWIND_H
 #define ALLOCWATCH_UNWIND_UNWIND_H
 
@@ -13,7 +13,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 struct unwinder;
 
@@ -25,13 +24,9 @@ struct unwind_counters {
 	uint64_t truncated[TRUNCATED_COUNT];   /* [TRUNCATED_LIMIT] is not a fault */
 };
 
-/* map and stacks outlive the unwinder.  pid is for libunwind's own look at /proc/PID/maps only; 0
- * leaves libunwind out. */
-struct unwinder *unwinder_new(const struct module_map *map, struct stack_table *stacks, pid_t pid);
+/* map and stacks outlive the unwinder. */
+struct unwinder *unwinder_new(const struct module_map *map, struct stack_table *stacks);
 void unwinder_free(struct unwinder *unwinder);                /* accepts NULL */
-
-/* The process is now known by another number (a fork of it, with a copy of its memory). */
-void unwinder_set_pid(struct unwinder *unwinder, pid_t pid);
 
 /* Makes a module's CFI known.  elf_fd is duplicated; .eh_frame and .debug_frame are opened here,
  * so call it while nothing is stopped.  0, or negative errno: the module then has no CFI. */

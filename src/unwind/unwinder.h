@@ -23,7 +23,7 @@ struct unwinder {
 	struct stack_table *stacks;
 	struct cfi_rows rows;
 	struct stack_copy memory;
-	struct libunwind *libunwind;       /* NULL: left out */
+	struct libunwind *libunwind;
 	VEC_OF(struct dwarf_cfi *) modules;/* by module id, NULL: no CFI */
 	uint32_t *frames;                  /* ids, of the present stack, innermost first */
 	uint32_t *nodes;                   /* of the stack from each frame outwards, by the same index */

@@ -60,13 +60,12 @@ static enum step step_full(struct walk *walk, const struct cfi_row *row)
 static enum step step_libunwind(struct walk *walk)
 {
 	struct unwinder *unwinder = walk->unwinder;
-	enum libunwind_result result =
-		libunwind_step(unwinder->libunwind, &unwinder->memory, walk->exact, &walk->regs);
+	enum libunwind_result result = libunwind_step(unwinder->libunwind, &unwinder->memory, &walk->regs);
 
 	if (result == LIBUNWIND_UNKNOWN)
 		return STEP_NO_CFI;
 	unwinder->counters.libunwind_steps++;
-	walk->exact = result == LIBUNWIND_SIGNAL_STEP;
+	walk->exact = true;
 	return result == LIBUNWIND_END ? STEP_END : STEP_OUT;
 }
 
@@ -107,10 +106,8 @@ static enum step step_without_cfi(struct walk *walk, const struct cfi_row *row)
 	struct cfi_row copy = *row;        /* lookup_set_kind may move the rows */
 	raddr pc = walk->regs.reg[ARCH_DWARF_PC];
 	bool exact = walk->exact;
-	enum step step = STEP_NO_CFI;
+	enum step step = step_libunwind(walk);
 
-	if (unwinder->libunwind)
-		step = step_libunwind(walk);
 	if (copy.kind == CFI_ROW_NONE)
 		lookup_set_kind(unwinder, pc, exact, &copy, kind_after(step));
 	return step == STEP_NO_CFI ? step_frame_pointer(walk, &copy) : step;

@@ -65,7 +65,7 @@ static double median(const double *values, unsigned int count)
 static void open_ours(struct bench *b)
 {
 	b->stacks = stack_table_new(NODES_MAX);
-	b->unwinder = unwinder_new(&b->recording.map, b->stacks, 0);
+	b->unwinder = unwinder_new(&b->recording.map, b->stacks);
 	for (uint32_t i = 0; i < b->recording.map.modules.count; i++) {
 		int fd = recording_open_module(&b->recording, i);
 

@@ -131,7 +131,7 @@ static int record_workload(struct recorder *r, struct sampler_options *options, 
 	options->argv = workload.argv;
 	module_map_init(&r->map);
 	r->stacks = stack_table_new(NODES_MAX);
-	r->unwinder = unwinder_new(&r->map, r->stacks, 0);
+	r->unwinder = unwinder_new(&r->map, r->stacks);
 	r->seen = calloc(NODES_MAX + 1, 1);
 	err = r->unwinder && r->seen ? run(r, options, &workload) : -ENOMEM;
 	unwinder_free(r->unwinder);

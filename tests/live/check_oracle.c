@@ -174,7 +174,7 @@ static void watch(const char *name)
 	options.argv = workload.argv;
 	module_map_init(&o.map);
 	o.stacks = stack_table_new(NODES_MAX);
-	o.unwinder = unwinder_new(&o.map, o.stacks, 0);
+	o.unwinder = unwinder_new(&o.map, o.stacks);
 	o.seen = calloc(NODES_MAX + 1u, 1);
 	o.space = unw_create_addr_space(&_UPT_accessors, 0);
 	o.sampler = sampler_start(&options);

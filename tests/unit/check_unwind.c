@@ -24,7 +24,7 @@ static unsigned int libunwind_count;
 
 static void setup(void)
 {
-	subject_init(&subject, false);
+	subject_init(&subject);
 }
 
 static void teardown(void)
@@ -157,7 +157,7 @@ START_TEST(a_used_unwinder_says_what_a_new_one_says)
 
 		shape = i / 3;
 		grow(i % 30, record_and_compare);
-		subject_init(&fresh, false);
+		subject_init(&fresh);
 		pcs = unwind_recorded(&fresh, &recorded, PCS_MAX);
 		compare(&pcs);
 		subject_fini(&fresh);
@@ -358,7 +358,7 @@ END_TEST
 START_TEST(a_full_table_gives_a_stack_that_says_so)
 {
 	struct stack_table *small = stack_table_new(12), *keep = subject.stacks;
-	struct unwinder *unwinder = unwinder_new(&subject.map, small, 0);
+	struct unwinder *unwinder = unwinder_new(&subject.map, small);
 	struct reader reader;
 	struct pcs pcs;
 	uint32_t node;
@@ -383,7 +383,7 @@ START_TEST(a_full_table_gives_a_stack_that_says_so)
 	unwinder_free(unwinder);
 	stack_table_free(small);
 	small = stack_table_new(3);
-	ck_assert_ptr_null(unwinder_new(&subject.map, small, 0));
+	ck_assert_ptr_null(unwinder_new(&subject.map, small));
 	stack_table_free(small);
 }
 END_TEST

@@ -173,7 +173,7 @@ static void setup(void)
 
 	module_map_init(&map);
 	stacks = stack_table_new(1u << 20);
-	unwinder = unwinder_new(&map, stacks, 0);
+	unwinder = unwinder_new(&map, stacks);
 	ck_assert_ptr_nonnull(unwinder);
 	ck_assert_int_eq(module_map_add(&map, &module), 0);
 	ck_assert_int_eq(module_map_add_range(&map, TEXT_AT, TEXT_AT + TEXT_SIZE, 0), 0);

@@ -234,7 +234,7 @@ START_TEST(the_linkage_table_is_unwound_by_its_expression)
 	uint64_t size = 0;
 	raddr plt;
 
-	subject_init(&subject, false);
+	subject_init(&subject);
 	plt = find_plt(&subject, &size);
 	ck_assert_uint_gt(size, 32);
 	record_now(&recorded);

@@ -10,12 +10,12 @@
 
 #define NODES_MAX (1u << 20)
 
-void subject_init(struct subject *subject, bool with_libunwind)
+void subject_init(struct subject *subject)
 {
 	module_map_init(&subject->map);
 	subject->stacks = stack_table_new(NODES_MAX);
 	ck_assert_ptr_nonnull(subject->stacks);
-	subject->unwinder = unwinder_new(&subject->map, subject->stacks, with_libunwind ? getpid() : 0);
+	subject->unwinder = unwinder_new(&subject->map, subject->stacks);
 	ck_assert_ptr_nonnull(subject->unwinder);
 	ck_assert_int_eq(process_map_update(getpid(), &subject->map, subject->unwinder), 0);
 	ck_assert_uint_gt(subject->map.modules.count, 2);

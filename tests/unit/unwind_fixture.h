@@ -40,7 +40,7 @@ struct pcs {
 };
 
 /* The unwinder of this process, with libunwind or without; fails the test when it cannot be made. */
-void subject_init(struct subject *subject, bool with_libunwind);
+void subject_init(struct subject *subject);
 void subject_fini(struct subject *subject);
 
 /* The caller got the context by getcontext and is frame 0. */
