@@ -11,6 +11,7 @@ src_libtarget_a_SOURCES = \
 	src/target/held.c src/target/held.h \
 	src/target/inject.c src/target/inject.h \
 	src/target/loader.c src/target/loader.h \
+	src/target/mapped_file.c src/target/mapped_file.h \
 	src/target/maps.c src/target/maps.h \
 	src/target/masks.c src/target/masks.h \
 	src/target/mem.c \

@@ -7,12 +7,9 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define IN_PAGE 4095ULL
@@ -21,43 +18,6 @@
 int target_module_fd(const struct target *target, uint32_t module)
 {
 	return module < target->module_fds.count ? target->module_fds.items[module] : -1;
-}
-
-/* The mapping says which file it is; a path may meanwhile name another one, or be seen from another
- * root.  Where stat's device is not that of maps (overlayfs, btrfs) the build-id decides. */
-static bool is_mapped_file(int fd, const struct map_line *map)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == map->inode;
-}
-
-static int open_mapped_file(const struct target *target, const struct map_line *map)
-{
-	char path[4352];
-	const char *forms[] = { "/proc/%d/root%s", "%.0d%s" };
-	int fd;
-
-	/* O_NONBLOCK: a path that was replaced by a FIFO must not hold us. */
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", target->memory_tid, map->start, map->end);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd >= 0)
-		return fd;
-	for (size_t i = 0; !map->deleted && i < sizeof(forms) / sizeof(forms[0]); i++) {
-		if (i == 0)
-			snprintf(path, sizeof(path), "/proc/%d/root%s", target->memory_tid, map->path);
-		else
-			snprintf(path, sizeof(path), "%s", map->path);
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-		if (fd >= 0 && is_mapped_file(fd, map))
-			return fd;
-		fd_close(&fd);
-	}
-	snprintf(path, sizeof(path), "/proc/%d/exe", target->memory_tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 && !is_mapped_file(fd, map))
-		fd_close(&fd);
-	return fd;
 }
 
 /* The vdso is an ELF image without a file. */
@@ -118,7 +78,7 @@ static int find_other_piece(const struct target *target, const struct module *mo
 
 /* Adds the object behind an executable mapping.  A file that cannot be opened or is another one still
  * becomes a module: frames in it are told by object and offset. */
-static int add_module(struct target *target, const struct map_line *map, int fd)
+static int add_module(struct target *target, const struct map_line *map, int fd, bool copy)
 {
 	struct module module = { .path = map->path, .device = map->device, .inode = map->inode,
 				 .bias = map->start - map->offset };
@@ -131,8 +91,9 @@ static int add_module(struct target *target, const struct map_line *map, int fd)
 		segment = elf_file_segment_at(&file, map->offset, true);
 		if (segment)
 			module.bias = map->start - (segment->vaddr + (map->offset - segment->offset));
+		/* To read what is mapped of a file may be to read the file. */
 		if (!segment || !file.is_64 || file.machine != EM_X86_64 ||
-		    !same_build_id(target, &file, module.bias)) {
+		    (!copy && !same_build_id(target, &file, module.bias))) {
 			fd_close(&fd);
 			segment = NULL;
 		}
@@ -222,8 +183,9 @@ static bool drop_unmapped(struct target *target, const struct scan *scan)
 
 static int add_new(struct target *target, const struct map_line *map)
 {
-	int fd = map->inode ? open_mapped_file(target, map) : copy_vdso(target, map);
-	int id = add_module(target, map, fd);
+	bool copy = false;
+	int fd = map->inode ? mapped_file_open(&target->files, target->memory_tid, map, &copy) : copy_vdso(target, map);
+	int id = add_module(target, map, fd, copy);
 
 	if (id < 0)
 		return id;
@@ -267,6 +229,7 @@ static int scan_text(struct target *target, char *text, bool *ret_changed)
 		if (r == -EEXIST)      /* a mapping grew over a known piece: the known part stays */
 			r = 0;
 	}
+	mapped_files_look_done(&target->files);
 	vec_fini(&scan.seen);
 	vec_fini(&fresh);
 	*ret_changed = changed;

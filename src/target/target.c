@@ -116,6 +116,7 @@ void target_free(struct target *target)
 	for (size_t i = 0; i < target->module_fds.count; i++)
 		fd_close(&target->module_fds.items[i]);
 	vec_fini(&target->module_fds);
+	mapped_files_look_done(&target->files);
 	vec_fini(&target->slacks);
 	module_map_fini(&target->modules);
 	fd_close(&target->mem_fd);

@@ -9,6 +9,7 @@
 #include "base/reader.h"
 #include "base/vec.h"
 #include "model/module.h"
+#include "target/mapped_file.h"
 #include "target/stop.h"
 
 #include <stdbool.h>
@@ -72,6 +73,7 @@ struct target {
 	int maps_fd;
 	struct module_map modules;
 	VEC_OF(int) module_fds;        /* by module id; -1: could not be opened */
+	struct mapped_files files;     /* that are not simply there */
 	VEC_OF(struct module_slack) slacks;
 	VEC_OF(struct task *) tasks;
 	VEC_OF(struct breakpoint *) breakpoints;

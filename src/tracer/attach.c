@@ -16,6 +16,7 @@
 #include "target/resident.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/proc.h"
 
 #include <elf.h>
@@ -38,17 +39,13 @@ bool session_is_foreign(pid_t tid)
 {
 	struct elf_file file;
 	bool foreign = false;
-	char path[64];
-	int fd;
+	int fd = mapped_file_open_head(tid);
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0 && elf_file_read(fd, &file) == 0) {
 		foreign = !file.is_64 || file.machine != EM_X86_64;
 		elf_file_fini(&file);
 	}
-	if (fd >= 0)
-		close(fd);
+	fd_close(&fd);
 	return foreign;
 }
 
@@ -233,6 +230,7 @@ static void on_task_gone(void *context, struct task *task)
 void session_send_program(struct session *session, enum wire_type type, uint32_t serial)
 {
 	const char *warning = foreign_warning(session);
+	char missed[sizeof(((struct wire_attached *)NULL)->warning)];
 	struct wire_attached answer = {
 		.head = { type, serial, session->target->pid, sizeof(answer) },
 		.start_time = session->target->start_time,
@@ -243,6 +241,8 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 
 	if (!warning)
 		warning = engine_refusal(session->engine);
+	if (!warning)
+		warning = session_missed(session, missed, sizeof(missed));
 	if (warning)
 		snprintf(answer.warning, sizeof(answer.warning), "%s", warning);
 	memcpy(answer.exe, session->exe, sizeof(answer.exe));

@@ -8,6 +8,7 @@
 #include "target/elf_file.h"
 
 #include "base/fd.h"
+#include "base/mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,14 +74,15 @@ static int read_image(int fd, uint64_t size, struct snapshot **ret, const char *
 
 /* --- its modules' files --- */
 
-/* To open a device or a pipe can be an action of its own: what it is, is looked at first. */
-static int open_plain_file(const char *path)
+/* To open a device or a pipe can be an action of its own: what it is, is looked at first.  Where a file's file system may
+ * not answer, nobody is there to be given a copy. */
+static int open_plain_file(const struct mounts *mounts, const char *path)
 {
 	int place = open(path, O_PATH | O_CLOEXEC), fd = -1;
 	char again[48];
 	struct stat st;
 
-	if (place >= 0 && fstat(place, &st) == 0 && S_ISREG(st.st_mode)) {
+	if (place >= 0 && !mounts_may_wait(mounts, place) && fstat(place, &st) == 0 && S_ISREG(st.st_mode)) {
 		snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
 		fd = open(again, O_RDONLY | O_CLOEXEC);
 	}
@@ -102,7 +104,7 @@ static bool is_its_file(int fd, const struct snapshot_module *module)
 	return same;
 }
 
-static void send_file(struct link *link, const struct snapshot *snapshot, uint32_t id)
+static void send_file(struct link *link, const struct snapshot *snapshot, const struct mounts *mounts, uint32_t id)
 {
 	const struct snapshot_module *module = &snapshot->modules.items[id];
 	const char *path = strtab_get(snapshot->strings, module->path);
@@ -112,7 +114,7 @@ static void send_file(struct link *link, const struct snapshot *snapshot, uint32
 
 	if (path[0] != '/' || module->build_id_len == 0 || strlen(path) >= sizeof(message.path))
 		return;
-	fd = open_plain_file(path);
+	fd = open_plain_file(mounts, path);
 	if (fd >= 0 && !is_its_file(fd, module))
 		fd_close(&fd);
 	if (fd < 0)
@@ -130,9 +132,12 @@ static void send_all(struct link *link, const struct wire_recall *request, const
 		.head = { WIRE_SNAPSHOT_READY, request->head.serial, request->head.pid, sizeof(ready) },
 		.reason = SNAPSHOT_LOST,
 	};
+	struct mounts *mounts = NULL;
 
+	mounts_read(getpid(), &mounts);
 	for (uint32_t id = 0; id < snapshot->modules.count && !request->without_files; id++)
-		send_file(link, snapshot, id);
+		send_file(link, snapshot, mounts, id);
+	mounts_free(mounts);
 	link_send(link, &ready, sizeof(ready), image);
 }
 

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,6 +84,30 @@ static int add_those_back(struct session *session)
 	return r;
 }
 
+const char *session_missed(const struct session *session, char *text, size_t space)
+{
+	const struct mapped_files *files = &session->target->files;
+
+	if (files->missed == 0)
+		return NULL;
+	snprintf(text, space, "no file for %.100s: %s; it has no names, and no allocator of its own is seen",
+		 files->missed_path, files->missed_why);
+	return text;
+}
+
+static void tell_missed(struct session *session)
+{
+	uint64_t missed = session->target->files.missed;
+	char text[WIRE_TEXT_MAX];
+
+	if (missed == session->missed_told)
+		return;
+	session_fail(session->link, 0, session->target->pid, FAILURE_UNSUPPORTED, 0, "%s (%" PRIu64 " such files)",
+		     session_missed(session, text, sizeof(text)), missed);
+	session->missed_told = missed;
+	session->modules_failed = true;
+}
+
 int session_add_modules(struct session *session)
 {
 	struct module_map *map = &session->target->modules;
@@ -94,6 +119,7 @@ int session_add_modules(struct session *session)
 		send_module(session, module);
 		r = add_module(session, module);
 	}
+	tell_missed(session);
 	return r;
 }
 

@@ -71,6 +71,7 @@ struct session {
 	uint64_t not_followed;         /* children that should have been */
 	uint32_t modules_known;        /* told to the daemon and to the unwinder */
 	char refusal_told[256];        /* of a function that cannot be probed */
+	uint64_t missed_told;          /* files of objects that cannot be had */
 	bool modules_failed;           /* an object could not be read: its allocator is unseen */
 	uint64_t stops;
 	bool ended;                    /* found so when it was to be let go */
@@ -130,6 +131,9 @@ uint64_t session_truncated(const struct session *session);
 size_t session_memory(const struct session *session);
 void session_send_status(struct session *session, uint32_t serial);
 void session_send_blocks(struct session *session, uint32_t serial, uint64_t address);
+
+/* What to say of an object whose file cannot be had, the last one; NULL: there is none. */
+const char *session_missed(const struct session *session, char *text, size_t space);
 
 /* A message of one line to the daemon. */
 void session_fail(struct link *link, uint32_t serial, pid_t pid, enum wire_failure failure, pid_t other,

@@ -42,6 +42,7 @@ torture_tests = \
 	tests/live/check_masks \
 	tests/live/check_stuck \
 	tests/live/check_held \
+	tests/live/check_hostile \
 	tests/live/check_lost \
 	tests/live/check_follow \
 	tests/live/check_rights \
@@ -140,6 +141,10 @@ tests_live_check_lost_LDADD = $(live_libs)
 tests_live_check_held_SOURCES = tests/live/check_held.c
 tests_live_check_held_CFLAGS = $(live_cflags)
 tests_live_check_held_LDADD = $(live_libs)
+
+tests_live_check_hostile_SOURCES = tests/live/check_hostile.c tests/live/file_server.c tests/live/file_server.h
+tests_live_check_hostile_CFLAGS = $(live_cflags)
+tests_live_check_hostile_LDADD = $(live_libs)
 
 tests_live_check_stuck_SOURCES = tests/live/check_stuck.c
 tests_live_check_stuck_CFLAGS = $(live_cflags)
