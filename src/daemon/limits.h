@@ -65,6 +65,8 @@ struct limits {
 #define STARVED_MS 10000
 /* A tracer whose socket was closed undoes everything and leaves; then it is killed. */
 #define TRACER_EXIT_GRACE_US (15ULL * 1000000)
+/* One that was killed has ended by then, unless the kernel keeps it. */
+#define KILLED_GRACE_US (2ULL * 1000000)
 /* Requests that a tracer has not answered yet. */
 #define TRACER_REQUESTS_MAX 256
 /* Lines for the log that come from one tracer; further ones are counted. */

@@ -287,6 +287,17 @@ static void end_stuck(struct tracer *tracer)
 		  "the process is taken out", tracer->target_pid, tracer->pid, tracer->stuck,
 		  heartbeat_silence_ms(&tracer->heartbeat));
 	end_by_force(tracer);
+	restart_timer(tracer, KILLED_GRACE_US);
+}
+
+/* It waits in the kernel for a file system that does not answer, and has what it traces until then. */
+static void give_up_unkillable(struct tracer *tracer)
+{
+	if (tracer->pid == 0 || tracer->lost)
+		return;
+	log_error("process %d: its tracer (%d) does not even end by SIGKILL; what it has left in the process is taken out "
+		  "when it does", tracer->target_pid, tracer->pid);
+	lose(tracer, "it hangs in the kernel, where nothing ends it");
 }
 
 /* What it sent before the daemon itself was kept from running is heard first. */
@@ -313,7 +324,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 
 	(void)source;
 	(void)usec;
-	if (!tracer->let_go) {
+	if (!tracer->let_go && tracer->stuck) {
+		give_up_unkillable(tracer);
+	} else if (!tracer->let_go) {
 		look_after(tracer);
 	} else if (tracer->pid > 0) {
 		log_error("process %d: its tracer (%d) does not leave and is killed", tracer->target_pid, tracer->pid);
