@@ -130,7 +130,7 @@ static int seize_sharers(struct target *target, const struct sharers *sharers)
 		r = seize_one(target, pid);
 		if (r == 1)
 			task_find(pid)->guest = true;
-		else if (r == -ESRCH || (r == -EPERM && comes_by_itself(pid)))
+		else if (r == -ESRCH || (r == -EPERM && (comes_by_itself(pid) || sharers_has_left(target, pid))))
 			r = 0;
 		else
 			target->stranger = pid;

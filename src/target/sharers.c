@@ -2,6 +2,7 @@
 #include "target/sharers.h"
 
 #include "target/inject.h"
+#include "target/process.h"
 #include "arch/resident.h"
 #include "base/fd.h"
 
@@ -123,6 +124,11 @@ int sharers_look_again(const struct target *target, struct sharers *sharers)
 	}
 	sharers->last_pid = last;
 	return r;
+}
+
+bool sharers_has_left(const struct target *target, pid_t pid)
+{
+	return process_thread_is_dead(pid, pid) || syscall(SYS_kcmp, target->memory_tid, pid, KCMP_VM, 0, 0) > 0;
 }
 
 void sharers_fini(struct sharers *sharers)

@@ -16,6 +16,8 @@ struct sharers {
 int sharers_look(const struct target *target, struct sharers *sharers);
 /* The same for who came since the last look. */
 int sharers_look_again(const struct target *target, struct sharers *sharers);
+/* One that was found may have ended since, or have executed a program. */
+bool sharers_has_left(const struct target *target, pid_t pid);
 void sharers_fini(struct sharers *sharers);
 
 /* The first of the suspects that really has the same memory, by what an injected call changes; 0: none.  All tasks

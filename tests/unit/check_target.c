@@ -1,16 +1,21 @@
 /* The pure parts of target/: what a stop is, what a line of maps says, what becomes of a broken-off call. */
+#include "target/attach.h"
 #include "target/maps.h"
+#include "target/process.h"
+#include "target/sharers.h"
 #include "target/stop.h"
 #include "arch/syscall.h"
 
 #include <check.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static struct stop classify(int code, int status)
 {
@@ -185,10 +190,46 @@ START_TEST(both_forms_of_exec_are_known)
 }
 END_TEST
 
+static pid_t child_that(bool ends)
+{
+	pid_t pid = fork();
+
+	if (pid == 0 && ends)
+		_exit(0);
+	while (pid == 0)
+		pause();
+	return pid;
+}
+
+/* The child of a vfork or a clone shares the memory for a moment only: an attach must not be refused for one that was seen
+ * and has ended since. */
+START_TEST(who_ended_since_the_look_is_no_stranger)
+{
+	pid_t pid = child_that(false), ended = child_that(true), *slot;
+	struct sharers sharers = { .last_pid = 0 };
+	struct target *target;
+
+	while (!process_thread_is_dead(ended, ended))
+		;
+	ck_assert_int_eq(target_new(pid, &target), 0);
+	ck_assert_int_eq(sharers_look(target, &sharers), 0);
+	slot = vec_push(&sharers.found);
+	*slot = ended;
+	ck_assert_int_eq(target_seize(target, &sharers), 0);
+	ck_assert_int_eq(target->stranger, 0);
+	sharers_fini(&sharers);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	waitpid(ended, NULL, 0);
+	target_free(target);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("target");
 	TCase *stops = tcase_create("stops"), *maps = tcase_create("maps"), *calls = tcase_create("system calls");
+	TCase *sharers = tcase_create("sharers");
 	SRunner *runner = srunner_create(suite);
 	int failed;
 
@@ -203,6 +244,8 @@ int main(void)
 	tcase_add_test(calls, the_kernels_own_restarts_are_foreseen);
 	tcase_add_test(calls, a_restart_by_the_kernel_is_made_the_call_itself);
 	tcase_add_test(calls, both_forms_of_exec_are_known);
+	tcase_add_test(sharers, who_ended_since_the_look_is_no_stranger);
+	suite_add_tcase(suite, sharers);
 	suite_add_tcase(suite, stops);
 	suite_add_tcase(suite, maps);
 	suite_add_tcase(suite, calls);
