@@ -24,6 +24,11 @@ int target_seize(struct target *target, struct sharers *sharers);
  * many tasks still run, or -ESRCH when the process has ended. */
 int target_stop_all(struct target *target);
 
+/* A task that has just made another is in the middle of a system call, from which it cannot make one for us: its child is
+ * dealt with, and it goes on to the call's end, where an interruption holds it.  (After vfork that is when the child lets
+ * it.)  False: that is not what it was stopped for. */
+bool target_take_birth(struct task *task);
+
 /* Is at least one thread of the process itself held? */
 bool target_holds_any(const struct target *target);
 /* When none is, because all are in waits that nothing breaks off: lets the guests go, for which they may be waiting (vfork), and

@@ -61,7 +61,7 @@ static struct task *find_task(struct target *target, bool filtered)
 		struct task *task = target->tasks.items[i];
 
 		if (task->stopped && task->guest == guests && task->stop.kind != STOP_SIGNAL &&
-		    !stop_is_end(task->stop.kind) && (filtered || !process_is_filtered(task->tid)))
+		    !stop_is_birth(task->stop.kind) && !stop_is_end(task->stop.kind) && (filtered || !process_is_filtered(task->tid)))
 			return task;
 	}
 	for (size_t i = 0; i < target->tasks.count; i++) {

@@ -178,19 +178,18 @@ static void drop_ended(struct target *target)
 	}
 }
 
-/* A task that has just made another is in the middle of a system call, from which it cannot make one for us: it
- * goes on to the call's end, where the interruption holds it.  (After vfork that is when the child lets it.) */
-static void take_event(struct task *task)
+bool target_take_birth(struct task *task)
 {
 	unsigned long child;
 
-	if (task->stop.kind != STOP_CLONE && task->stop.kind != STOP_FORK && task->stop.kind != STOP_VFORK)
-		return;
+	if (!stop_is_birth(task->stop.kind))
+		return false;
 	if (ptrace_event_message(task->tid, &child) == 0)
 		target_adopt_child(task->target, task, (pid_t)child);
 	task->stop.kind = STOP_NONE;
 	task->interrupt_due = ptrace_interrupt(task->tid) == 0;
 	task_resume(task);
+	return true;
 }
 
 static bool trap_is_to_come(const struct target *target, const struct task *task)
@@ -257,7 +256,7 @@ int target_stop_all(struct target *target)
 				continue;
 			}
 			task_take_stop(task, &stop);
-			take_event(task);               /* may add tasks */
+			target_take_birth(task);        /* may add tasks */
 			running += !task->stopped;
 		}
 		drop_ended(target);
@@ -337,8 +336,10 @@ int target_wait_for_any(struct target *target)
 			struct task *task = target->tasks.items[i];
 			struct stop stop;
 
-			if (!task->stopped && stop_look(task->tid, &stop) == 0 && stop.kind != STOP_NONE)
-				task_take_stop(task, &stop);
+			if (task->stopped || stop_look(task->tid, &stop) < 0 || stop.kind == STOP_NONE)
+				continue;
+			task_take_stop(task, &stop);
+			target_take_birth(task);
 		}
 		drop_ended(target);
 		if (!target_has_own_tasks(target))

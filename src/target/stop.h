@@ -44,6 +44,11 @@ static inline bool stop_is_reaped(enum stop_kind kind)
 }
 /* Of one that others have reaped: how it ended is not known (sig). */
 #define STOP_UNKNOWN_STATUS (-1)
+/* In the middle of the call that has made a child: it returns later, whatever registers are set now. */
+static inline bool stop_is_birth(enum stop_kind kind)
+{
+	return kind == STOP_CLONE || kind == STOP_FORK || kind == STOP_VFORK;
+}
 static inline bool stop_is_end(enum stop_kind kind)
 {
 	return kind == STOP_EXITED || kind == STOP_KILLED;

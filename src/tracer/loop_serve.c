@@ -300,6 +300,8 @@ void loop_serve_lost(struct loop *loop)
 
 static void let_go(struct loop *loop, struct task *task)
 {
+	if (target_take_birth(task))
+		return;         /* it comes again at the end of its call */
 	if (loop->owes_answer && !task->guest) {
 		loop_undo(loop, loop->owed_serial);     /* with this one held */
 		return;

@@ -1,5 +1,6 @@
 /* The pure parts of target/: what a stop is, what a line of maps says, what becomes of a broken-off call. */
 #include "target/attach.h"
+#include "target/inject.h"
 #include "target/maps.h"
 #include "target/process.h"
 #include "target/sharers.h"
@@ -225,6 +226,56 @@ START_TEST(who_ended_since_the_look_is_no_stranger)
 }
 END_TEST
 
+/* Told to, it forks, and says what came of it. */
+static pid_t forker(int *ret_to, int *ret_from)
+{
+	int to[2], from[2];
+	char told;
+	pid_t pid, born;
+
+	ck_assert(pipe(to) == 0 && pipe(from) == 0);
+	pid = fork();
+	if (pid == 0) {
+		if (read(to[0], &told, 1) != 1)
+			_exit(1);
+		born = fork();
+		if (born == 0)
+			_exit(0);
+		if (write(from[1], &born, sizeof(born)) != sizeof(born))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	*ret_to = to[1];
+	*ret_from = from[0];
+	return pid;
+}
+
+/* At the event of a fork the call has not returned, and its result would be written over by whoever sets registers there. */
+START_TEST(who_has_just_forked_is_held_after_the_call)
+{
+	struct sharers sharers = { .last_pid = 0 };
+	struct target *target;
+	int to, from;
+	pid_t pid = forker(&to, &from), born = 0;
+
+	ck_assert_int_eq(target_new(pid, &target), 0);
+	ck_assert_int_eq(target_seize(target, &sharers), 0);
+	ck_assert_int_eq(write(to, "f", 1), 1);
+	ck_assert_int_eq(target_wait_for_any(target), 0);
+	ck_assert_uint_eq(target->tasks.count, 1);
+	ck_assert(target->tasks.items[0]->stopped && !stop_is_birth(target->tasks.items[0]->stop.kind));
+	ck_assert_ptr_eq(inject_find_task(target), target->tasks.items[0]);
+	task_detach(target->tasks.items[0]);
+	ck_assert_int_eq(read(from, &born, sizeof(born)), sizeof(born));
+	ck_assert_int_gt(born, 0);
+	sharers_fini(&sharers);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	target_free(target);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("target");
@@ -245,6 +296,7 @@ int main(void)
 	tcase_add_test(calls, a_restart_by_the_kernel_is_made_the_call_itself);
 	tcase_add_test(calls, both_forms_of_exec_are_known);
 	tcase_add_test(sharers, who_ended_since_the_look_is_no_stranger);
+	tcase_add_test(sharers, who_has_just_forked_is_held_after_the_call);
 	suite_add_tcase(suite, sharers);
 	suite_add_tcase(suite, stops);
 	suite_add_tcase(suite, maps);
