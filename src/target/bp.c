@@ -80,7 +80,7 @@ static void add_to_hash(struct target *target, struct breakpoint *bp)
 
 static void note_planted(struct target *target, struct breakpoint *bp)
 {
-	bp->planted = true;
+	bp->planted = bp->was_planted = true;
 	if (target->bp_lowest == 0 || bp->address < target->bp_lowest)
 		target->bp_lowest = bp->address;
 	if (bp->address > target->bp_highest)

@@ -15,6 +15,7 @@ struct breakpoint {
 	uint8_t original;
 	bool ambiguous;                /* address + 1 is also reached by other means: ask si_code */
 	bool planted;
+	bool was_planted;              /* at some time: a copy of the memory may have it still */
 	uint32_t module;
 	raddr slot;                    /* the displaced copy */
 	uint8_t text[15];              /* the instruction as the ELF file has it, and what follows */

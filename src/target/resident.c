@@ -159,14 +159,16 @@ int resident_remove_copy(struct target *copy, struct task *task)
 	return copy->areas ? remove_with(copy, task) : 0;
 }
 
+/* The copy may be older than what is known: a fork that has just returned began before the int3s were taken out. */
 unsigned bp_restore_copy(struct target *copy)
 {
 	unsigned left = 0;
 
 	for (size_t i = 0; i < copy->breakpoints.count; i++) {
 		const struct breakpoint *bp = copy->breakpoints.items[i];
+		uint8_t there;
 
-		if (bp->planted)
+		if (bp->was_planted && target_read_surely(copy, bp->address, &there, 1) == 0 && there == ARCH_BREAKPOINT_BYTE)
 			left += target_write(copy, bp->address, &bp->original, 1) < 0;
 	}
 	return left;

@@ -3,6 +3,7 @@
 #include "target/inject.h"
 #include "target/maps.h"
 #include "target/process.h"
+#include "target/resident.h"
 #include "target/sharers.h"
 #include "target/stop.h"
 #include "arch/syscall.h"
@@ -276,6 +277,45 @@ START_TEST(who_has_just_forked_is_held_after_the_call)
 }
 END_TEST
 
+static uint8_t ours = 0xcc, anothers = 0xcc, clean = 0x55;
+
+static void add_breakpoint(struct target *target, uint8_t *at, bool was_planted)
+{
+	struct breakpoint *bp = calloc(1, sizeof(*bp)), **slot = vec_push(&target->breakpoints);
+
+	*bp = (struct breakpoint){ .address = (uintptr_t)at, .original = 0x55, .was_planted = was_planted };
+	*slot = bp;
+}
+
+static uint8_t byte_at(struct target *target, uint8_t *at)
+{
+	uint8_t byte = 0;
+
+	ck_assert_int_eq(target_read_surely(target, (uintptr_t)at, &byte, 1), 0);
+	return byte;
+}
+
+/* A fork that takes its time copies the text before the int3s are taken out, and is seen afterwards. */
+START_TEST(a_copy_that_is_older_than_the_removal_is_cleaned_all_the_same)
+{
+	pid_t pid = child_that(false);
+	struct target *target;
+
+	ck_assert_int_eq(target_new(pid, &target), 0);
+	add_breakpoint(target, &ours, true);
+	add_breakpoint(target, &anothers, false);
+	add_breakpoint(target, &clean, true);
+	ck_assert_uint_eq(bp_restore_copy(target), 0);
+	ck_assert_uint_eq(byte_at(target, &ours), 0x55);
+	ck_assert_uint_eq(byte_at(target, &anothers), 0xcc);
+	ck_assert_uint_eq(byte_at(target, &clean), 0x55);
+	bp_drop_all(target);
+	target_free(target);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("target");
@@ -297,6 +337,7 @@ int main(void)
 	tcase_add_test(calls, both_forms_of_exec_are_known);
 	tcase_add_test(sharers, who_ended_since_the_look_is_no_stranger);
 	tcase_add_test(sharers, who_has_just_forked_is_held_after_the_call);
+	tcase_add_test(sharers, a_copy_that_is_older_than_the_removal_is_cleaned_all_the_same);
 	suite_add_tcase(suite, sharers);
 	suite_add_tcase(suite, stops);
 	suite_add_tcase(suite, maps);

@@ -1,7 +1,8 @@
 /* A tree of forked children, depth 3, that allocate and exit at once.
  *
  * Each child checks its children's exit codes and exits with its own.  Tally: children, bad (exit
- * codes that were not the expected ones), blocks (left alive by the root itself, one a round). */
+ * codes that were not the expected ones), blocks (left alive by the root itself, one a round), first_bad (the
+ * first wait status of a child of the root that was not the expected one). */
 #include "victim.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #define CHILD_BLOCKS 20
 #define ROOT_BLOCK_BYTES 72
 
-static long children, bad, blocks;
+static long children, bad, blocks, first_bad;
 
 static int expected_status(int depth, int index)
 {
@@ -53,11 +54,14 @@ static int plant_tree(int depth)
 		}
 	}
 	for (int i = 0; i < FANOUT; i++) {
-		int status;
+		int status = -1;
 
-		if (waitpid(pid[i], &status, 0) != pid[i] || !WIFEXITED(status) ||
-		    WEXITSTATUS(status) != expected_status(depth, i))
-			wrong++;
+		if (waitpid(pid[i], &status, 0) == pid[i] && WIFEXITED(status) &&
+		    WEXITSTATUS(status) == expected_status(depth, i))
+			continue;
+		wrong++;
+		if (first_bad == 0)
+			first_bad = status;
 	}
 	return wrong;
 }
@@ -72,7 +76,7 @@ static void plant(void)
 	blocks++;
 	bad += plant_tree(DEPTH);
 	children += FANOUT + FANOUT * FANOUT + FANOUT * FANOUT * FANOUT;
-	say("children=%ld bad=%ld blocks=%ld bytes=%ld", children, bad, blocks, blocks * ROOT_BLOCK_BYTES);
+	say("children=%ld bad=%ld blocks=%ld bytes=%ld first_bad=%ld", children, bad, blocks, blocks * ROOT_BLOCK_BYTES, first_bad);
 }
 
 int main(void)
