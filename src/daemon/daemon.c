@@ -230,7 +230,8 @@ static int catch_signals(struct daemon *daemon)
 static int build(struct daemon *daemon, struct options *options)
 {
 	const struct limits *limits = &daemon->limits;
-	const struct sessions_owner owner = { daemon, last_words_take, on_changed, lost_refuge, lost_leave_refuge };
+	const struct sessions_owner owner = { daemon, last_words_take, on_changed, lost_refuge, lost_leave_refuge,
+						lost_seek_refuge };
 	int r;
 
 	if ((r = sd_event_default(&daemon->event)) < 0 || (r = catch_signals(daemon)) < 0 ||

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +16,7 @@
 
 struct lost {
 	struct daemon *daemon;
-	struct lost_file *files;       /* still to be read */
-	size_t count;
+	VEC_OF(struct lost_file) files;        /* still to be read */
 	struct reading *reading;       /* one at a time; NULL: none */
 	sd_event_source *again;
 	uint64_t patience_ns;          /* until then it looks again at those whose tracers still live */
@@ -299,15 +299,15 @@ static void look_again_later(struct lost *lost)
 
 static void read_next(struct lost *lost)
 {
-	for (size_t i = 0; i < lost->count && !lost->reading && !lost->stopped;) {
-		struct lost_file file = lost->files[i];
+	for (size_t i = 0; i < lost->files.count && !lost->reading && !lost->stopped;) {
+		struct lost_file file = lost->files.items[i];
 
 		if (look_at(lost, &file))
 			i++;
 		else
-			lost->files[i] = lost->files[--lost->count];
+			vec_remove_unordered(&lost->files, i);
 	}
-	if (lost->count > 0 && !lost->reading && !lost->stopped && !clock_passed(lost->patience_ns))
+	if (lost->files.count > 0 && !lost->reading && !lost->stopped && !clock_passed(lost->patience_ns))
 		look_again_later(lost);
 }
 
@@ -319,12 +319,42 @@ static void on_listed(void *context)
 static void list(struct lost *lost)
 {
 	const char *folder = snapshots_folder(lost->daemon->snapshots);
-	int r = folder ? lost_files_list(folder, &lost->files, &lost->count) : 0;
+	int r = folder ? lost_files_list(folder, &lost->files.items, &lost->files.count) : 0;
 
 	if (r < 0)
 		log_warning("what tracers may have stored in %s cannot be listed: %s", folder, strerror(-r));
-	for (; lost->count > LOST_FILES_MAX; lost->count--)
-		refuse(lost->daemon, &lost->files[lost->count - 1], "there are too many of them");
+	lost->files.space = lost->files.count;
+	for (; lost->files.count > LOST_FILES_MAX; lost->files.count--)
+		refuse(lost->daemon, &lost->files.items[lost->files.count - 1], "there are too many of them");
+}
+
+/* Those whose tracers did not leave in time make way: they are left to the next start. */
+static void forget_the_stubborn(struct lost *lost)
+{
+	if (!clock_passed(lost->patience_ns) || lost->reading)
+		return;
+	for (size_t i = 0; i < lost->files.count; i++)
+		leave(&lost->files.items[i], "its tracer still has it");
+	lost->files.count = 0;
+}
+
+void lost_seek_refuge(void *context, const struct lost_file *file)
+{
+	struct daemon *daemon = context;
+	struct lost *lost = daemon->lost;
+	struct lost_file *slot;
+
+	if (!lost || lost->stopped)
+		return;         /* the next daemon finds it */
+	forget_the_stubborn(lost);
+	slot = lost->files.count < LOST_FILES_MAX ? vec_push(&lost->files) : NULL;
+	if (!slot) {
+		leave(file, "there are too many of them");
+		return;
+	}
+	*slot = *file;
+	lost->patience_ns = clock_monotonic_ns() + LOST_PATIENCE_S * NSEC_PER_SEC;
+	snapshots_when_listed(daemon->snapshots, on_listed, lost);
 }
 
 struct lost *lost_new(struct daemon *daemon)
@@ -360,6 +390,6 @@ void lost_free(struct lost *lost)
 	if (!lost)
 		return;
 	lost_stop(lost);
-	free(lost->files);
+	vec_fini(&lost->files);
 	free(lost);
 }

@@ -1,5 +1,5 @@
-/* What tracers knew when a daemon was gone or hung: each has a file for that from its attach on, and what was left there is
- * kept as "PID:lost" by the next daemon that has the folder. */
+/* What tracers knew when a daemon was gone or hung, or could not be reached: each has a file for that from its attach on, and
+ * what was left there is kept as "PID:lost", by the next daemon that has the folder or by the one that lives on. */
 #ifndef ALLOCWATCH_DAEMON_LOST_H
 #define ALLOCWATCH_DAEMON_LOST_H
 
@@ -19,5 +19,7 @@ void lost_free(struct lost *lost);                 /* accepts NULL */
  * needs to be stored there any more.  context: the daemon. */
 int lost_refuge(void *context, const struct session *session, struct lost_file *ret_file);
 void lost_leave_refuge(void *context, const struct lost_file *file);
+/* Its tracer is not heard any more: what it stores there is read as soon as it has left. */
+void lost_seek_refuge(void *context, const struct lost_file *file);
 
 #endif

@@ -131,6 +131,16 @@ void session_leave_refuge(struct session *session)
 	session->has_refuge = false;
 }
 
+/* A tracer that was killed has left nothing there; one that only is not heard any more stores what it knows. */
+static void seek_refuge(struct session *session)
+{
+	const struct sessions_owner *owner = &session->sessions->owner;
+
+	if (session->has_refuge)
+		owner->seek_refuge(owner->context, &session->refuge);
+	session->has_refuge = false;
+}
+
 /* --- the end --- */
 
 void session_unref(struct session *session)
@@ -252,7 +262,7 @@ void session_become_lost(struct session *session, const char *reason)
 	if (session->over || session->state == SESSION_LOST)
 		return;
 	log_error("process %d: tracing has ended: its tracer is lost: %s", session->pid, reason);
-	session_leave_refuge(session);
+	seek_refuge(session);
 	tracer_let_go(session->tracer);
 	session->tracer = NULL;
 	if (session->state == SESSION_ATTACHING) {

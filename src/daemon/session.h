@@ -60,6 +60,8 @@ struct sessions_owner {
 	/* The file in which its tracer stores what it knows when the daemon is gone, as in lost.h; NULL: there is none. */
 	int (*refuge)(void *context, const struct session *session, struct lost_file *ret_file);
 	void (*leave_refuge)(void *context, const struct lost_file *file);
+	/* The daemon no longer hears that tracer, which may store what it knows there. */
+	void (*seek_refuge)(void *context, const struct lost_file *file);
 };
 
 int sessions_new(sd_event *event, struct tracers *tracers, size_t max, const struct sessions_owner *owner,

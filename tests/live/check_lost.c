@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define LEAKY "contrib/sample/leaky"
@@ -173,6 +175,53 @@ static void what_roots_daemon_traced_for_a_user_is_kept_for_that_user(void)
 	require_equal(run.status, 1);
 	require(!strstr(tool_out(another, "snapshots", NULL), "lost"));
 	require_text(tool_out(system, "snapshots", NULL), "lost");
+}
+
+/* --- a link that breaks while both ends live --- */
+
+/* What no process does to another: what is on both ends of its sockets is told that the other one has left. */
+static void break_links(pid_t pid)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	unsigned broken = 0;
+
+	for (int fd = 0; fd < 64; fd++) {
+		int type = 0, copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+		socklen_t len = sizeof(type);
+
+		if (copy >= 0 && getsockopt(copy, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET)
+			broken += shutdown(copy, SHUT_RDWR) == 0;
+		if (copy >= 0)
+			close(copy);
+	}
+	close(pidfd);
+	require_at_least(broken, 1);
+}
+
+static void what_was_known_when_the_link_broke_is_kept_by_the_same_daemon(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *leaky = victim_start(LEAKY, "--commands", NULL);
+	struct state *before = state_take(leaky->pid);
+	const char *lost = live_text("%d:lost", leaky->pid);
+	struct told told, found;
+
+	require_root();
+	tool_attach(tool, leaky->pid);
+	for (int i = 0; i < 3; i++)
+		subject_command(leaky, 'g');
+	tool_out(tool, "snapshot", pid_text(leaky->pid), "--blocks", "--name", "before", NULL);
+	told = ask_all(tool, live_text("%d:before", leaky->pid));
+	break_links(tool_tracer(leaky->pid));
+	require(live_wait(state_is_untraced, &leaky->pid, LET_GO_MS));
+	require_kept(tool, leaky->pid);
+	found = ask_all(tool, lost);
+	require_same(&told, &found, 10);
+	require_unharmed(leaky->pid, before);
+	require(tool_lists(tool, leaky->pid));
+	tool_attach(tool, leaky->pid);
+	tool_end(tool, leaky, before);
+	require_text(tool_out(tool, "snapshots", NULL), "lost");
 }
 
 /* --- one at work --- */
@@ -349,6 +398,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(what_was_known_when_the_daemon_was_killed_is_kept),
 	LIVE_CASE(an_ordinary_users_is_kept),
 	LIVE_CASE(what_roots_daemon_traced_for_a_user_is_kept_for_that_user),
+	LIVE_CASE(what_was_known_when_the_link_broke_is_kept_by_the_same_daemon),
 	LIVE_CASE(a_busy_process_is_let_go_and_what_was_known_is_kept),
 	LIVE_CASE(who_is_let_go_leaves_no_file),
 	LIVE_CASE(what_is_spoilt_is_refused_and_removed),
