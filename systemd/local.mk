@@ -1,7 +1,7 @@
 systemdsystemunitdir = @systemdsystemunitdir@
 dist_systemdsystemunit_DATA = systemd/allocwatchd.socket systemd/allocwatch-tracer.socket
-nodist_systemdsystemunit_DATA = systemd/allocwatchd.service systemd/allocwatch-tracer@.service
-EXTRA_DIST += systemd/allocwatchd.service.in systemd/allocwatch-tracer@.service.in
+nodist_systemdsystemunit_DATA = systemd/allocwatchd.service systemd/allocwatch-tracer@.service systemd/allocwatch@.service
+EXTRA_DIST += systemd/allocwatchd.service.in systemd/allocwatch-tracer@.service.in systemd/allocwatch@.service.in
 CLEANFILES += $(nodist_systemdsystemunit_DATA)
 
 systemd_generate = $(AM_V_GEN)$(MKDIR_P) systemd && sed -e 's,@bindir\@,$(bindir),g' -e 's,@sbindir\@,$(sbindir),g' \
@@ -11,6 +11,9 @@ systemd/allocwatchd.service: systemd/allocwatchd.service.in Makefile
 	$(systemd_generate) $(srcdir)/systemd/allocwatchd.service.in > $@.tmp && mv $@.tmp $@
 systemd/allocwatch-tracer@.service: systemd/allocwatch-tracer@.service.in Makefile
 	$(systemd_generate) $(srcdir)/systemd/allocwatch-tracer@.service.in > $@.tmp && mv $@.tmp $@
+
+systemd/allocwatch@.service: systemd/allocwatch@.service.in Makefile
+	$(systemd_generate) $(srcdir)/systemd/allocwatch@.service.in > $@.tmp && mv $@.tmp $@
 
 # What systemd itself says of them.
 TESTS += tests/systemd/check_units

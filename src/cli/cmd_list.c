@@ -58,6 +58,20 @@ static void print_daemon(const struct session *session, const json_t *reply, siz
 	putchar('\n');
 }
 
+static void print_watched(const json_t *watched)
+{
+	const json_t *who;
+	size_t i;
+
+	json_array_foreach(watched, i, who) {
+		fputs(i == 0 ? "watched: " : ", ", stdout);
+		if (json_is_string(who))
+			printable_write(stdout, json_string_value(who), json_string_length(who), false);
+	}
+	if (json_array_size(watched) > 0)
+		putchar('\n');
+}
+
 int cmd_list(const struct options *options, int argc, char **argv)
 {
 	struct session session;
@@ -80,6 +94,7 @@ int cmd_list(const struct options *options, int argc, char **argv)
 		r = fail_memory();
 	} else {
 		print_daemon(&session, reply, json_array_size(targets));
+		print_watched(json_object_get(reply, "watched"));
 		r = show_finish();
 	}
 	json_decref(reply);

@@ -14,7 +14,8 @@ static int check_names(int argc, char **argv)
 		const char *reason = "give the id of a kept snapshot, such as s17, or PID:NAME";
 		struct snap snap;
 
-		if (snap_parse(argv[i], &snap, &reason) < 0 || snap.kind == SNAP_PID || snap.kind == SNAP_FILE)
+		if (snap_parse(argv[i], &snap, &reason) < 0 || snap.kind == SNAP_PID || snap.kind == SNAP_FILE ||
+		    (snap.kind == SNAP_NAMED && snap.pid == 0))
 			return fail_usage("rm", "'%s' cannot be removed: %s", argv[i], reason);
 	}
 	return EXIT_DONE;

@@ -40,6 +40,9 @@ int cmd_dump(const struct options *options, int argc, char **argv);
 int cmd_load(const struct options *options, int argc, char **argv);
 int cmd_export(const struct options *options, int argc, char **argv);
 int cmd_top(const struct options *options, int argc, char **argv);
+int cmd_watch(const struct options *options, int argc, char **argv);
+int cmd_unwatch(const struct options *options, int argc, char **argv);
+int cmd_history(const struct options *options, int argc, char **argv);
 int cmd_help(const struct options *options, int argc, char **argv);
 
 #endif

@@ -10,8 +10,8 @@
 #define SNAP_HELP \
 	"SNAP is a PID (a fresh snapshot of the live process, else the last one kept), the id\n" \
 	"of a kept one such as s17, PID:NAME, PID:exit for the last one of a process that has\n" \
-	"ended, or a file with a / in its name; of several in a file, FILE:s17, FILE:NAME or\n" \
-	"FILE:2, else its last.\n"
+	"ended, UNIT:NAME, UNIT:first or UNIT:last of a service that is watched, or a file with\n" \
+	"a / in its name; of several in a file, FILE:s17, FILE:NAME or FILE:2, else its last.\n"
 
 const struct command commands[] = {
 	{ "attach", "PID", "trace a running process",
@@ -63,6 +63,16 @@ const struct command commands[] = {
 	  "Writes to standard output unless --output FILE is given.\n" SNAP_HELP,
 	  OPTION(FORMAT) | OPTION(OUTPUT) | OPTION(PYTHON) | OPTION(BLOCKS) | OPTION(FILTER) | OPTION(FRAMES) |
 	  OPTION(SHOW_RUNTIME) | OPTION(STRICT), 1, 1, false, cmd_export },
+	{ "watch", "[UNIT | --exe PATH]", "trace each new process of a service, and take snapshots; show what is watched",
+	  "Each new main process of the systemd service UNIT is traced as soon as it is seen, or each\n"
+	  "process that runs PATH.  The rule outlives the daemon.  Without a name: shows the rules.\n"
+	  "UNIT:first and UNIT:last name the oldest and the newest snapshot.\n",
+	  OPTION(EXE) | OPTION(EVERY) | OPTION(KEEP_COUNT) | OPTION(KEEP_AGE) | OPTION(KEEP_SIZE) | OPTION(FRAMES) |
+	  OPTION(FOLLOW_FORKS), 0, 1, false, cmd_watch },
+	{ "unwatch", "UNIT | --exe PATH", "end that; what is traced for it is let go, snapshots stay", NULL,
+	  OPTION(EXE), 0, 1, false, cmd_unwatch },
+	{ "history", "UNIT | --exe PATH", "show what was traced of a service or program, and the snapshots of it", NULL,
+	  OPTION(EXE), 0, 1, false, cmd_history },
 	{ "help", "[COMMAND]", "show this help, or that of a command", NULL, 0, 0, 1, false, cmd_help },
 	{ .name = NULL },
 };

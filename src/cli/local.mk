@@ -8,6 +8,7 @@ src_libcli_a_SOURCES = \
 	src/cli/cmd_diff.c src/cli/cmd_dump.c src/cli/cmd_export.c src/cli/cmd_leaks.c src/cli/cmd_list.c src/cli/cmd_load.c \
 	src/cli/cmd_reset_peak.c src/cli/cmd_rm.c src/cli/cmd_run.c src/cli/cmd_snapshot.c \
 	src/cli/cmd_snapshots.c src/cli/cmd_stats.c src/cli/cmd_status.c src/cli/cmd_top.c src/cli/cmd_trend.c \
+	src/cli/cmd_watch.c \
 	src/cli/command.h src/cli/commands.c \
 	src/cli/failure.c src/cli/failure.h \
 	src/cli/fetch.c src/cli/fetch.h \

@@ -15,17 +15,6 @@ static int print_version(void)
 	return show_finish();
 }
 
-/* Commands that belong to the interface but do not exist yet are told from typing errors. */
-static int unknown_command(const char *name)
-{
-	static const char *const planned[] = { "watch" };
-
-	for (size_t i = 0; i < sizeof(planned) / sizeof(planned[0]); i++)
-		if (strcmp(planned[i], name) == 0)
-			return fail_usage(NULL, "the command '%s' is not available yet", name);
-	return fail_usage(NULL, "there is no command '%s'", name);
-}
-
 static int run_command(struct options *options, const struct command *command, int argc, char **argv)
 {
 	int first, count;
@@ -64,7 +53,7 @@ static int run(struct options *options, int argc, char **argv)
 		return fail_usage(NULL, "a command is missing");
 	command = command_find(argv[first]);
 	if (!command)
-		return unknown_command(argv[first]);
+		return fail_usage(NULL, "there is no command '%s'", argv[first]);
 	return run_command(options, command, argc - first, argv + first);
 }
 

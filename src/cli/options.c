@@ -65,6 +65,46 @@ static int set_engine(struct options *options, const char *value, const char **r
 	return 0;
 }
 
+static int set_every(struct options *options, const char *value, const char **ret_reason)
+{
+	if (units_parse_duration(value, &options->every_ns) < 0 || options->every_ns < NSEC_PER_SEC / 10)
+		return refuse(ret_reason, "not an interval of at least 100ms: write 10min or 1h");
+	return 0;
+}
+
+static int set_exe(struct options *options, const char *value, const char **ret_reason)
+{
+	if (!*value)
+		return refuse(ret_reason, "a program's path cannot be empty");
+	options->exe = value;
+	return 0;
+}
+
+static int set_keep_age(struct options *options, const char *value, const char **ret_reason)
+{
+	if (units_parse_duration(value, &options->keep_age_ns) < 0 || options->keep_age_ns < NSEC_PER_SEC)
+		return refuse(ret_reason, "not an age of at least a second: write 12h or 7d");
+	return 0;
+}
+
+static int set_keep_count(struct options *options, const char *value, const char **ret_reason)
+{
+	int64_t keep;
+
+	if (units_parse_number(value, 1, 1000000, &keep) < 0)
+		return refuse(ret_reason, "not a number of snapshots, at least 1");
+	options->keep = (uint32_t)keep;
+	return 0;
+}
+
+static int set_keep_size(struct options *options, const char *value, const char **ret_reason)
+{
+	if (units_parse_size(value, &options->keep_bytes) < 0 || options->keep_bytes == 0 ||
+	    options->keep_bytes > 1ULL << 40)
+		return refuse(ret_reason, "not a size up to 1TiB: write 500M or 2G (steps of 1024)");
+	return 0;
+}
+
 static int set_fail_over(struct options *options, const char *value, const char **ret_reason)
 {
 	int r = units_parse_size(value, &options->fail_over);
@@ -156,7 +196,7 @@ static int set_name(struct options *options, const char *value, const char **ret
 	if (!snap_name_is_valid(value))
 		return refuse(ret_reason, "a snapshot's name consists of letters, digits, '.', '_' and '-'");
 	if (snap_name_is_automatic(value))
-		return refuse(ret_reason, "the daemon gives the names exit, exec and detach itself; choose another");
+		return refuse(ret_reason, "the daemon gives the names exit, exec, detach, lost and watch itself; choose another");
 	options->name = value;
 	return 0;
 }
@@ -227,6 +267,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_DOMAINS] = { "domains", "LIST", "which allocators to trace: malloc", set_domains },
 	[OPTION_DURATION] = { "duration", "T", "detach after T, such as 90s, 10min, 2h", set_duration },
 	[OPTION_ENGINE] = { "engine", "ENGINE", "how to trace: auto (default) or int3", set_engine },
+	[OPTION_EVERY] = { "every", "T", "take a snapshot every T (10min unless given, at least 100ms)", set_every },
+	[OPTION_EXE] = { "exe", "PATH", "not a service, but each process that runs this program", set_exe },
 	[OPTION_FAIL_OVER] = { "fail-over", "SIZE", "exit with status 3 when the command leaves more than "
 			       "SIZE (such as 64K, 1MiB) allocated", set_fail_over },
 	[OPTION_FILTER] = { "filter", "F", "keep traces that match [+-]PATTERN[:LINE][@all][@domain=NAME]; "
@@ -244,6 +286,9 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_KEY] = { "key", "KEY", "the same as --by", set_by },
 	[OPTION_KEEP] = { "keep", NULL, "keep what is known: 'allocwatch attach' of the same process goes on with it",
 			  NULL },
+	[OPTION_KEEP_AGE] = { "keep-age", "T", "keep no snapshot that is older than T, such as 12h, 7d", set_keep_age },
+	[OPTION_KEEP_COUNT] = { "keep", "N", "keep the newest N of these snapshots (50 unless given)", set_keep_count },
+	[OPTION_KEEP_SIZE] = { "keep-size", "SIZE", "keep no more of them than take SIZE together, such as 500M", set_keep_size },
 	[OPTION_LIMIT] = { "limit", "N", "at most N rows", set_limit },
 	[OPTION_MOST_RECENT_FIRST] = { "most-recent-first", NULL, "print tracebacks from the allocation "
 				       "outwards", NULL },

@@ -22,6 +22,8 @@ enum option_id {
 	OPTION_DOMAINS,
 	OPTION_DURATION,
 	OPTION_ENGINE,
+	OPTION_EVERY,
+	OPTION_EXE,
 	OPTION_FAIL_OVER,
 	OPTION_FILTER,
 	OPTION_FOLLOW_FORKS,
@@ -33,6 +35,9 @@ enum option_id {
 	OPTION_INTERVAL,
 	OPTION_ITERATIONS,
 	OPTION_KEEP,
+	OPTION_KEEP_AGE,
+	OPTION_KEEP_COUNT,              /* --keep, too: how many, not whether */
+	OPTION_KEEP_SIZE,
 	OPTION_KEY,
 	OPTION_LIMIT,
 	OPTION_MOST_RECENT_FIRST,
@@ -71,6 +76,9 @@ struct options {
 	uint64_t older_than_ns;
 	uint64_t fail_over;
 	uint64_t interval_ns;
+	const char *exe;
+	uint64_t every_ns, keep_age_ns, keep_bytes;
+	uint32_t keep;                  /* 0: none given */
 	uint64_t iterations;            /* 0: none given */
 	enum statistics_key key;
 	enum diff_sort sort;

@@ -9,6 +9,7 @@
 #define DIGITS "0123456789"
 #define NAME_CHARACTERS DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-"
 #define NAME_MAX_LENGTH 64
+#define UNIT_MAX 256
 
 bool snap_name_is_valid(const char *name)
 {
@@ -19,7 +20,8 @@ bool snap_name_is_valid(const char *name)
 
 bool snap_name_is_automatic(const char *name)
 {
-	return strcmp(name, "exit") == 0 || strcmp(name, "exec") == 0 || strcmp(name, "detach") == 0;
+	return strcmp(name, "exit") == 0 || strcmp(name, "exec") == 0 || strcmp(name, "detach") == 0 ||
+	       strcmp(name, "lost") == 0 || strcmp(name, "watch") == 0;
 }
 
 static int parse_pid(const char *text, size_t len, pid_t *ret_pid)
@@ -49,12 +51,21 @@ static bool is_id(const char *text)
 	return len > 1 && len < 20 && text[0] == 's' && strspn(text + 1, DIGITS) == len - 1;
 }
 
+/* As systemd.unit(5) has them; what begins as a number is meant as a PID. */
+static bool is_unit(const char *text, const char *colon)
+{
+	static const char letters[] = NAME_CHARACTERS ":\\@";
+	size_t len = (size_t)(colon - text);
+
+	return len > 0 && len < UNIT_MAX && !strchr(DIGITS "-", text[0]) && strspn(text, letters) >= len;
+}
+
 static int parse_named(const char *text, const char *colon, struct snap *ret_snap, const char **ret_reason)
 {
 	struct snap snap = { .kind = SNAP_NAMED, .text = text };
 
-	if (parse_pid(text, (size_t)(colon - text), &snap.pid) < 0) {
-		*ret_reason = "before the : a PID is expected (names of units are not available yet)";
+	if (parse_pid(text, (size_t)(colon - text), &snap.pid) < 0 && !is_unit(text, colon)) {
+		*ret_reason = "before the : a PID or a unit's name is expected";
 		return -EINVAL;
 	}
 	if (!snap_name_is_valid(colon + 1)) {

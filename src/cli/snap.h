@@ -8,14 +8,14 @@
 enum snap_kind {
 	SNAP_PID,       /* 4242: a fresh one of a live process, else its last one */
 	SNAP_ID,        /* s17 */
-	SNAP_NAMED,     /* 4242:before */
+	SNAP_NAMED,     /* 4242:before, redis-server.service:last */
 	SNAP_FILE,      /* anything with a / in it */
 };
 
 struct snap {
 	enum snap_kind kind;
 	const char *text;       /* as written, borrowed */
-	pid_t pid;              /* SNAP_PID and SNAP_NAMED */
+	pid_t pid;              /* SNAP_PID and SNAP_NAMED; 0: of a unit */
 };
 
 /* 0, or -EINVAL with *ret_reason (a static text). */

@@ -197,7 +197,7 @@ static void finish_name(struct top *top, enum top_wish *ret_wish)
 	if (*top->typing && !snap_name_is_valid(top->typing)) {
 		top_say(top, "A snapshot's name consists of letters, digits, '.', '_' and '-'");
 	} else if (snap_name_is_automatic(top->typing)) {
-		top_say(top, "The daemon gives the names exit, exec and detach itself; choose another");
+		top_say(top, "The daemon gives the names exit, exec, detach, lost, watch itself; choose another");
 	} else {
 		top->prompt = TOP_NO_PROMPT;
 		*ret_wish = TOP_SAVE;

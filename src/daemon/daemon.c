@@ -19,9 +19,9 @@
 /* Kept snapshots that could not be written would be lost: then a private daemon stays, too. */
 static bool is_busy(const struct daemon *daemon)
 {
-	return sessions_live_count(daemon->sessions) > 0 || server_client_count(daemon->server) > 0 ||
+	return sessions_live_count(daemon->sessions) > 0 || watches_count(daemon->watches) > 0 || server_client_count(daemon->server) > 0 ||
 	       !snapshots_are_settled(daemon->snapshots) || intakes_running(daemon->intakes) > 0 ||
-	       !work_is_idle(daemon->work);
+	       !watches_are_settled(daemon->watches) || !work_is_idle(daemon->work);
 }
 
 static int on_idle(sd_event_source *source, uint64_t usec, void *context)
@@ -65,6 +65,7 @@ static void changed(struct daemon *daemon)
 	if (!daemon->server)
 		return;
 	sd_event_source_set_enabled(daemon->status_timer, SD_EVENT_ONESHOT);
+	watches_look(daemon->watches);
 	restart_idle_timer(daemon);
 }
 
@@ -78,7 +79,8 @@ static void on_changed(void *context)
 static void leave_when_all_is_done(struct daemon *daemon)
 {
 	if (sessions_live_count(daemon->sessions) == 0 && tracers_running(daemon->tracers) == 0 &&
-	    intakes_running(daemon->intakes) == 0 && snapshots_are_settled(daemon->snapshots))
+	    intakes_running(daemon->intakes) == 0 && snapshots_are_settled(daemon->snapshots) &&
+	    watches_are_settled(daemon->watches))
 		sd_event_exit(daemon->event, 0);
 }
 
@@ -141,6 +143,7 @@ static void stop(struct daemon *daemon)
 	notify_stopping();
 	server_stop_listening(daemon->server);
 	lost_stop(daemon->lost);
+	watches_stop(daemon->watches);
 	sd_event_add_time_relative(daemon->event, &daemon->stop_timer, CLOCK_MONOTONIC, STOP_TIMEOUT_US, 0,
 				   on_stop_timeout, daemon);
 	sd_event_add_post(daemon->event, &daemon->stop_check, on_anything, daemon);
@@ -247,7 +250,7 @@ static int build(struct daemon *daemon, struct options *options)
 		return r;
 	daemon->lost = lost_new(daemon);
 	daemon->reload = reload_new(daemon, options);
-	return daemon->lost && daemon->reload ? 0 : -ENOMEM;
+	return daemon->lost && daemon->reload ? watches_new(daemon, &daemon->watches) : -ENOMEM;
 }
 
 static int add_timers(struct daemon *daemon)
@@ -302,6 +305,7 @@ void daemon_free(struct daemon *daemon)
 	daemon->server = NULL;          /* changes are of no interest any more */
 	server_free(server);
 	lost_stop(daemon->lost);
+	watches_stop(daemon->watches);
 	sessions_free(daemon->sessions);
 	tracers_free(daemon->tracers);
 	work_free(daemon->work);
@@ -310,6 +314,7 @@ void daemon_free(struct daemon *daemon)
 	intakes_free(daemon->intakes);
 	lost_free(daemon->lost);
 	reload_free(daemon->reload);
+	watches_free(daemon->watches);
 	sd_event_source_disable_unref(daemon->status_timer);
 	sd_event_source_disable_unref(daemon->idle_timer);
 	sd_event_source_disable_unref(daemon->stop_timer);

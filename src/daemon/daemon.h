@@ -9,6 +9,7 @@
 #include "daemon/session.h"
 #include "daemon/snapshots.h"
 #include "daemon/tracer.h"
+#include "daemon/watches.h"
 #include "daemon/work.h"
 
 #include <systemd/sd-event.h>
@@ -26,6 +27,7 @@ struct daemon {
 	struct snapshots *snapshots;
 	struct tracers *tracers;
 	struct sessions *sessions;
+	struct watches *watches;
 	struct lost *lost;             /* what tracers stored when a daemon before this one was gone */
 	struct server *server;
 	struct reload *reload;

@@ -92,6 +92,11 @@ struct limits {
 /* Ends that WaitGone still knows after the target is gone. */
 #define ENDINGS_MAX 256
 
+/* --- rules --- */
+#define WATCH_EVERY_DEFAULT_MS (600 * 1000)
+#define WATCH_EVERY_MIN_MS 100
+#define WATCH_KEEP_DEFAULT 50
+
 /* --- the daemon itself --- */
 #define WORK_THREADS 2
 #define WORK_QUEUE_MAX 4096

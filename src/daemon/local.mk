@@ -32,6 +32,7 @@ src_allocwatchd_SOURCES = \
 	src/daemon/request_statistics.c \
 	src/daemon/request_status.c \
 	src/daemon/request_trace.c \
+	src/daemon/request_watch.c \
 	src/daemon/requests.c src/daemon/requests.h \
 	src/daemon/resolve.c src/daemon/resolve.h \
 	src/daemon/server.c src/daemon/server.h \
@@ -43,6 +44,10 @@ src_allocwatchd_SOURCES = \
 	src/daemon/spool.c src/daemon/spool.h \
 	src/daemon/tracer.c src/daemon/tracer.h \
 	src/daemon/tracer_process.c src/daemon/tracer_process.h \
+	src/daemon/programs.c src/daemon/programs.h \
+	src/daemon/units.c src/daemon/units.h \
+	src/daemon/watched.c src/daemon/watches.c src/daemon/watches.h src/daemon/watches_private.h \
+	src/daemon/watches_tell.c \
 	src/daemon/work.c src/daemon/work.h
 src_allocwatchd_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
 src_allocwatchd_LDADD = src/libconf.a src/libsymbolize.a src/libsymbolwire.a src/libvarlink.a src/libstore.a src/libwire.a src/libmodel.a \

@@ -52,8 +52,8 @@ static void one_less(struct listing *listing)
 	if (--listing->waiting > 0)
 		return;
 	free(listing);
-	call_reply(call, json_pack("{s:o, s:o}", "daemon", codec_bytes(call->daemon->address), "targets",
-				   encode_targets(call)));
+	call_reply(call, json_pack("{s:o, s:o, s:o}", "daemon", codec_bytes(call->daemon->address), "targets",
+				   encode_targets(call), "watched", watches_names(call->daemon->watches, call->peer.uid)));
 }
 
 /* The figures are the session's by now. */

@@ -41,6 +41,14 @@ static const struct param block_params[] = {
 	{ "pid", PARAM_PID, false }, { "address", PARAM_TEXT, false }, { 0 }
 };
 
+static const struct param who_params[] = { { "who", PARAM_TEXT, false }, { 0 } };
+static const struct param watch_params[] = {
+	{ "who", PARAM_TEXT, false },	  { "every_ms", PARAM_MS, true },
+	{ "keep", PARAM_COUNT, true },	  { "keep_ms", PARAM_MS, true },
+	{ "keep_bytes", PARAM_MS, true }, { "frames", PARAM_COUNT, true },
+	{ "follow_forks", PARAM_BOOL, true }, { 0 }
+};
+
 static void handle_get_info(struct call *call)
 {
 	call_reply(call, json_pack("{s:s, s:s, s:s, s:s, s:[s, s]}", "vendor", "allocwatch", "product",
@@ -83,6 +91,10 @@ static const struct method {
 	{ VARLINK_OWN_INTERFACE, "Clear", pid_params, handle_clear },
 	{ VARLINK_OWN_INTERFACE, "ResetPeak", pid_params, handle_reset_peak },
 	{ VARLINK_OWN_INTERFACE, "WaitGone", pid_params, handle_wait_gone },
+	{ VARLINK_OWN_INTERFACE, "Watch", watch_params, handle_watch },
+	{ VARLINK_OWN_INTERFACE, "Unwatch", who_params, handle_unwatch },
+	{ VARLINK_OWN_INTERFACE, "ListWatches", no_params, handle_list_watches },
+	{ VARLINK_OWN_INTERFACE, "GetHistory", who_params, handle_get_history },
 };
 
 static const struct method *find_method(const char *interface, size_t interface_len, const char *name,

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define DIGITS "0123456789"
 
@@ -199,6 +200,19 @@ static bool await_end(struct resolve *resolve, int pid)
 	return true;
 }
 
+/* "redis-server.service:last", or without the suffix. */
+static struct kept *of_service(const struct resolve *resolve, size_t len, const char *name)
+{
+	const struct call *call = resolve->call;
+	char text[HISTORY_WHO_MAX], who[HISTORY_WHO_MAX];
+
+	if (len >= sizeof(text) || (call->peer.uid != 0 && call->peer.uid != geteuid()))
+		return NULL;
+	memcpy(text, resolve->snap, len);
+	text[len] = '\0';
+	return watches_name(text, who) ? watches_find(call->daemon->watches, who, name) : NULL;
+}
+
 static void try_name(struct resolve *resolve)
 {
 	struct snapshots *snapshots = resolve->call->daemon->snapshots;
@@ -210,7 +224,8 @@ static void try_name(struct resolve *resolve)
 
 	if (colon) {
 		pid = parse_pid(resolve->snap, (size_t)(colon - resolve->snap));
-		kept = pid > 0 ? snapshots_by_name(snapshots, viewer, pid, colon + 1) : NULL;
+		kept = pid > 0 ? snapshots_by_name(snapshots, viewer, pid, colon + 1)
+			       : of_service(resolve, (size_t)(colon - resolve->snap), colon + 1);
 	} else {
 		kept = snapshots_by_id(snapshots, viewer, resolve->snap);
 	}

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* Names that the daemon itself gives; nobody waits for these snapshots, so they make way. */
-static const char *const automatic_names[] = { "exit", "exec", "detach", "lost" };
+static const char *const automatic_names[] = { "exit", "exec", "detach", "lost", SNAPSHOT_OF_RULE };
 
 static bool is_automatic_name(const char *name)
 {
@@ -123,6 +123,17 @@ void kept_tell(struct kept *kept, const char *reason)
 const char *kept_id(const struct kept *kept)
 {
 	return kept->id;
+}
+
+struct kept *snapshots_at(const struct snapshots *snapshots, size_t i)
+{
+	return snapshots->list.items[i];
+}
+
+struct kept_facts kept_facts(const struct kept *kept)
+{
+	return (struct kept_facts){ kept->pid, kept->start_time, kept->taken_ns, kept->saved ? kept->file_bytes : kept->bytes,
+				    kept->name };
 }
 
 json_t *kept_info(const struct kept *kept)
@@ -417,7 +428,7 @@ static void thin_out(struct snapshots *snapshots, int pid, uint64_t start_time, 
 		struct kept *kept = snapshots->list.items[i];
 
 		if (kept->pid == pid && kept->start_time == start_time && may_make_way(kept) &&
-		    ++count > max)
+		    strcmp(kept->name, SNAPSHOT_OF_RULE) != 0 && ++count > max)
 			snapshots_remove(snapshots, kept);
 	}
 }
@@ -436,7 +447,7 @@ int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const
 {
 	struct kept *kept;
 
-	if (is_automatic_name(name))
+	if (is_automatic_name(name) && strcmp(name, SNAPSHOT_OF_RULE) != 0)
 		thin_out(snapshots, (int)snapshot->pid, snapshot->start_time, AUTOMATIC_SNAPSHOTS_MAX - 1);
 	snapshots_charge(snapshots, snapshot);
 	if (!make_place(snapshots, owner) || !make_memory(snapshots, 0))

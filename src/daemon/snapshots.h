@@ -17,6 +17,9 @@
 struct snapshots;
 struct kept;
 
+/* The name of those that are taken for a rule (watches.h), which says how many are kept. */
+#define SNAPSHOT_OF_RULE "watch"
+
 /* folder: NULL, or of the state; one that cannot be used is logged and done without. */
 int snapshots_new(struct work *work, const char *folder, const struct limits *limits, struct snapshots **ret);
 void snapshots_free(struct snapshots *snapshots);
@@ -32,8 +35,8 @@ bool snapshots_are_settled(const struct snapshots *snapshots);
 bool snapshot_name_is_valid(const char *name);
 
 /* Keeps a snapshot under a new id and this name ("" for none): takes a reference, sets id and name.
- * Those that the daemon takes by itself ("exit", "exec", "detach", "lost") make way when there are too many, and
- * at once when there are more than AUTOMATIC_SNAPSHOTS_MAX of one process.  Who is not the daemon's user has a share
+ * Those that the daemon takes by itself ("exit", "exec", "detach", "lost"; "watch", for a rule) make way when there
+ * are too many, and, but for a rule's, at once when there are more than AUTOMATIC_SNAPSHOTS_MAX of one process.  Who is not the daemon's user has a share
  * of the room, and only what is theirs makes way for it.
  * It is not ready before snapshots_named().  0; -ENOSPC, -ENOMEM. */
 int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const char *name, uid_t owner,
@@ -61,6 +64,16 @@ struct kept *snapshots_by_id(struct snapshots *snapshots, uid_t viewer, const ch
 struct kept *snapshots_by_name(struct snapshots *snapshots, uid_t viewer, int pid, const char *name);
 struct kept *snapshots_last_of(struct snapshots *snapshots, uid_t viewer, int pid);
 const char *kept_id(const struct kept *kept);
+
+/* Whose and how much a kept snapshot is; i below snapshots_count(), by id.  The name is the snapshot's. */
+struct kept_facts {
+	int pid;
+	uint64_t start_time, taken_ns;
+	uint64_t bytes;                /* on disk, or what it will be there, about */
+	const char *name;
+};
+struct kept *snapshots_at(const struct snapshots *snapshots, size_t i);
+struct kept_facts kept_facts(const struct kept *kept);
 
 /* The snapshot itself, with names: `got` is told at once or later, with NULL and a reason when it
  * cannot be read or was removed meanwhile.  The snapshot is borrowed: take a reference. */

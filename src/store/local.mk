@@ -3,6 +3,7 @@ noinst_LIBRARIES += src/libstore.a
 src_libstore_a_SOURCES = \
 	src/store/checksum.c src/store/checksum.h \
 	src/store/db.c src/store/db.h \
+	src/store/history.c src/store/history.h \
 	src/store/intern.c src/store/intern.h \
 	src/store/load.c src/store/load.h \
 	src/store/row.c src/store/row.h \

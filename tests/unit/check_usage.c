@@ -165,7 +165,11 @@ static const struct {
 	{ "export s1", "which format" },
 	{ "export s1 --format gif", "no such format" },
 	{ "export s1 --format tracemalloc --python 2.7", "not a version of Python" },
-	{ "watch x.service", "'watch' is not available yet" },
+	{ "watch /usr/bin/x", "is no unit; a program is named by --exe" },
+	{ "watch x --every 1ms", "not an interval of at least 100ms" },
+	{ "watch x --keep 0", "not a number of snapshots" },
+	{ "unwatch", "wants a unit, or --exe PATH" },
+	{ "history x --exe /bin/sh", "wants a unit or --exe, not both" },
 	{ "help frobnicate", "no command 'frobnicate'" },
 };
 

@@ -11,7 +11,8 @@ tests_unit_check_conf_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_conf_LDADD = src/libconf.a src/libmodel.a src/libbase.a $(CHECK_LIBS)
 
 DAEMON_TESTS = tests/unit/check_daemon_clients tests/unit/check_daemon_config tests/unit/check_daemon_life \
-	tests/unit/check_daemon_limits tests/unit/check_daemon_snapshots tests/unit/check_daemon_tracers
+	tests/unit/check_daemon_limits tests/unit/check_daemon_snapshots tests/unit/check_daemon_tracers \
+	tests/unit/check_daemon_watches
 check_PROGRAMS += $(DAEMON_TESTS)
 TESTS += $(DAEMON_TESTS)
 
@@ -33,4 +34,6 @@ tests_unit_check_daemon_snapshots_SOURCES = tests/unit/check_daemon_snapshots.c
 tests_unit_check_daemon_snapshots_LDADD = $(DAEMON_TEST_LIBS)
 tests_unit_check_daemon_tracers_SOURCES = tests/unit/check_daemon_tracers.c
 tests_unit_check_daemon_tracers_LDADD = $(DAEMON_TEST_LIBS)
+tests_unit_check_daemon_watches_SOURCES = tests/unit/check_daemon_watches.c
+tests_unit_check_daemon_watches_LDADD = $(DAEMON_TEST_LIBS)
 endif

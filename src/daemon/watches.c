@@ -1,0 +1,417 @@
+#define _GNU_SOURCE              /* asprintf */
+#include "daemon/watches_private.h"
+
+#include "daemon/daemon.h"
+#include "daemon/log.h"
+#include "daemon/programs.h"
+#include "daemon/units.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HISTORY_FILE "history.sqlite"
+#define SERVICE ".service"
+
+struct rule *rule_find(const struct watches *watches, const char *who)
+{
+	for (size_t i = 0; i < watches->rules.count; i++) {
+		if (strcmp(watches->rules.items[i]->is.who, who) == 0)
+			return watches->rules.items[i];
+	}
+	return NULL;
+}
+
+/* The last of them: numbers are used again. */
+struct history_run *watches_run(struct watches *watches, const char *who, int pid, uint64_t start_time)
+{
+	for (size_t i = watches->past.runs.count; i-- > 0;) {
+		struct history_run *run = &watches->past.runs.items[i];
+
+		if (run->pid == pid && run->start_time == start_time && strcmp(run->who, who) == 0)
+			return run;
+	}
+	return NULL;
+}
+
+/* --- the file --- */
+
+struct saving {
+	struct watches *watches;
+	struct history history;
+	int error;
+	char *reason;
+};
+
+static int copy(const struct watches *watches, struct history *ret)
+{
+	const struct history *past = &watches->past;
+
+	if (vec_reserve(&ret->rules, watches->rules.count) < 0 || vec_reserve(&ret->runs, past->runs.count) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < watches->rules.count; i++)
+		ret->rules.items[ret->rules.count++] = watches->rules.items[i]->is;
+	if (past->runs.count > 0)
+		memcpy(ret->runs.items, past->runs.items, past->runs.count * sizeof(*past->runs.items));
+	ret->runs.count = past->runs.count;
+	return 0;
+}
+
+static void run_save(void *context)
+{
+	struct saving *saving = context;
+
+	saving->error = history_save(saving->watches->path, &saving->history, &saving->reason);
+}
+
+static void saving_free(struct saving *saving)
+{
+	history_fini(&saving->history);
+	free(saving->reason);
+	free(saving);
+}
+
+static void on_saved(void *context, bool ran)
+{
+	struct saving *saving = context;
+	struct watches *watches = saving->watches;
+
+	if (ran && saving->error < 0)
+		log_error("what is watched cannot be written to %s: %s", watches->path,
+			  saving->reason ? saving->reason : strerror(-saving->error));
+	saving_free(saving);
+	watches->saving = false;
+	if (ran && watches->to_save)
+		watches_save(watches);
+}
+
+/* One at a time, or an older state could be written last. */
+void watches_save(struct watches *watches)
+{
+	struct saving *saving;
+
+	if (!watches->path)
+		return;
+	watches->to_save = watches->saving;
+	if (watches->saving)
+		return;
+	saving = calloc(1, sizeof(*saving));
+	if (saving) {
+		saving->watches = watches;
+		if (copy(watches, &saving->history) == 0 &&
+		    work_submit(watches->daemon->work, run_save, on_saved, saving) == 0) {
+			watches->saving = true;
+			return;
+		}
+		saving_free(saving);
+	}
+	log_error("what is watched cannot be written now: the daemon is out of memory, or has too much to do");
+}
+
+static void load(struct watches *watches)
+{
+	const char *folder = snapshots_folder(watches->daemon->snapshots);
+	char *reason = NULL;
+	int r;
+
+	if (!folder)
+		return;
+	if (asprintf(&watches->path, "%s/" HISTORY_FILE, folder) < 0) {
+		watches->path = NULL;
+		return;
+	}
+	r = history_load(watches->path, &watches->past, &reason);
+	if (r < 0 && r != -ENOENT) {
+		log_error("what was watched cannot be read from %s, and what is watched is not remembered: %s", watches->path,
+			  reason ? reason : strerror(-r));
+		free(watches->path);
+		watches->path = NULL;
+	}
+	free(reason);
+}
+
+/* --- rules --- */
+
+static int on_interval(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct rule *rule = context;
+
+	(void)usec;
+	if (rule->watches->stopped)
+		return 0;
+	watched_take_all(rule);
+	sd_event_source_set_time_relative(source, rule->is.every_ns / 1000);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static void tell(struct rule *rule, const char *problem)
+{
+	void (*done)(void *context, const char *problem) = rule->done;
+
+	rule->done = NULL;
+	if (done)
+		done(rule->done_context, problem);
+}
+
+static void rule_free(struct rule *rule)
+{
+	while (rule->list.count > 0)
+		watched_free(rule->list.items[rule->list.count - 1]);
+	vec_fini(&rule->list);
+	sd_event_source_disable_unref(rule->timer);
+	free(rule);
+}
+
+static int set_timer(struct rule *rule)
+{
+	uint64_t usec = rule->is.every_ns / 1000;
+
+	rule->timer = sd_event_source_disable_unref(rule->timer);
+	return sd_event_add_time_relative(rule->watches->daemon->event, &rule->timer, CLOCK_MONOTONIC, usec, usec / 100,
+					  on_interval, rule);
+}
+
+static int follow(struct rule *rule)
+{
+	return rule->is.is_program ? programs_follow(rule->watches->programs, rule->is.who)
+				   : units_follow(rule->watches->units, rule->is.who);
+}
+
+static struct rule *rule_new(struct watches *watches, const struct history_rule *is)
+{
+	struct rule *rule = vec_reserve(&watches->rules, 1) < 0 ? NULL : calloc(1, sizeof(*rule));
+	struct rule **slot;
+
+	if (!rule)
+		return NULL;
+	rule->watches = watches;
+	rule->is = *is;
+	if (set_timer(rule) < 0) {
+		rule_free(rule);
+		return NULL;
+	}
+	slot = vec_push(&watches->rules);
+	*slot = rule;
+	return rule;
+}
+
+static void unlist(struct rule *rule)
+{
+	struct watches *watches = rule->watches;
+
+	for (size_t i = 0; i < watches->rules.count; i++) {
+		if (watches->rules.items[i] == rule) {
+			vec_remove_unordered(&watches->rules, i);
+			break;
+		}
+	}
+}
+
+static int change(struct rule *rule, const struct history_rule *is)
+{
+	bool same = rule->is.every_ns == is->every_ns;
+
+	rule->is = *is;
+	return same ? 0 : set_timer(rule);
+}
+
+/* Whoever asked before for the same has its answer now. */
+static void wait_for_look_up(struct rule *rule, void (*done)(void *context, const char *problem), void *context)
+{
+	tell(rule, NULL);
+	rule->done = done;
+	rule->done_context = context;
+}
+
+int watches_add(struct watches *watches, const struct history_rule *is,
+		void (*done)(void *context, const char *problem), void *context)
+{
+	struct rule *rule = rule_find(watches, is->who);
+	int r;
+
+	if (rule) {
+		r = change(rule, is);
+		if (r < 0)
+			return r;
+		watches_save(watches);
+		rule_thin_out(rule);
+		done(context, NULL);
+		return 0;
+	}
+	if (watches->rules.count >= HISTORY_RULES_MAX)
+		return -ENOSPC;
+	rule = rule_new(watches, is);
+	if (!rule)
+		return -ENOMEM;
+	watches_save(watches);
+	if (!is->is_program)
+		wait_for_look_up(rule, done, context);
+	r = follow(rule);
+	if (r < 0) {
+		rule->done = NULL;
+		unlist(rule);
+		rule_free(rule);
+		watches_save(watches);
+		return r;
+	}
+	if (is->is_program)
+		done(context, NULL);
+	return 0;
+}
+
+void watches_nobody_waits(struct watches *watches, void *context)
+{
+	for (size_t i = 0; i < watches->rules.count; i++) {
+		if (watches->rules.items[i]->done && watches->rules.items[i]->done_context == context)
+			watches->rules.items[i]->done = NULL;
+	}
+}
+
+int watches_remove(struct watches *watches, const char *who)
+{
+	struct rule *rule = rule_find(watches, who);
+
+	if (!rule)
+		return -ENOENT;
+	unlist(rule);
+	if (rule->is.is_program)
+		programs_leave(watches->programs, who);
+	else
+		units_leave(watches->units, who);
+	tell(rule, "it was taken back");
+	while (rule->list.count > 0)
+		watched_end(rule->list.items[rule->list.count - 1]);
+	rule_free(rule);
+	watches_save(watches);
+	return 0;
+}
+
+bool watches_name(const char *text, char who[HISTORY_WHO_MAX])
+{
+	size_t len = strlen(text), suffix = strlen(SERVICE);
+	bool is_path = text[0] == '/', has_suffix = len > suffix && strcmp(text + len - suffix, SERVICE) == 0;
+
+	if (len == 0 || len + suffix >= HISTORY_WHO_MAX || (!is_path && strchr(text, '/')))
+		return false;
+	snprintf(who, HISTORY_WHO_MAX, "%s%s", text, is_path || has_suffix ? "" : SERVICE);
+	return true;
+}
+
+/* --- what is heard --- */
+
+static void on_main_pid(void *context, const char *unit, int pid)
+{
+	struct watches *watches = context;
+	struct rule *rule = rule_find(watches, unit);
+
+	if (rule && pid > 0 && !watches->stopped)
+		watched_begin(rule, pid);
+}
+
+static void on_looked_up(void *context, const char *unit, const char *problem)
+{
+	struct rule *rule = rule_find(context, unit);
+
+	if (rule && problem && !rule->done)
+		log_warning("%s: %s", unit, problem);
+	if (rule)
+		tell(rule, problem);
+}
+
+static int on_look(sd_event_source *source, void *context)
+{
+	struct watches *watches = context;
+
+	(void)source;
+	for (size_t i = watches->rules.count; i-- > 0;)
+		watched_look_all(watches->rules.items[i]);
+	return 0;
+}
+
+/* Not at once: sessions tell of changes in the middle of them. */
+void watches_look(struct watches *watches)
+{
+	if (watches && watches->started && !watches->stopped)
+		sd_event_source_set_enabled(watches->look, SD_EVENT_ONESHOT);
+}
+
+/* --- the whole --- */
+
+/* Snapshots must be known before any of them is let go; ids go on from theirs. */
+static void start(void *context)
+{
+	struct watches *watches = context;
+
+	if (watches->stopped)
+		return;
+	watches->started = true;
+	for (size_t i = 0; i < watches->past.rules.count; i++) {
+		struct rule *rule = rule_new(watches, &watches->past.rules.items[i]);
+
+		if (!rule || follow(rule) < 0)
+			log_error("%s: is not watched: the daemon is out of memory", watches->past.rules.items[i].who);
+	}
+	vec_fini(&watches->past.rules);
+}
+
+int watches_new(struct daemon *daemon, struct watches **ret)
+{
+	struct watches *watches = calloc(1, sizeof(*watches));
+	const struct units_owner units_owner = { watches, on_main_pid, on_looked_up };
+	const struct programs_owner programs_owner = { watches, on_main_pid };
+	int r;
+
+	if (!watches)
+		return -ENOMEM;
+	watches->daemon = daemon;
+	r = units_new(daemon->event, &units_owner, &watches->units);
+	if (r >= 0)
+		r = programs_new(daemon->event, &programs_owner, &watches->programs);
+	if (r >= 0)
+		r = sd_event_add_defer(daemon->event, &watches->look, on_look, watches);
+	if (r < 0) {
+		watches_free(watches);
+		return r;
+	}
+	sd_event_source_set_enabled(watches->look, SD_EVENT_OFF);
+	load(watches);
+	*ret = watches;
+	snapshots_when_listed(daemon->snapshots, start, watches);
+	return 0;
+}
+
+void watches_stop(struct watches *watches)
+{
+	if (!watches || watches->stopped)
+		return;
+	/* The ends that are seen from now on are the daemon's. */
+	watches->stopped = true;
+	for (size_t i = 0; i < watches->rules.count; i++)
+		watches->rules.items[i]->timer = sd_event_source_disable_unref(watches->rules.items[i]->timer);
+}
+
+void watches_free(struct watches *watches)
+{
+	if (!watches)
+		return;
+	units_free(watches->units);
+	programs_free(watches->programs);
+	sd_event_source_disable_unref(watches->look);
+	while (watches->rules.count > 0)
+		rule_free(watches->rules.items[--watches->rules.count]);
+	vec_fini(&watches->rules);
+	history_fini(&watches->past);
+	free(watches->path);
+	free(watches);
+}
+
+size_t watches_count(const struct watches *watches)
+{
+	return watches->rules.count;
+}
+
+bool watches_are_settled(const struct watches *watches)
+{
+	return !watches->saving && watches->taking == 0;
+}

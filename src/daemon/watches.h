@@ -1,0 +1,53 @@
+/* What is to be watched: rules about services and programs.  Each process that comes under a rule is traced as soon as it
+ * is seen, snapshots of it are taken at an interval and kept as far as the rule says, and what was traced is remembered.
+ *
+ * Rules and what was traced lie in the state folder, and outlive the daemon.  See doc/ARCHITECTURE.md. */
+#ifndef ALLOCWATCH_DAEMON_WATCHES_H
+#define ALLOCWATCH_DAEMON_WATCHES_H
+
+#include "store/history.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct daemon;
+struct kept;
+struct watches;
+
+/* Takes up the rules of the daemon before, once kept snapshots are known.  0 or negative errno. */
+int watches_new(struct daemon *daemon, struct watches **ret);
+/* Nobody is attached to any more. */
+void watches_stop(struct watches *watches);        /* accepts NULL */
+void watches_free(struct watches *watches);        /* accepts NULL */
+size_t watches_count(const struct watches *watches);
+/* Nothing waits to be written. */
+bool watches_are_settled(const struct watches *watches);
+/* Sessions have come, gone or changed: looked at from the event loop, soon. */
+void watches_look(struct watches *watches);
+
+/* Makes the rule, or changes the one about the same `who`.  `done` is told once, at once or later: NULL, or what is wrong
+ * with it, as for now.  0; -ENOSPC: too many; or negative errno. */
+int watches_add(struct watches *watches, const struct history_rule *rule,
+		void (*done)(void *context, const char *problem), void *context);
+/* Who asked is gone. */
+void watches_nobody_waits(struct watches *watches, void *context);
+/* What is traced for it is let go.  -ENOENT: there is no such rule. */
+int watches_remove(struct watches *watches, const char *who);
+
+/* A unit's name as it is used for rules: "redis-server" is redis-server.service; a path stays.  False: it is neither. */
+bool watches_name(const char *text, char who[HISTORY_WHO_MAX]);
+
+/* type Watch, as a list. */
+json_t *watches_list(const struct watches *watches);
+/* Their names, as a list; empty for who may not know of them. */
+json_t *watches_names(const struct watches *watches, uid_t viewer);
+/* type Run, as a list by time; NULL without memory.  Empty: nothing was ever traced for it. */
+json_t *watches_history(const struct watches *watches, const char *who);
+/* The newest snapshot of this name of who's processes; "first" and "last", where none is called so, are the oldest and
+ * the newest.  NULL: none. */
+struct kept *watches_find(const struct watches *watches, const char *who, const char *name);
+/* It has had processes, or a rule. */
+bool watches_knows(const struct watches *watches, const char *who);
+
+#endif

@@ -1,0 +1,71 @@
+/* Shared by watches.c, watched.c and watches_tell.c only. */
+#ifndef ALLOCWATCH_DAEMON_WATCHES_PRIVATE_H
+#define ALLOCWATCH_DAEMON_WATCHES_PRIVATE_H
+
+#include "base/vec.h"
+#include "daemon/watches.h"
+
+#include <systemd/sd-event.h>
+
+enum watched_state {
+	WATCHED_WAITING,      /* to have executed its program, or to be tried again */
+	WATCHED_ATTACHING,
+	WATCHED_TRACED,
+	WATCHED_LEFT,         /* somebody has detached it, or it cannot be traced: it is left alone */
+};
+
+/* A process under a rule. */
+struct watched {
+	struct rule *rule;
+	int pid;
+	uint64_t start_time;
+	enum watched_state state;
+	bool attached_here;            /* not by somebody else, whose it is then */
+	unsigned tries, looks;
+	sd_event_source *timer;
+};
+
+struct rule {
+	struct watches *watches;
+	struct history_rule is;
+	VEC_OF(struct watched *) list;
+	sd_event_source *timer;
+	/* Of who has asked for it. */
+	void (*done)(void *context, const char *problem);
+	void *done_context;
+};
+
+struct watches {
+	struct daemon *daemon;
+	struct units *units;
+	struct programs *programs;
+	sd_event_source *look;
+	bool stopped, started;
+	VEC_OF(struct rule *) rules;
+	struct history past;           /* its runs; rules are made from `rules` when it is saved */
+	char *path;                    /* of the history's file; NULL: in memory only */
+	bool saving, to_save;
+	size_t taking;                 /* snapshots under way */
+};
+
+/* watches.c */
+struct rule *rule_find(const struct watches *watches, const char *who);
+void watches_save(struct watches *watches);
+struct history_run *watches_run(struct watches *watches, const char *who, int pid, uint64_t start_time);
+
+/* watched.c */
+/* A process has come under the rule; known ones are passed over. */
+void watched_begin(struct rule *rule, int pid);
+/* Frees those whose process is gone. */
+void watched_look_all(struct rule *rule);
+void watched_free(struct watched *watched);
+/* What was attached for the rule is let go. */
+void watched_end(struct watched *watched);
+/* Of each that is traced. */
+void watched_take_all(struct rule *rule);
+
+/* watches_tell.c */
+/* Lets go what the rule keeps no longer. */
+void rule_thin_out(struct rule *rule);
+
+#endif
