@@ -5,6 +5,7 @@
 #include "daemon/query.h"
 #include "daemon/requests.h"
 #include "daemon/resolve.h"
+#include "model/index.h"
 #include "model/trend.h"
 #include "varlink/codec.h"
 
@@ -21,6 +22,8 @@ struct report {
 	struct snapshot *snapshots[TREND_SNAPSHOTS_MAX];
 	size_t asked, count;                  /* one: Statistics; two: Compare; more: Trend */
 	uint64_t held;                        /* in daemon->trend_bytes */
+	uint64_t reserved;                    /* for indexes that the job makes and leaves with these snapshots */
+	bool keeps_index[TREND_SNAPSHOTS_MAX];
 	/* the job's */
 	struct statistics *statistics;        /* the trend's, when it is one */
 	struct trend *trend;
@@ -56,7 +59,7 @@ static json_t *make_rows(const struct report *report, size_t count)
 static void fail_too_long(struct call *call, const struct report *report, size_t rows)
 {
 	fail_limit(call, "message size", "%zu of the %zu rows do not fit into a message of 1 MiB; ask for fewer rows, "
-					 "for fewer frames, or for a stream", rows, report->statistics->row_count);
+					 "for fewer frames, or for a stream", rows, report->statistics->all_rows);
 }
 
 /* Without a limit of the client's, fewer rows will do: the answer says how many there are. */
@@ -137,12 +140,17 @@ static void stream(struct report *report)
 	send_rows(call);
 }
 
+/* 0: all. */
 static size_t rows_wanted(const struct report *report)
 {
-	size_t limit = report->query.limited ? report->query.limit : report->call->more ? 0 : ROWS_DEFAULT;
-	size_t all = report->statistics->row_count;
+	return report->query.limited ? report->query.limit : report->call->more ? 0 : ROWS_DEFAULT;
+}
 
-	return limit == 0 || limit > all ? all : limit;
+static size_t rows_to_send(const struct report *report)
+{
+	size_t wanted = report->query.statistics.limit, all = report->statistics->row_count;
+
+	return wanted == 0 || wanted > all ? all : wanted;
 }
 
 /* --- the work --- */
@@ -153,6 +161,11 @@ static void run_report(void *context)
 	struct snapshot *const *snapshots = report->snapshots;
 	const struct statistics_query *query = &report->query.statistics;
 
+	/* Without memory for one there may still be enough for what is made in its place. */
+	for (size_t i = 0; i < report->count; i++) {
+		if (report->keeps_index[i])
+			(void)snapshot_index_keep(snapshots[i]);
+	}
 	if (report->count == 1)
 		report->error = statistics_make(snapshots[0], query, &report->statistics, &report->reason);
 	else if (report->count == 2)
@@ -165,11 +178,36 @@ static void run_report(void *context)
 		report->statistics = report->trend->statistics;
 }
 
+/* Who asks about a snapshot once asks again. */
+static void reserve_indexes(struct report *report)
+{
+	for (size_t i = 0; i < report->count; i++) {
+		uint64_t bytes = snapshot_index_estimate(report->snapshots[i]);
+
+		if (snapshot_index_kept(report->snapshots[i]) ||
+		    !snapshots_reserve_spare(report->daemon->snapshots, bytes))
+			continue;
+		report->keeps_index[i] = true;
+		report->reserved += bytes;
+	}
+}
+
+static void charge_indexes(struct report *report)
+{
+	snapshots_unreserve(report->daemon->snapshots, report->reserved);
+	report->reserved = 0;
+	for (size_t i = 0; i < report->count; i++) {
+		if (report->keeps_index[i])
+			snapshots_charge(report->daemon->snapshots, report->snapshots[i]);
+	}
+}
+
 static void on_report(void *context, bool ran)
 {
 	struct report *report = context;
 	struct call *call = report->call;
 
+	charge_indexes(report);
 	if (!ran || report->error < 0) {
 		if (ran && report->error == -EINVAL)
 			fail_query(call, "%s", report->reason);
@@ -180,7 +218,7 @@ static void on_report(void *context, bool ran)
 		report_free(report);
 		return;
 	}
-	report->end = rows_wanted(report);
+	report->end = rows_to_send(report);
 	if (call->more)
 		stream(report);
 	else
@@ -190,10 +228,14 @@ static void on_report(void *context, bool ran)
 static void start_work(struct report *report)
 {
 	struct call *call = report->call;
-	int r = work_submit(call->daemon->work, run_report, on_report, report);
+	int r;
 
+	report->query.statistics.limit = rows_wanted(report);
+	reserve_indexes(report);
+	r = work_submit(call->daemon->work, run_report, on_report, report);
 	if (r == 0)
 		return;
+	charge_indexes(report);
 	report_free(report);
 	if (r == -ENOSPC)
 		fail_limit(call, "work", "the daemon has too much to do; try again");

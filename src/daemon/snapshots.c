@@ -3,6 +3,7 @@
 
 #include "daemon/limits.h"
 #include "daemon/log.h"
+#include "model/index.h"
 #include "varlink/codec.h"
 
 #include <assert.h>
@@ -252,6 +253,25 @@ void snapshots_remove(struct snapshots *snapshots, struct kept *kept)
 
 /* --- room --- */
 
+/* What somebody uses stays in memory in any case. */
+static bool is_in_use(const struct kept *kept)
+{
+	return kept->snapshot->references > 1 || kept->working || kept->getters.count > 0;
+}
+
+/* Indexes are made again when they are asked for. */
+static void drop_indexes(struct snapshots *snapshots)
+{
+	for (size_t i = 0; i < snapshots->list.count; i++) {
+		struct kept *kept = snapshots->list.items[i];
+
+		if (!kept->snapshot || !snapshot_index_kept(kept->snapshot) || is_in_use(kept))
+			continue;
+		snapshot_index_drop(kept->snapshot);
+		account(kept);
+	}
+}
+
 static struct kept *least_used_saved(const struct snapshots *snapshots)
 {
 	struct kept *found = NULL;
@@ -259,9 +279,7 @@ static struct kept *least_used_saved(const struct snapshots *snapshots)
 	for (size_t i = 0; i < snapshots->list.count; i++) {
 		struct kept *kept = snapshots->list.items[i];
 
-		/* What somebody uses stays in memory in any case. */
-		if (kept->snapshot && kept->snapshot->references == 1 && kept->saved && !kept->working &&
-		    kept->getters.count == 0 && (!found || kept->used < found->used))
+		if (kept->snapshot && kept->saved && !is_in_use(kept) && (!found || kept->used < found->used))
 			found = kept;
 	}
 	return found;
@@ -272,6 +290,8 @@ static bool make_memory(struct snapshots *snapshots, uint64_t more)
 {
 	struct kept *kept;
 
+	if (snapshots->bytes + more > snapshots->limits.snapshot_bytes)
+		drop_indexes(snapshots);
 	while (snapshots->bytes + more > snapshots->limits.snapshot_bytes) {
 		kept = least_used_saved(snapshots);
 		if (!kept)
@@ -298,6 +318,14 @@ const char snapshots_memory_full[] =
 bool snapshots_reserve(struct snapshots *snapshots, uint64_t bytes)
 {
 	if (bytes > 0 && !make_memory(snapshots, bytes))
+		return false;
+	snapshots->bytes += bytes;
+	return true;
+}
+
+bool snapshots_reserve_spare(struct snapshots *snapshots, uint64_t bytes)
+{
+	if (snapshots->bytes + bytes > snapshots->limits.snapshot_bytes)
 		return false;
 	snapshots->bytes += bytes;
 	return true;

@@ -51,6 +51,8 @@ void snapshots_when_listed(struct snapshots *snapshots, void (*listed)(void *con
  * them; those that are on disk and in nobody's use make way.  False: there is not so much. */
 bool snapshots_reserve(struct snapshots *snapshots, uint64_t bytes);
 void snapshots_unreserve(struct snapshots *snapshots, uint64_t bytes);
+/* The same for what can be done without: nothing makes way for it. */
+bool snapshots_reserve_spare(struct snapshots *snapshots, uint64_t bytes);
 /* It is there now, or has become larger. */
 void snapshots_charge(struct snapshots *snapshots, struct snapshot *snapshot);
 /* The reason when there is no such memory. */

@@ -267,19 +267,16 @@ void text_pretty(FILE *out, const struct statistics *statistics, size_t limit,
 		 const struct text_source *source)
 {
 	size_t shown = limit < statistics->row_count ? limit : statistics->row_count;
-	double other = 0, total = 0;
+	uint64_t other = statistics->rows_size;
 
 	fprintf(out, "Top %zu lines\n", limit);
-	for (size_t i = 0; i < statistics->row_count; i++) {
-		total += (double)statistics->rows[i].size;
-		if (i < shown)
-			print_pretty_row(out, statistics, i, source);
-		else
-			other += (double)statistics->rows[i].size;
+	for (size_t i = 0; i < shown; i++) {
+		print_pretty_row(out, statistics, i, source);
+		other -= statistics->rows[i].size;
 	}
-	if (shown < statistics->row_count)
-		fprintf(out, "%zu other: %.1f KiB\n", statistics->row_count - shown, other / 1024);
-	fprintf(out, "Total allocated size: %.1f KiB\n", total / 1024);
+	if (shown < statistics->all_rows)
+		fprintf(out, "%zu other: %.1f KiB\n", statistics->all_rows - shown, (double)other / 1024);
+	fprintf(out, "Total allocated size: %.1f KiB\n", (double)statistics->rows_size / 1024);
 }
 
 #define BAR_WIDTH 40

@@ -97,10 +97,8 @@ int statistics_compare(const struct snapshot *older, const struct snapshot *newe
 	if (r == 0)
 		r = grouping_add(&grouping, older, limit, true, ret_reason);
 	if (r == 0)
-		r = grouping_take(&grouping, true, statistics);
+		r = grouping_take_first(&grouping, true, statistics);
 	grouping_fini(&grouping);
-	if (r == 0)
-		r = statistics_sort(statistics, true, query->sort);
 	if (r < 0)
 		goto free_statistics;
 	*ret = statistics;

@@ -1,5 +1,5 @@
-/* Groups of traces by a key, of one snapshot or of two at once: what statistics and differences
- * have in common. */
+/* Groups of traces by a key, of one snapshot or of several at once: what statistics, differences and trends have in
+ * common. */
 #ifndef ALLOCWATCH_MODEL_GROUPING_H
 #define ALLOCWATCH_MODEL_GROUPING_H
 
@@ -8,19 +8,36 @@
 #include "model/statistics.h"
 
 struct group {
-	struct statistic row;                 /* what it is; the numbers come at the end */
+	uint64_t hash;
+	uint64_t sequence;                    /* where its frames begin in `sequences` */
+	uint32_t frame_count;
+	uint32_t domain, thread;
+	uint32_t total_frames;
+	enum truncation truncated;
+	uint64_t *histogram;
 	struct measure now, old;              /* old: of the older snapshot */
 };
 
 struct grouping {
 	const struct statistics_query *query;
 	struct strtab *strings;               /* names of the rows; the caller's */
+	VEC_OF(struct statistic_frame) frames;/* those that groups are made of */
+	VEC_OF(uint32_t) lines;               /* of each frame: equal numbers for what compares equal */
+	struct id_table line_index;
+	VEC_OF(uint32_t) sequences;           /* of frames, most recent first, one group's behind the other's */
 	VEC_OF(struct group) groups;
-	uint32_t latest;                      /* the group that was counted in last */
-	struct id_table index;                /* of groups: the same ids */
-	VEC_OF(struct statistic_frame) frames;/* of the trace at hand, most recent first */
-	VEC_OF(uint32_t) places;              /* where these are; of an addition */
+	uint32_t *slots;                      /* of groups, by hash: one more than their number; 0: free */
+	size_t slot_count;                    /* a power of two, at most half of them taken; 0: there are none */
+	bool alone;                           /* of one snapshot only: its index tells groups apart already */
 	struct measure now, old;              /* of all traces that passed the filters */
+};
+
+/* A group's key. */
+struct group_key {
+	const uint32_t *frames;               /* in grouping->frames; most recent first */
+	uint32_t count;
+	uint32_t domain;
+	uint32_t thread;
 };
 
 /* 0, or -EINVAL with a reason when the query cannot be answered. */
@@ -31,15 +48,27 @@ void grouping_fini(struct grouping *grouping);
  * not know what is asked for. */
 int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uint32_t limit, bool older,
 		 const char **ret_reason);
-/* Hands the rows over, in no order, with their differences when there was an older snapshot. */
-int grouping_take(struct grouping *grouping, bool with_diff, struct statistics *into);
+
+/* Takes a frame in, whose ids are of `strings`; its number, or -ENOMEM. */
+int64_t grouping_frame(struct grouping *grouping, const struct statistic_frame *frame);
+/* Room for so many groups more, of so many frames each. */
+int grouping_reserve(struct grouping *grouping, size_t groups, size_t frames);
+/* The group's number, made if need be; -ENOMEM. */
+int64_t grouping_find(struct grouping *grouping, const struct group_key *key);
+/* Of a frame, for a group that is known to be new, of groups that are `alone`. */
+int64_t grouping_add_new(struct grouping *grouping, const struct statistic_frame *frame);
+
+/* Hands the rows over, with their differences when there was an older snapshot; 0 or -ENOMEM.  All, each at its group's
+ * number; or those that come first in the query's order, as many as it wants. */
+int grouping_take_all(struct grouping *grouping, struct statistics *into);
+int grouping_take_first(struct grouping *grouping, bool with_diff, struct statistics *into);
+/* Their groups; *ret_order is to be freed. */
+int grouping_rank(const struct grouping *grouping, bool with_diff, uint32_t **ret_order, size_t *ret_count);
+/* tracemalloc's order of two rows that are no differences: less than 0 when a comes first, 0 for one and the same only. */
+int grouping_order(const struct grouping *grouping, uint32_t a, uint32_t b);
 
 /* Statistics without rows yet; NULL when there is no memory. */
 struct statistics *statistics_new(const struct snapshot *snapshot);
-/* tracemalloc's order of rows; 0 or -ENOMEM. */
-int statistics_sort(struct statistics *statistics, bool with_diff, enum diff_sort sort);
-/* The same of two rows that are no differences: less than 0 when a comes first, 0 for one and the same only. */
-int statistics_order(const struct statistics *statistics, const struct statistic *a, const struct statistic *b);
 /* Narrows *limit, the query's own, to what all snapshots have.  True: they differ, that is why, and it decides the
  * answer. */
 bool statistics_common_limit(const struct snapshot *const *snapshots, size_t count,

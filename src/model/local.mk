@@ -1,6 +1,7 @@
 # model: see doc/ARCHITECTURE.md
 noinst_LIBRARIES += src/libmodel.a
 src_libmodel_a_SOURCES = \
+	src/model/addition.c \
 	src/model/block_shard.c src/model/block_shard.h \
 	src/model/block_table.c src/model/block_table.h \
 	src/model/diff.c \
@@ -9,11 +10,13 @@ src_libmodel_a_SOURCES = \
 	src/model/filter_match.c \
 	src/model/fnmatch.c \
 	src/model/grouping.c src/model/grouping.h \
+	src/model/grouping_rank.c \
 	src/model/heap.c src/model/heap.h src/model/heap_private.h \
 	src/model/heap_resize.c \
 	src/model/heap_visit.c \
 	src/model/hidden.c src/model/hidden.h \
 	src/model/id_table.c src/model/id_table.h \
+	src/model/index.c src/model/index.h \
 	src/model/measure.c src/model/measure.h \
 	src/model/module.c src/model/module.h \
 	src/model/names.c src/model/names.h \
@@ -25,7 +28,6 @@ src_libmodel_a_SOURCES = \
 	src/model/snapshot_write.c \
 	src/model/stack.c src/model/stack.h \
 	src/model/statistics.c src/model/statistics.h \
-	src/model/statistics_sort.c \
 	src/model/steps.c src/model/steps.h \
 	src/model/thread_table.c src/model/thread_table.h \
 	src/model/traceback.c src/model/traceback.h \

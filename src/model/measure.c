@@ -51,30 +51,6 @@ bool measure_block(const struct snapshot_block *block, const struct statistics_q
 	return true;
 }
 
-/* Cumulative sums of a deep recursion could run over. */
-static void add_up(uint64_t *sum, uint64_t value)
-{
-	if (__builtin_add_overflow(*sum, value, sum) || *sum > INT64_MAX)
-		*sum = INT64_MAX;
-}
-
-void measure_add(struct measure *sum, const struct measure *more)
-{
-	if (more->count > 0 && (sum->count == 0 || more->youngest_ns < sum->youngest_ns))
-		sum->youngest_ns = more->youngest_ns;
-	if (more->oldest_ns > sum->oldest_ns)
-		sum->oldest_ns = more->oldest_ns;
-	add_up(&sum->size, more->size);
-	add_up(&sum->count, more->count);
-	/* Most questions are not about churn. */
-	if (!(more->made_size | more->made_count | more->freed_count | more->temporary_count))
-		return;
-	add_up(&sum->made_size, more->made_size);
-	add_up(&sum->made_count, more->made_count);
-	add_up(&sum->freed_count, more->freed_count);
-	add_up(&sum->temporary_count, more->temporary_count);
-}
-
 struct measure *measure_by_blocks(const struct snapshot *snapshot, const struct statistics_query *query)
 {
 	struct measure *measures = calloc(snapshot->traces.count + 1, sizeof(*measures));
@@ -87,22 +63,4 @@ struct measure *measure_by_blocks(const struct snapshot *snapshot, const struct 
 			measure_add(&measures[block->trace], &measure);
 	}
 	return measures;
-}
-
-struct measure measure_trace(const struct snapshot_trace *trace, const struct statistics_query *query)
-{
-	struct measure measure = { .size = trace->live_bytes, .count = trace->live_blocks };
-
-	if (query->peak) {
-		measure.size = trace->peak_bytes;
-		measure.count = trace->peak_blocks;
-	}
-	if (query->churn) {
-		measure.made_size = trace->total_bytes;
-		measure.made_count = trace->total_blocks;
-		if (trace->total_blocks > trace->live_blocks)
-			measure.freed_count = trace->total_blocks - trace->live_blocks;
-		measure.temporary_count = trace->temporary_blocks;
-	}
-	return measure;
 }

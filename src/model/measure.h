@@ -12,14 +12,53 @@ struct measure {
 
 /* 0, or -EINVAL with a reason when the snapshot does not know what the query is about. */
 int measure_check(const struct snapshot *snapshot, const struct statistics_query *query, const char **ret_reason);
-/* By what a trace says of itself. */
-struct measure measure_trace(const struct snapshot_trace *trace, const struct statistics_query *query);
 /* One for each trace of a snapshot that was checked, by the blocks of the ages that the query is about; NULL
  * without memory. */
 struct measure *measure_by_blocks(const struct snapshot *snapshot, const struct statistics_query *query);
 /* false: the query is not about this block. */
 bool measure_block(const struct snapshot_block *block, const struct statistics_query *query, struct measure *ret);
-/* Stays at the top instead of overflowing. */
-void measure_add(struct measure *sum, const struct measure *more);
+
+/* Cumulative sums of a deep recursion could run over: they stay at the top instead. */
+static inline void measure_add_up(uint64_t *sum, uint64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum) || *sum > INT64_MAX)
+		*sum = INT64_MAX;
+}
+
+static inline void measure_add(struct measure *sum, const struct measure *more)
+{
+	if (more->count > 0 && (sum->count == 0 || more->youngest_ns < sum->youngest_ns))
+		sum->youngest_ns = more->youngest_ns;
+	if (more->oldest_ns > sum->oldest_ns)
+		sum->oldest_ns = more->oldest_ns;
+	measure_add_up(&sum->size, more->size);
+	measure_add_up(&sum->count, more->count);
+	/* Most questions are not about churn. */
+	if (!(more->made_size | more->made_count | more->freed_count | more->temporary_count))
+		return;
+	measure_add_up(&sum->made_size, more->made_size);
+	measure_add_up(&sum->made_count, more->made_count);
+	measure_add_up(&sum->freed_count, more->freed_count);
+	measure_add_up(&sum->temporary_count, more->temporary_count);
+}
+
+/* By what a trace says of itself. */
+static inline struct measure measure_trace(const struct snapshot_trace *trace, const struct statistics_query *query)
+{
+	struct measure measure = { .size = trace->live_bytes, .count = trace->live_blocks };
+
+	if (query->peak) {
+		measure.size = trace->peak_bytes;
+		measure.count = trace->peak_blocks;
+	}
+	if (query->churn) {
+		measure.made_size = trace->total_bytes;
+		measure.made_count = trace->total_blocks;
+		if (trace->total_blocks > trace->live_blocks)
+			measure.freed_count = trace->total_blocks - trace->live_blocks;
+		measure.temporary_count = trace->temporary_blocks;
+	}
+	return measure;
+}
 
 #endif

@@ -33,20 +33,27 @@ int names_init(struct names *names, const struct snapshot *snapshot, struct strt
 	*names = (struct names){ .snapshot = snapshot, .strings = strings };
 	if (number_places(names, snapshot) < 0)
 		return -ENOMEM;
-	names->frames = calloc(names->place_count, sizeof(*names->frames));
+	names->frames = calloc((size_t)names->place_count + 1, sizeof(*names->frames));
 	names->texts = calloc(texts, sizeof(*names->texts));
 	names->text_verdicts = calloc(texts, sizeof(*names->text_verdicts));
 	names->verdicts = calloc(names->place_count, sizeof(*names->verdicts));
 	return names->frames && names->texts && names->text_verdicts && names->verdicts ? 0 : -ENOMEM;
 }
 
-void names_fini(struct names *names)
+void names_settle(struct names *names)
 {
-	free(names->first);
-	free(names->frames);
 	free(names->texts);
 	free(names->text_verdicts);
 	free(names->verdicts);
+	names->texts = NULL;
+	names->text_verdicts = names->verdicts = NULL;
+}
+
+void names_fini(struct names *names)
+{
+	names_settle(names);
+	free(names->first);
+	free(names->frames);
 	memset(names, 0, sizeof(*names));
 }
 

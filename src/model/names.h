@@ -9,7 +9,7 @@ struct names {
 	struct strtab *strings;
 	uint32_t *first;                      /* of a snapshot's frame: the number of its first place */
 	uint32_t place_count;
-	struct statistic_frame *frames;       /* by place; name 0: not made yet */
+	struct statistic_frame *frames;       /* by place, with room for one more; name 0: not made yet */
 	uint32_t *texts;                      /* by string of the snapshot: its id in `strings`; 0: not added yet */
 	uint8_t *text_verdicts;               /* by string of the snapshot: see names.c */
 	uint8_t *verdicts;                    /* by place, the same */
@@ -17,6 +17,8 @@ struct names {
 
 int names_init(struct names *names, const struct snapshot *snapshot, struct strtab *strings);
 void names_fini(struct names *names);
+/* Frees what making further names takes: from now on only `frames` of those that were made, and `first`, are there. */
+void names_settle(struct names *names);
 
 static inline uint32_t names_place(const struct names *names, struct place place)
 {

@@ -1,5 +1,7 @@
 #include "model/snapshot.h"
 
+#include "model/index.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +49,7 @@ void snapshot_put(struct snapshot *snapshot)
 		return;
 	if (snapshot->account)
 		*snapshot->account -= snapshot->charged;
+	snapshot_index_free(snapshot->index);
 	free(snapshot->id);
 	free(snapshot->name);
 	free(snapshot->command);
@@ -72,7 +75,8 @@ size_t snapshot_memory(const struct snapshot *snapshot)
 	       text_memory(snapshot->command) + text_memory(snapshot->exe) + strtab_memory(snapshot->strings) +
 	       vec_memory(&snapshot->modules) + vec_memory(&snapshot->frames) +
 	       vec_memory(&snapshot->locations) + vec_memory(&snapshot->nodes) +
-	       vec_memory(&snapshot->traces) + vec_memory(&snapshot->blocks);
+	       vec_memory(&snapshot->traces) + vec_memory(&snapshot->blocks) +
+	       snapshot_index_memory(snapshot_index_kept(snapshot));
 }
 
 void snapshot_charge(struct snapshot *snapshot, uint64_t *account)

@@ -60,9 +60,12 @@ struct snapshot_block {
 	uint64_t age_ns;                     /* when the snapshot was taken */
 };
 
+struct snapshot_index;
+
 struct snapshot {
 	unsigned references;
 	uint64_t *account, charged;          /* see snapshot_charge() */
+	struct snapshot_index *index;        /* see model/index.h; NULL: none is kept */
 	/* identity */
 	char *id;                            /* "s17"; NULL before it is kept */
 	char *name;                          /* "" when it has none; "exit" at the target's end */
@@ -104,6 +107,7 @@ size_t snapshot_memory(const struct snapshot *snapshot);      /* bytes, as asked
 /* Adds its memory to the account, which must outlive it: what it takes now, in place of what it was charged with before.
  * The last snapshot_put() takes it off again. */
 void snapshot_charge(struct snapshot *snapshot, uint64_t *account);
+void snapshot_index_free(struct snapshot_index *index);       /* accepts NULL */
 
 /* --- the image a tracer hands over in a sealed memfd --- */
 

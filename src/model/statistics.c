@@ -43,11 +43,10 @@ void statistics_free(struct statistics *statistics)
 {
 	if (!statistics)
 		return;
-	for (size_t i = 0; i < statistics->row_count; i++) {
-		free(statistics->rows[i].frames);
+	for (size_t i = 0; i < statistics->row_count; i++)
 		free(statistics->rows[i].histogram);
-	}
 	free(statistics->rows);
+	free(statistics->frames);
 	strtab_free(statistics->strings);
 	free(statistics);
 }
@@ -64,12 +63,11 @@ int statistics_make(const struct snapshot *snapshot, const struct statistics_que
 	r = grouping_init(&grouping, query, statistics->strings, ret_reason);
 	if (r < 0)
 		goto free_statistics;
+	grouping.alone = true;
 	r = grouping_add(&grouping, snapshot, query->traceback.limit, false, ret_reason);
 	if (r == 0)
-		r = grouping_take(&grouping, false, statistics);
+		r = grouping_take_first(&grouping, false, statistics);
 	grouping_fini(&grouping);
-	if (r == 0)
-		r = statistics_sort(statistics, false, query->sort);
 	if (r < 0)
 		goto free_statistics;
 	*ret = statistics;

@@ -49,6 +49,7 @@ struct statistics_query {
 	enum statistics_key key;
 	bool cumulative;          /* with KEY_TRACEBACK: -EINVAL */
 	enum diff_sort sort;      /* SORT_CHURN needs `churn`; the others are for diffs */
+	size_t limit;             /* only so many rows, those that come first; 0: all */
 	bool churn;               /* what was ever made, too, and groups of which nothing is left */
 	bool histogram;           /* of the sizes of the blocks, which the snapshot must have; not cumulative */
 	bool peak;                /* what lived at the peak, in place of what lives */
@@ -82,7 +83,7 @@ struct statistic {
 		uint64_t offset;
 		bool inlined;
 		bool has_line;              /* false: print without ":LINE" */
-	} *frames;
+	} *frames;                          /* among those of the statistics */
 	uint32_t frame_count, total_frames;
 	enum truncation truncated;
 };
@@ -97,6 +98,9 @@ struct statistics {
 	struct strtab *strings;
 	struct statistic *rows;
 	size_t row_count;
+	struct statistic_frame *frames;           /* all rows' */
+	size_t all_rows;                          /* also behind the query's limit */
+	uint64_t rows_size;                       /* of these; stays at INT64_MAX instead of overflowing */
 	uint64_t total_size, total_count;         /* over all rows of a non-cumulative grouping:
 						   * of the filtered traces */
 	int64_t total_size_diff, total_count_diff;

@@ -165,9 +165,9 @@ static int take_series(struct trend *trend, struct grouping *grouping, const str
 	return r;
 }
 
-static int make_rows(struct trend *trend, const uint64_t *times)
+static int make_rows(struct trend *trend, size_t rows, const uint64_t *times)
 {
-	size_t count = trend->snapshot_count, rows = trend->statistics->row_count;
+	size_t count = trend->snapshot_count;
 	double *slopes = calloc(count * (count - 1) / 2, sizeof(*slopes));
 
 	trend->rows = calloc(rows + 1, sizeof(*trend->rows));
@@ -187,13 +187,12 @@ static int make_rows(struct trend *trend, const uint64_t *times)
 static int compare_rows(const void *left, const void *right, void *context)
 {
 	const struct trend_row *a = left, *b = right;
-	const struct statistics *statistics = context;
 	double first = a->growth * (a->steadiness < 0 ? -a->steadiness : a->steadiness);
 	double second = b->growth * (b->steadiness < 0 ? -b->steadiness : b->steadiness);
 
 	if (first != second)
 		return first < second ? 1 : -1;
-	return statistics_order(statistics, &statistics->rows[a->row], &statistics->rows[b->row]);
+	return grouping_order(context, (uint32_t)a->row, (uint32_t)b->row);
 }
 
 static int fill_in(struct trend *trend, const struct snapshot *const *snapshots, const struct statistics_query *query,
@@ -211,12 +210,12 @@ static int fill_in(struct trend *trend, const struct snapshot *const *snapshots,
 	statistics->limits_differ = statistics_common_limit(snapshots, trend->snapshot_count, query, &limit);
 	r = take_series(trend, &grouping, snapshots, limit, ret_reason);
 	if (r == 0)
-		r = grouping_take(&grouping, false, statistics);
+		r = make_rows(trend, grouping.groups.count, times);
+	if (r == 0)
+		qsort_r(trend->rows, grouping.groups.count, sizeof(*trend->rows), compare_rows, &grouping);
+	if (r == 0)
+		r = grouping_take_all(&grouping, statistics);
 	grouping_fini(&grouping);
-	if (r == 0)
-		r = make_rows(trend, times);
-	if (r == 0)
-		qsort_r(trend->rows, statistics->row_count, sizeof(*trend->rows), compare_rows, statistics);
 	return r;
 }
 

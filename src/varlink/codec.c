@@ -182,7 +182,7 @@ json_t *codec_statistics_frame(const struct statistics *statistics, json_t *rows
 			 "total", encode_total(statistics, with_diff),
 			 "exact", statistics->exact,
 			 "unknown", codec_unknown(&statistics->unknown),
-			 "rows", codec_count(statistics->row_count),
+			 "rows", codec_count(statistics->all_rows),
 			 "limits_differ", statistics->limits_differ);
 }
 

@@ -2,10 +2,15 @@
  * JSON object a line and judges nothing.
  *
  *	bench_statistics [STACKS]              default 100000
+ *
+ * The first question about a snapshot makes its index, which the others find: how long that takes is printed by itself,
+ * and what a question takes that makes an index and throws it away, as the commands do on files.
+ *
  *	bench_statistics --write FOLDER [STACKS]
  *
  * The second form writes the two snapshots that it would ask, s1 and s2, as a daemon's state. */
 #include "base/clock.h"
+#include "model/index.h"
 #include "model/statistics.h"
 #include "store/store.h"
 #include "synthetic.h"
@@ -32,6 +37,10 @@ static const struct question {
 	  { .key = KEY_LINENO, .ages = { .given = true, .least_ns = 60000000001, .below_ns = UINT64_MAX } } },
 	{ "diff --by lineno", true, { .key = KEY_LINENO } },
 	{ "diff --by traceback", true, { .key = KEY_TRACEBACK } },
+	{ "stats --by lineno --limit 100", false, { .key = KEY_LINENO, .limit = 100 } },
+	{ "stats --by traceback --limit 100", false, { .key = KEY_TRACEBACK, .limit = 100 } },
+	{ "diff --by lineno --limit 100", true, { .key = KEY_LINENO, .limit = 100 } },
+	{ "diff --by traceback --limit 100", true, { .key = KEY_TRACEBACK, .limit = 100 } },
 };
 
 static struct snapshot *make(uint32_t stacks, uint32_t moment)
@@ -45,14 +54,40 @@ struct cost {
 	size_t rows;
 };
 
+static void begin(struct cost *now)
+{
+	now->wall_ns = clock_monotonic_ns();
+	now->cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static void end(const struct cost *began, struct cost *least)
+{
+	uint64_t wall_ns = clock_monotonic_ns() - began->wall_ns;
+	uint64_t cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - began->cpu_ns;
+
+	if (wall_ns < least->wall_ns)
+		least->wall_ns = wall_ns;
+	if (cpu_ns < least->cpu_ns)
+		least->cpu_ns = cpu_ns;
+}
+
+static void print_cost(const char *question, const char *indexes, uint32_t stacks, const struct cost *least)
+{
+	printf("{\"bench\": \"statistics\", \"question\": \"%s\", \"index\": \"%s\", \"stacks\": %u, \"rows\": %zu, "
+	       "\"ms\": %.2f, \"cpu_ms\": %.2f}\n", question, indexes, stacks, least->rows, (double)least->wall_ns / 1e6,
+	       (double)least->cpu_ns / 1e6);
+	fflush(stdout);
+}
+
 static void ask(const struct question *question, const struct snapshot *older, const struct snapshot *newer,
 		struct cost *least)
 {
-	uint64_t wall_ns = clock_monotonic_ns(), cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 	struct statistics *statistics;
 	const char *reason;
+	struct cost began;
 	int r;
 
+	begin(&began);
 	if (question->diff)
 		r = statistics_compare(older, newer, &question->query, &statistics, &reason);
 	else
@@ -61,28 +96,47 @@ static void ask(const struct question *question, const struct snapshot *older, c
 		abort();
 	least->rows = statistics->row_count;
 	statistics_free(statistics);
-	wall_ns = clock_monotonic_ns() - wall_ns;
-	cpu_ns = clock_read_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns;
-	if (wall_ns < least->wall_ns)
-		least->wall_ns = wall_ns;
-	if (cpu_ns < least->cpu_ns)
-		least->cpu_ns = cpu_ns;
+	end(&began, least);
+}
+
+static void ask_all(const struct snapshot *older, const struct snapshot *newer, const char *indexes, uint32_t stacks)
+{
+	for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
+		struct cost least = { UINT64_MAX, UINT64_MAX, 0 };
+
+		for (int round = 0; round < ROUNDS; round++)
+			ask(&questions[i], older, newer, &least);
+		print_cost(questions[i].name, indexes, stacks, &least);
+	}
+}
+
+static void keep_index(struct snapshot *snapshot, uint32_t stacks)
+{
+	struct cost least = { UINT64_MAX, UINT64_MAX, 0 };
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct cost began;
+
+		snapshot_index_drop(snapshot);
+		begin(&began);
+		if (snapshot_index_keep(snapshot) < 0)
+			abort();
+		end(&began, &least);
+	}
+	least.rows = snapshot->traces.count;
+	print_cost("make the index", "made", stacks, &least);
 }
 
 static void measure(uint32_t stacks)
 {
 	struct snapshot *older = make(stacks, 1), *newer = make(stacks, 2);
 
-	for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
-		struct cost least = { UINT64_MAX, UINT64_MAX, 0 };
-
-		for (int round = 0; round < ROUNDS; round++)
-			ask(&questions[i], older, newer, &least);
-		printf("{\"bench\": \"statistics\", \"question\": \"%s\", \"stacks\": %u, \"rows\": %zu, "
-		       "\"ms\": %.2f, \"cpu_ms\": %.2f}\n", questions[i].name, stacks, least.rows,
-		       (double)least.wall_ns / 1e6, (double)least.cpu_ns / 1e6);
-		fflush(stdout);
-	}
+	ask_all(older, newer, "made and thrown away", stacks);
+	keep_index(older, stacks);
+	keep_index(newer, stacks);
+	printf("{\"bench\": \"statistics-memory\", \"stacks\": %u, \"snapshot_bytes\": %zu, \"index_bytes\": %zu}\n", stacks,
+	       snapshot_memory(older), snapshot_index_memory(snapshot_index_kept(older)));
+	ask_all(older, newer, "kept", stacks);
 	snapshot_put(older);
 	snapshot_put(newer);
 }

@@ -210,11 +210,16 @@ def goal_of_question(question, ms):
 
 def questions(documents):
     print("## Statistics and differences of large snapshots\n")
-    print(table(("question", "stacks", "rows", "ms", "CPU ms", "goal %d" % GOAL_STATISTICS_MS),
-                [(d["question"], d["stacks"], d["rows"], "%.1f" % d["ms"], "%.1f" % d["cpu_ms"],
-                  goal_of_question(d["question"], d["ms"])) for d in by_bench(documents, "statistics")]))
+    print(table(("question", "index", "stacks", "rows", "ms", "CPU ms", "goal %d" % GOAL_STATISTICS_MS),
+                [(d["question"], d["index"], d["stacks"], d["rows"], "%.1f" % d["ms"], "%.1f" % d["cpu_ms"],
+                  goal_of_question(d["question"], d["ms"]) if d["index"] == "kept" else "")
+                 for d in by_bench(documents, "statistics")]))
     paragraph("By the library alone. A question is asked several times, and the smallest time counts; "
-              "`leaks` is the one with an age.")
+              "`leaks` is the one with an age. What never changes about a snapshot is in its index, which the first "
+              "question to a daemon makes and all others find; a command that reads a file makes what it needs and throws "
+              "it away. " + ", ".join("It takes %d bytes beside the %d of the snapshot"
+                                      % (d["index_bytes"], d["snapshot_bytes"] - d["index_bytes"])
+                                      for d in by_bench(documents, "statistics-memory")) + ".")
     print(table(("question on the socket", "stacks", "rows", "of these sent", "ms", "median", "daemon's CPU ms",
                  "goal %d" % GOAL_STATISTICS_MS),
                 [(d["question"], d["stacks"], d["rows"], d["rows_sent"], "%.1f" % d["ms"], "%.1f" % d["median_ms"],
@@ -239,7 +244,7 @@ def beside_tracemalloc(documents):
     ours = {}
     for d in by_bench(documents, "socket"):
         ours[d["question"]] = d                     # the last one is that with all rows
-    alone = {d["question"]: d for d in by_bench(documents, "statistics")}
+    alone = {d["question"]: d for d in by_bench(documents, "statistics") if d["index"] == "kept"}
     rows = []
     for d in by_bench(documents, "tracemalloc"):
         mine = ours.get(d["question"])

@@ -1,3 +1,4 @@
+#include "model/index.h"
 #include "model/statistics.h"
 #include "snapshot_builder.h"
 
@@ -112,6 +113,52 @@ START_TEST(functions_objects_and_domains_are_keys_too)
 	ck_assert_uint_eq(t->rows[0].size, 110);
 	ck_assert_uint_eq(t->rows[0].frame_count, 0);
 	statistics_free(t);
+}
+END_TEST
+
+START_TEST(a_function_shares_no_group_with_a_file_of_its_name)
+{
+	uint32_t called = build_line(s, "twin.c", "/src/other.c", 1), unnamed = build_line(s, NULL, "twin.c", 2);
+	struct statistics *t;
+	size_t twins = 0, files = 0;
+
+	build_trace(s, build_node(s, STACK_ROOT, called), DOMAIN_MALLOC, 1, 7);
+	build_trace(s, build_node(s, STACK_ROOT, unnamed), DOMAIN_MALLOC, 1, 7);
+	query.key = KEY_FUNCTION;
+	for (int kept = 0; kept < 2; kept++) {
+		t = make();
+		for (size_t i = 0; i < t->row_count; i++) {
+			if (strcmp(name_of(t, i), "twin.c") != 0)
+				continue;
+			ck_assert_uint_eq(t->rows[i].size, 7);
+			files += t->rows[i].frames[0].has_line;
+			twins++;
+		}
+		statistics_free(t);
+		ck_assert_int_eq(snapshot_index_keep(s), 0);
+	}
+	ck_assert_uint_eq(twins, 4);
+	ck_assert_uint_eq(files, 2);
+}
+END_TEST
+
+START_TEST(a_kept_index_is_in_the_snapshots_account_until_it_is_dropped)
+{
+	uint64_t account = 0;
+	size_t without = snapshot_memory(s), with;
+
+	snapshot_charge(s, &account);
+	ck_assert_uint_eq(account, without);
+	ck_assert_int_eq(snapshot_index_keep(s), 0);
+	with = snapshot_memory(s);
+	ck_assert_uint_gt(with, without);
+	ck_assert_uint_le(with - without, snapshot_index_estimate(s));
+	snapshot_charge(s, &account);
+	ck_assert_uint_eq(account, with);
+	snapshot_index_drop(s);
+	snapshot_charge(s, &account);
+	ck_assert_uint_eq(account, without);
+	s->account = NULL;              /* which ends before the snapshot */
 }
 END_TEST
 
@@ -506,6 +553,8 @@ int main(void)
 	tcase_add_test(tcase, lines_without_line_information_go_by_function);
 	tcase_add_test(tcase, files_are_shown_with_line_0_as_tracemalloc_does);
 	tcase_add_test(tcase, functions_objects_and_domains_are_keys_too);
+	tcase_add_test(tcase, a_function_shares_no_group_with_a_file_of_its_name);
+	tcase_add_test(tcase, a_kept_index_is_in_the_snapshots_account_until_it_is_dropped);
 	tcase_add_test(tcase, a_traceback_has_its_most_recent_frame_last_and_its_depth);
 	tcase_add_test(tcase, a_cumulative_statistic_counts_a_recursion_as_tracemalloc_does);
 	tcase_add_test(tcase, cumulative_is_refused_where_no_frames_are_counted);

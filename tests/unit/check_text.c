@@ -145,7 +145,9 @@ static void print_pretty(FILE *out, const json_t *input, struct source *source)
 		json_decref(one);
 	}
 	statistics.rows = rows;
-	statistics.row_count = i;
+	statistics.row_count = statistics.all_rows = i;
+	while (i-- > 0)
+		statistics.rows_size += rows[i].size;
 	text_pretty(out, &statistics, (size_t)number(input, "limit"), &style.source);
 	strtab_free(statistics.strings);
 }
@@ -232,7 +234,8 @@ static void print_one(const struct statistic_frame *frame, struct strtab *string
 	struct statistic_frame copy = *frame;
 	struct statistic row = { .size = 2048, .count = 2, .size_diff = 1024, .count_diff = 1, .frames = &copy,
 				 .frame_count = 1 };
-	struct statistics statistics = { .strings = strings, .rows = &row, .row_count = 1 };
+	struct statistics statistics = { .strings = strings, .rows = &row, .row_count = 1, .all_rows = 1,
+					 .rows_size = row.size };
 	struct text_style style = { .functions = true };
 	struct output output;
 
@@ -289,7 +292,8 @@ END_TEST
 START_TEST(a_domain_is_a_row_without_frames)
 {
 	struct statistic row = { .size = 10, .count = 1, .domain = DOMAIN_MALLOC };
-	struct statistics statistics = { .strings = strtab_new(), .rows = &row, .row_count = 1 };
+	struct statistics statistics = { .strings = strtab_new(), .rows = &row, .row_count = 1, .all_rows = 1,
+					 .rows_size = row.size };
 	struct output output;
 
 	output_open(&output);
