@@ -17,4 +17,6 @@ systemd/allocwatch@.service: systemd/allocwatch@.service.in Makefile
 
 # What systemd itself says of them.
 TESTS += tests/systemd/check_units
-EXTRA_DIST += tests/systemd/check_units tests/systemd/boot
+# What is built, in a real systemd.
+TESTS += tests/systemd/check_service
+EXTRA_DIST += tests/systemd/check_units tests/systemd/boot tests/systemd/check_service tests/systemd/service_cases
