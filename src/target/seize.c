@@ -118,6 +118,16 @@ static int seize_pass(struct target *target)
 	return r < 0 ? r : seized;
 }
 
+/* It has executed a program between the look and the seizing, which told nobody of that. */
+static void give_back(struct task *task)
+{
+	held_runs(task);
+	if (ptrace_interrupt(task->tid) == 0 &&
+	    task_wait(task, clock_monotonic_ns() + SCAN_DEADLINE_MS * NSEC_PER_MSEC) == 0 && !stop_is_end(task->stop.kind))
+		task_detach(task);
+	task_remove(task);
+}
+
 static int seize_sharers(struct target *target, const struct sharers *sharers)
 {
 	int r = 0;
@@ -128,7 +138,9 @@ static int seize_sharers(struct target *target, const struct sharers *sharers)
 		if (task_find(pid))
 			continue;
 		r = seize_one(target, pid);
-		if (r == 1)
+		if (r == 1 && sharers_has_left(target, pid))
+			give_back(task_find(pid));
+		else if (r == 1)
 			task_find(pid)->guest = true;
 		else if (r == -ESRCH || (r == -EPERM && (comes_by_itself(pid) || sharers_has_left(target, pid))))
 			r = 0;

@@ -61,7 +61,19 @@ static bool is_called(const char *error, const char *name)
 	return strcmp(error, live_text("org.allocwatch.Tracer.%s", name)) == 0;
 }
 
-/* Takes the parameters over.  NULL: refused by a limit, or by `allowed`, an error's name. */
+static bool is_lost(struct hand *hand);
+
+/* On a machine that has too much to do the daemon may take a tracer for stuck, and kill it. */
+static bool take_loss(struct hand *hand, const char *error)
+{
+	if (hand->tie == FREE || (!is_called(error, "NotTraced") && !is_called(error, "Failed")) || !is_lost(hand))
+		return false;
+	atomic_fetch_add(&hand->load->board->lost, 1);
+	hand->tie = FREE;
+	return true;
+}
+
+/* Takes the parameters over.  NULL: refused by a limit, or by `allowed`, an error's name; or its tracer was lost. */
 static json_t *ask(struct hand *hand, const char *method, json_t *parameters, const char *allowed)
 {
 	json_t *reply = NULL, *error = NULL;
@@ -71,7 +83,7 @@ static json_t *ask(struct hand *hand, const char *method, json_t *parameters, co
 	json_decref(parameters);
 	if (r == 0)
 		return reply;
-	if (!is_called(name, "LimitReached") && !(allowed && is_called(name, allowed)))
+	if (!is_called(name, "LimitReached") && !(allowed && is_called(name, allowed)) && !take_loss(hand, name))
 		live_fail("%s of %s (%d): %s", method, hand->target->name, hand->pid,
 			  error ? json_dumps(error, 0) : strerror(-r));
 	atomic_fetch_add(&hand->load->board->refused, 1);
@@ -299,7 +311,7 @@ static bool run_client(struct hand *hand)
 	else
 		run = tool_try(hand->load->tool, "export", pid_text(hand->pid), "--format", "tracemalloc", "-o",
 			       file, NULL);
-	if (run.status != 0 && !strstr(run.err, "allowed"))
+	if (run.status != 0 && !strstr(run.err, "allowed") && !take_loss(hand, "org.allocwatch.Tracer.Failed"))
 		live_fail("the client ended with %d: %s", run.status, run.err);
 	unlink(file);
 	free(run.out);
@@ -307,9 +319,8 @@ static bool run_client(struct hand *hand)
 	return true;
 }
 
-static bool is_lost(void *context)
+static bool is_lost(struct hand *hand)
 {
-	struct hand *hand = context;
 	json_t *reply = ask(hand, "List", json_object(), NULL), *target;
 	bool lost = false;
 	size_t i;
@@ -322,12 +333,17 @@ static bool is_lost(void *context)
 	return lost;
 }
 
+static bool is_lost_now(void *context)
+{
+	return is_lost(context);
+}
+
 static bool kill_tracer(struct hand *hand)
 {
 	if (hand->tie != TRACED || hand->target->stays || hand->target->blocks)
 		return false;
 	kill(tool_tracer(hand->pid), SIGKILL);
-	if (!live_wait(is_lost, hand, HEAL_MS) || !live_wait(state_text_is_intact, &hand->pid, HEAL_MS))
+	if (!live_wait(is_lost_now, hand, HEAL_MS) || !live_wait(state_text_is_intact, &hand->pid, HEAL_MS))
 		live_fail("%s (%d) was not healed when its tracer had died", hand->target->name, hand->pid);
 	call(hand, "Detach", of_pid(hand));
 	hand->tie = FREE;

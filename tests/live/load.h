@@ -35,6 +35,7 @@ struct load_board {
 	atomic_bool ended;
 	atomic_uint done[LOAD_DEEDS_MAX][LOAD_TARGETS];
 	atomic_uint refused, portions;
+	atomic_uint lost;              /* tracers that the daemon took for stuck */
 };
 
 struct load {

@@ -227,6 +227,30 @@ START_TEST(who_ended_since_the_look_is_no_stranger)
 }
 END_TEST
 
+/* It is in another program by then, and what would be done with it as with one that shares the memory would be its end. */
+START_TEST(who_has_executed_a_program_since_the_look_is_given_back)
+{
+	pid_t pid = child_that(false), executed = child_that(false), *slot;
+	struct sharers sharers = { .last_pid = 0 };
+	struct target *target;
+
+	ck_assert_int_eq(target_new(pid, &target), 0);
+	ck_assert_int_eq(sharers_look(target, &sharers), 0);
+	slot = vec_push(&sharers.found);
+	*slot = executed;
+	ck_assert_int_eq(target_seize(target, &sharers), 0);
+	ck_assert_uint_eq(target->tasks.count, 1);
+	ck_assert_int_eq(process_tracer(executed), 0);
+	ck_assert(!process_thread_is_dead(executed, executed));
+	sharers_fini(&sharers);
+	kill(pid, SIGKILL);
+	kill(executed, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	waitpid(executed, NULL, __WALL);
+	target_free(target);
+}
+END_TEST
+
 /* Told to, it forks, and says what came of it. */
 static pid_t forker(int *ret_to, int *ret_from)
 {
@@ -336,6 +360,7 @@ int main(void)
 	tcase_add_test(calls, a_restart_by_the_kernel_is_made_the_call_itself);
 	tcase_add_test(calls, both_forms_of_exec_are_known);
 	tcase_add_test(sharers, who_ended_since_the_look_is_no_stranger);
+	tcase_add_test(sharers, who_has_executed_a_program_since_the_look_is_given_back);
 	tcase_add_test(sharers, who_has_just_forked_is_held_after_the_call);
 	tcase_add_test(sharers, a_copy_that_is_older_than_the_removal_is_cleaned_all_the_same);
 	suite_add_tcase(suite, sharers);
