@@ -3,102 +3,89 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static uint32_t next_slot(const struct shard *shard, uint32_t slot)
-{
-	return slot + 1 == shard->capacity ? 0 : slot + 1;
-}
+#define PASSED_ONE (1ULL << BUCKET_PASSED_SHIFT)
 
-static uint32_t previous_slot(const struct shard *shard, uint32_t slot)
-{
-	return slot == 0 ? shard->capacity - 1 : slot - 1;
-}
+_Static_assert(sizeof(struct bucket) == 128, "a bucket is two lines of the cache");
 
-int shard_make(struct shard *shard, uint32_t capacity)
+int shard_make(struct shard *shard, uint32_t bucket_count)
 {
-	struct block_entry *slots = calloc(capacity, sizeof(*slots));
+	struct bucket *buckets = aligned_alloc(sizeof(*buckets), bucket_count * sizeof(*buckets));
 
-	if (!slots)
+	if (!buckets)
 		return -ENOMEM;
-	*shard = (struct shard){ .slots = slots, .capacity = capacity };
+	for (uint32_t i = 0; i < bucket_count; i++)
+		buckets[i].head = 0;
+	*shard = (struct shard){ .buckets = buckets, .bucket_count = bucket_count };
 	return 0;
 }
 
-static uint32_t at_most_far(uint32_t distance)
+void shard_free(struct shard *shard)
 {
-	return distance < BLOCK_FAR ? distance : BLOCK_FAR;
+	free(shard->buckets);
+	*shard = (struct shard){ 0 };
 }
 
-/* How far behind its home a slot's block lies. */
-static uint32_t distance(const struct shard *shard, uint64_t seed, uint32_t slot)
+static uint32_t next_bucket(const struct shard *shard, uint32_t bucket)
 {
-	const struct block_entry *entry = &shard->slots[slot];
-	uint32_t home;
+	return bucket + 1 == shard->bucket_count ? 0 : bucket + 1;
+}
 
-	if (entry->far < BLOCK_FAR)
-		return entry->far;
-	home = shard_home(shard, block_entry_hash(seed, entry));
-	return slot >= home ? slot - home : slot + shard->capacity - home;
+/* Never 0.  These bits have no part in choosing the home. */
+static uint8_t tag_of(uint64_t hash)
+{
+	return (uint8_t)(hash | 1);
+}
+
+static struct block_entry *find_in(struct bucket *bucket, uint64_t hash, raddr address, uint32_t domain)
+{
+	uint64_t same = bucket_zero_tags(bucket->head ^ tag_of(hash) * BUCKET_TAG_ONES);
+
+	for (; same; same &= same - 1) {
+		struct block_entry *entry = &bucket->blocks[bucket_first_place(same)];
+
+		if (entry->address == address && domain_family(entry->domain) == domain_family(domain))
+			return entry;
+	}
+	return NULL;
 }
 
 struct block_entry *shard_find(const struct shard *shard, uint64_t hash, raddr address, uint32_t domain)
 {
-	uint32_t slot = shard_home(shard, hash);
+	uint32_t at = shard_home(shard, hash);
 
-	for (uint32_t far = 0;; far++, slot = next_slot(shard, slot)) {
-		struct block_entry *entry = &shard->slots[slot];
+	for (uint32_t i = 0; i < shard->bucket_count; i++, at = next_bucket(shard, at)) {
+		struct bucket *bucket = &shard->buckets[at];
+		struct block_entry *entry = find_in(bucket, hash, address, domain);
 
-		/* A block nearer to its home than this one would be: it would stand here. */
-		if (!entry->address || entry->far < at_most_far(far))
-			return NULL;
-		if (entry->address == address && domain_family(entry->domain) == domain_family(domain))
+		if (entry)
 			return entry;
+		if (bucket->head >> BUCKET_PASSED_SHIFT == 0)
+			return NULL;
 	}
+	return NULL;
 }
 
-/* Moves the blocks from `slot` on one further, up to the next empty slot. */
-static void open_gap(struct shard *shard, uint32_t slot)
+void shard_put(struct shard *shard, uint64_t hash, const struct block_entry *entry)
 {
-	uint32_t to = slot;
+	struct bucket *bucket = &shard->buckets[shard_home(shard, hash)];
+	uint64_t empty;
 
-	while (shard->slots[to].address)
-		to = next_slot(shard, to);
-	while (to != slot) {
-		uint32_t from = previous_slot(shard, to);
-
-		shard->slots[to] = shard->slots[from];
-		shard->slots[to].far = at_most_far(shard->slots[to].far + 1u);
-		to = from;
+	while (!(empty = bucket_zero_tags(bucket->head))) {
+		bucket->head += PASSED_ONE;
+		bucket = &shard->buckets[next_bucket(shard, (uint32_t)(bucket - shard->buckets))];
 	}
-}
-
-void shard_put(struct shard *shard, uint64_t seed, const struct block_entry *entry)
-{
-	uint32_t slot = shard_home(shard, block_entry_hash(seed, entry)), far = 0;
-
-	while (shard->slots[slot].address && distance(shard, seed, slot) >= far) {
-		slot = next_slot(shard, slot);
-		far++;
-	}
-	open_gap(shard, slot);
-	shard->slots[slot] = *entry;
-	shard->slots[slot].far = at_most_far(far);
+	bucket->head |= (uint64_t)tag_of(hash) << (8 * bucket_first_place(empty));
+	bucket->blocks[bucket_first_place(empty)] = *entry;
 	shard->count++;
 }
 
-void shard_remove(struct shard *shard, uint64_t seed, struct block_entry *entry)
+void shard_remove(struct shard *shard, uint64_t hash, struct block_entry *entry)
 {
-	uint32_t gap = (uint32_t)(entry - shard->slots);
+	uint32_t in = (uint32_t)(((char *)entry - (char *)shard->buckets) / sizeof(struct bucket));
+	unsigned place = (unsigned)(entry - shard->buckets[in].blocks);
 
-	for (;;) {
-		uint32_t next = next_slot(shard, gap), far;
-
-		if (!shard->slots[next].address || shard->slots[next].far == 0)
-			break;
-		far = distance(shard, seed, next);
-		shard->slots[gap] = shard->slots[next];
-		shard->slots[gap].far = at_most_far(far - 1);
-		gap = next;
-	}
-	shard->slots[gap].address = 0;
+	for (uint32_t at = shard_home(shard, hash); at != in; at = next_bucket(shard, at))
+		shard->buckets[at].head -= PASSED_ONE;
+	shard->buckets[in].head &= ~(0xffULL << (8 * place));
 	shard->count--;
 }

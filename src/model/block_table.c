@@ -9,17 +9,17 @@
 #define SHARD_BLOCKS_LEAST 512  /* and when two are merged */
 #define SHARDS_MAX (1u << 22)
 /* A small heap that comes and goes allocates nothing: its shards are not resized below
- * CAPACITY_SMALL.  In a large one some shards may be almost empty; none is resized for less than
- * CAPACITY_STEP. */
+ * BUCKETS_SMALL.  In a large one some shards may be almost empty; none is resized for less than
+ * BUCKETS_STEP. */
 #define SHARDS_SMALL 16
-#define CAPACITY_SMALL 256
-#define CAPACITY_STEP 32
+#define BUCKETS_SMALL 52
+#define BUCKETS_STEP 7
 
-/* Per cent of the slots.  A full table costs probes, an empty one memory; between the sizes that a
+/* Per cent of the places.  A full table costs further buckets, an empty one memory; between the sizes that a
  * growing and a shrinking shard take lies the resize that a steady shard never makes. */
-#define FULLEST 84
-#define AFTER_GROWTH 71
-#define EMPTIEST 70
+#define FULLEST 85
+#define AFTER_GROWTH 70
+#define EMPTIEST 68
 #define AFTER_SHRINKING 77
 
 _Static_assert(sizeof(struct block_entry) == 24, "the figure per live block depends on it");
@@ -38,73 +38,77 @@ static uint32_t shard_index(const struct block_table *table, raddr address)
 	return index < table->shard_count ? index : index & (mask >> 1);
 }
 
-static uint32_t capacity_for(const struct block_table *table, uint32_t count, unsigned percent)
+static uint32_t buckets_for(const struct block_table *table, uint32_t count, unsigned percent)
 {
-	uint32_t least = table->shard_count < SHARDS_SMALL ? CAPACITY_SMALL : CAPACITY_STEP;
-	uint32_t capacity = (uint32_t)((uint64_t)count * 100 / percent) + 1;
+	uint32_t least = table->shard_count < SHARDS_SMALL ? BUCKETS_SMALL : BUCKETS_STEP;
+	uint32_t buckets = (uint32_t)((uint64_t)count * 100 / (percent * BUCKET_BLOCKS)) + 1;
 
-	return capacity < least ? least : capacity;
+	return buckets < least ? least : buckets;
 }
 
+/* In the order of their homes, so both shards are gone through once. */
 static void pour(const struct block_table *table, const struct shard *from, struct shard *into)
 {
-	for (uint32_t i = 0; i < from->capacity; i++) {
-		const struct block_entry *entry = &from->slots[i];
+	struct shard_cursor cursor = { 0 };
+	const struct block_entry *entry;
 
-		if (entry->address)
-			shard_put(into, table->seed, entry);
-	}
+	while ((entry = shard_next(from, &cursor)))
+		shard_put(into, block_entry_hash(table->seed, entry), entry);
 }
 
 static void replace_shard(struct block_table *table, struct shard *old, const struct shard *new)
 {
-	table->slot_memory -= (uint64_t)old->capacity * sizeof(*old->slots);
-	table->slot_memory += (uint64_t)new->capacity * sizeof(*new->slots);
-	free(old->slots);
+	table->shard_memory -= shard_memory(old);
+	table->shard_memory += shard_memory(new);
+	shard_free(old);
 	*old = *new;
 }
 
-static int resize_shard(struct block_table *table, struct shard *shard, uint32_t capacity)
+static int resize_shard(struct block_table *table, struct shard *shard, uint32_t buckets)
 {
 	struct shard resized;
 
-	if (shard_make(&resized, capacity) < 0)
+	if (shard_make(&resized, buckets) < 0)
 		return -ENOMEM;
 	pour(table, shard, &resized);
 	replace_shard(table, shard, &resized);
 	return 0;
 }
 
+static uint32_t count_moving(const struct block_table *table, const struct shard *shard, uint32_t top)
+{
+	struct shard_cursor cursor = { 0 };
+	const struct block_entry *entry;
+	uint32_t moving = 0;
+
+	while ((entry = shard_next(shard, &cursor)))
+		moving += (block_shard_hash(table->seed, entry->address) & top) != 0;
+	return moving;
+}
+
 /* Opens shard number shard_count with the blocks of its lower half that now belong to it. */
 static void split_shard(struct block_table *table)
 {
 	uint32_t opened = table->shard_count;
-	uint32_t top = 1u << (31 - __builtin_clz(opened));
+	uint32_t top = 1u << (31 - __builtin_clz(opened)), moving;
 	struct shard *lower = shard_at(table, opened - top), *upper;
+	struct shard_cursor cursor = { 0 };
+	const struct block_entry *entry;
 	struct shard kept, moved;
-	uint32_t moving = 0;
 
 	/* Not now is no error: the shards only get larger. */
 	if (opened >= SHARDS_MAX || steps_reach(&table->shards, opened) < 0)
 		return;
-	for (uint32_t i = 0; i < lower->capacity; i++) {
-		const struct block_entry *entry = &lower->slots[i];
-
-		moving += entry->address && (block_shard_hash(table->seed, entry->address) & top);
-	}
-	if (shard_make(&kept, capacity_for(table, lower->count - moving + 1, AFTER_SHRINKING)) < 0)
+	moving = count_moving(table, lower, top);
+	if (shard_make(&kept, buckets_for(table, lower->count - moving + 1, AFTER_GROWTH)) < 0)
 		return;
-	if (shard_make(&moved, capacity_for(table, moving + 1, AFTER_SHRINKING)) < 0) {
-		free(kept.slots);
+	if (shard_make(&moved, buckets_for(table, moving + 1, AFTER_GROWTH)) < 0) {
+		shard_free(&kept);
 		return;
 	}
-	for (uint32_t i = 0; i < lower->capacity; i++) {
-		const struct block_entry *entry = &lower->slots[i];
-
-		if (entry->address)
-			shard_put(block_shard_hash(table->seed, entry->address) & top ? &moved : &kept,
-				  table->seed, entry);
-	}
+	while ((entry = shard_next(lower, &cursor)))
+		shard_put(block_shard_hash(table->seed, entry->address) & top ? &moved : &kept,
+			  block_entry_hash(table->seed, entry), entry);
 	table->shard_count++;
 	replace_shard(table, lower, &kept);
 	upper = shard_at(table, opened);
@@ -120,7 +124,7 @@ static void merge_shard(struct block_table *table)
 	struct shard *lower = shard_at(table, closed - top), *upper = shard_at(table, closed);
 	struct shard merged, none = { 0 };
 
-	if (shard_make(&merged, capacity_for(table, lower->count + upper->count + 1, AFTER_SHRINKING)) < 0)
+	if (shard_make(&merged, buckets_for(table, lower->count + upper->count + 1, AFTER_SHRINKING)) < 0)
 		return;
 	pour(table, lower, &merged);
 	pour(table, upper, &merged);
@@ -139,92 +143,88 @@ int block_table_init(struct block_table *table, uint64_t seed)
 	if (steps_reach(&table->shards, 0) < 0)
 		return -ENOMEM;
 	first = shard_at(table, 0);
-	if (shard_make(first, CAPACITY_SMALL) < 0) {
+	if (shard_make(first, BUCKETS_SMALL) < 0) {
 		steps_fini(&table->shards);
 		return -ENOMEM;
 	}
 	table->shard_count = 1;
-	table->slot_memory = CAPACITY_SMALL * sizeof(*first->slots);
+	table->shard_memory = shard_memory(first);
 	return 0;
 }
 
 void block_table_fini(struct block_table *table)
 {
 	for (uint32_t i = 0; i < table->shard_count; i++)
-		free(shard_at(table, i)->slots);
+		shard_free(shard_at(table, i));
 	steps_fini(&table->shards);
 	table->shard_count = 0;
+}
+
+void block_table_seek(const struct block_table *table, raddr address, uint32_t domain,
+		      struct block_place *ret_place)
+{
+	uint64_t hash = block_hash(table->seed, address, domain);
+	struct shard *shard = shard_at(table, shard_index(table, address));
+	const struct bucket *home = &shard->buckets[shard_home(shard, hash)];
+
+	__builtin_prefetch(home);
+	__builtin_prefetch((const char *)home + sizeof(*home) / 2);
+	*ret_place = (struct block_place){ .shard = shard, .hash = hash };
+}
+
+bool block_table_found(struct block_place *place, raddr address, uint32_t domain)
+{
+	place->entry = shard_find(place->shard, place->hash, address, domain);
+	return place->entry;
 }
 
 bool block_table_find(const struct block_table *table, raddr address, uint32_t domain,
 		      struct block_place *ret_place)
 {
-	uint64_t hash = block_hash(table->seed, address, domain);
-	uint32_t index = shard_index(table, address);
-	struct block_entry *entry = shard_find(shard_at(table, index), hash, address, domain);
-
-	if (!entry)
-		return false;
-	*ret_place = (struct block_place){ index, entry };
-	return true;
-}
-
-void block_table_prefetch(const struct block_table *table, raddr address, uint32_t domain)
-{
-	uint64_t hash = block_hash(table->seed, address, domain);
-	const struct shard *shard = shard_at(table, shard_index(table, address));
-
-	__builtin_prefetch(&shard->slots[shard_home(shard, hash)]);
+	block_table_seek(table, address, domain, ret_place);
+	return block_table_found(ret_place, address, domain);
 }
 
 static int grow(struct block_table *table, struct shard *shard)
 {
-	uint32_t capacity = capacity_for(table, shard->count + 1, AFTER_GROWTH);
+	uint32_t buckets = buckets_for(table, shard->count + 1, AFTER_GROWTH);
 
-	if (capacity < shard->capacity + CAPACITY_STEP)
-		capacity = shard->capacity + CAPACITY_STEP;
-	return resize_shard(table, shard, capacity);
+	if (buckets < shard->bucket_count + BUCKETS_STEP)
+		buckets = shard->bucket_count + BUCKETS_STEP;
+	return resize_shard(table, shard, buckets);
 }
 
-int block_table_put(struct block_table *table, const struct block_entry *entry)
+int block_table_put(struct block_table *table, const struct block_place *place,
+		    const struct block_entry *entry)
 {
-	struct shard *shard = shard_at(table, shard_index(table, entry->address));
+	struct shard *shard = place->shard;
 
-	/* One slot stays empty, or a search for what is not there would not end. */
-	if ((uint64_t)(shard->count + 1) * 100 > (uint64_t)shard->capacity * FULLEST &&
-	    grow(table, shard) < 0 && shard->count + 2 > shard->capacity)
+	if ((uint64_t)(shard->count + 1) * 100 > (uint64_t)shard_places(shard) * FULLEST &&
+	    grow(table, shard) < 0 && shard->count == shard_places(shard))
 		return -ENOMEM;
-	shard_put(shard, table->seed, entry);
+	shard_put(shard, place->hash, entry);
 	table->count++;
 	if (table->count > (uint64_t)table->shard_count * SHARD_BLOCKS)
 		split_shard(table);
 	return 0;
 }
 
-void block_table_replace(const struct block_place *place, const struct block_entry *entry)
-{
-	uint64_t far = place->entry->far;
-
-	*place->entry = *entry;
-	place->entry->far = far;
-}
-
 static void shrink(struct block_table *table, struct shard *shard)
 {
-	uint32_t capacity = capacity_for(table, shard->count + 1, AFTER_SHRINKING);
+	uint32_t buckets = buckets_for(table, shard->count + 1, AFTER_SHRINKING);
 
 	/* Without memory for a smaller one the large one does. */
-	if (capacity + CAPACITY_STEP <= shard->capacity)
-		resize_shard(table, shard, capacity);
+	if (buckets + BUCKETS_STEP <= shard->bucket_count)
+		resize_shard(table, shard, buckets);
 }
 
 void block_table_remove(struct block_table *table, const struct block_place *place)
 {
-	struct shard *shard = shard_at(table, place->shard);
+	struct shard *shard = place->shard;
 
-	shard_remove(shard, table->seed, place->entry);
+	shard_remove(shard, place->hash, place->entry);
 	table->count--;
-	if ((uint64_t)shard->count * 100 < (uint64_t)shard->capacity * EMPTIEST)
+	if ((uint64_t)shard->count * 100 < (uint64_t)shard_places(shard) * EMPTIEST)
 		shrink(table, shard);
 	if (table->shard_count > 1 &&
 	    table->count < (uint64_t)table->shard_count * SHARD_BLOCKS_LEAST)
@@ -236,13 +236,12 @@ int block_table_each(const struct block_table *table,
 {
 	for (uint32_t i = 0; i < table->shard_count; i++) {
 		const struct shard *shard = shard_at(table, i);
+		struct shard_cursor cursor = { 0 };
+		const struct block_entry *entry;
 
-		for (uint32_t slot = 0; slot < shard->capacity; slot++) {
-			int r;
+		while ((entry = shard_next(shard, &cursor))) {
+			int r = visit(context, entry);
 
-			if (!shard->slots[slot].address)
-				continue;
-			r = visit(context, &shard->slots[slot]);
 			if (r != 0)
 				return r;
 		}
@@ -252,5 +251,5 @@ int block_table_each(const struct block_table *table,
 
 size_t block_table_memory(const struct block_table *table)
 {
-	return table->slot_memory + steps_memory(&table->shards);
+	return table->shard_memory + steps_memory(&table->shards);
 }

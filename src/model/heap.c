@@ -232,20 +232,20 @@ int heap_born(struct heap *heap, const struct alloc_event *event)
 		return -ERANGE;
 	set_born(heap, &block, event->time_ns);
 	/* In a large heap each of the tables is out of the cache: let them be fetched together. */
-	block_table_prefetch(&heap->blocks, event->address, event->domain);
+	block_table_seek(&heap->blocks, event->address, event->domain, &place);
 	trace = event->domain <= DOMAIN_MAX ?
 			intern_trace(heap, event->stack, event->domain) : -ENOSPC;
 	if (trace < 0)
 		return (int)trace;
 	block.trace = heap->trace_base + (uint32_t)trace;
 	block.thread = thread_table_number(&heap->threads, event->tid);
-	if (block_table_find(&heap->blocks, block.address, block.domain, &place)) {
+	if (block_table_found(&place, block.address, block.domain)) {
 		displace(heap, place.entry);
-		block_table_replace(&place, &block);
+		*place.entry = block;
 	} else {
 		if (heap->blocks.count >= heap->limits.max_blocks)
 			return -ENOSPC;
-		r = block_table_put(&heap->blocks, &block);
+		r = block_table_put(&heap->blocks, &place, &block);
 		if (r < 0)
 			return r;
 	}
@@ -287,7 +287,10 @@ static int freed(struct heap *heap, const struct alloc_event *event)
 		return 0;
 	if (!heap->from_start)
 		seen_prefetch(&heap->seen, event->old_address, domain_family(event->domain));
-	if (!block_table_find(&heap->blocks, event->old_address, event->domain, &place)) {
+	block_table_seek(&heap->blocks, event->old_address, event->domain, &place);
+	if (!heap->from_start)
+		seen_prefetch_page(&heap->seen, event->old_address, domain_family(event->domain));
+	if (!block_table_found(&place, event->old_address, event->domain)) {
 		heap_account_unmatched(heap, event->old_address, event->domain);
 		return 0;
 	}

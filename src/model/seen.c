@@ -76,6 +76,11 @@ void seen_prefetch(const struct seen *seen, raddr address, uint32_t family)
 	id_table_prefetch(&seen->pages, hash_pair(address >> PAGE_BITS, family));
 }
 
+void seen_prefetch_page(const struct seen *seen, raddr address, uint32_t family)
+{
+	id_table_prefetch_first(&seen->pages, hash_pair(address >> PAGE_BITS, family));
+}
+
 bool seen_has(const struct seen *seen, raddr address, uint32_t family)
 {
 	const struct seen_page *page = find_page(seen, address, family);

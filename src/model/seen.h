@@ -19,6 +19,8 @@ void seen_fini(struct seen *seen);
 void seen_mark(struct seen *seen, raddr address, uint32_t family);
 /* Begins to load what the other two will read. */
 void seen_prefetch(const struct seen *seen, raddr address, uint32_t family);
+/* The second step of that, which waits for the first. */
+void seen_prefetch_page(const struct seen *seen, raddr address, uint32_t family);
 bool seen_has(const struct seen *seen, raddr address, uint32_t family);
 size_t seen_memory(const struct seen *seen);
 

@@ -12,35 +12,54 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Linked with --wrap: what the tables ask for comes through here, with its size in front.  What others
+/* Linked with --wrap: what the tables ask for comes through here, with its size in front and where it begins.  What others
  * do, while not `counting`, passes through. */
 void *__real_malloc(size_t size);
 void *__real_realloc(void *at, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
 void __real_free(void *at);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *at, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void __wrap_free(void *at);
 char *__wrap_strdup(const char *text);
 char *__wrap_strndup(const char *text, size_t max);
 
 #define HEAD 16
 
+struct head {
+	size_t size, offset;            /* what was asked for, and how far behind the allocation's beginning it is */
+};
+
+_Static_assert(sizeof(struct head) == HEAD, "what is behind it stays aligned");
+
 static size_t held, calls;
 static bool counting;
 
 #define COUNTED(call) do { counting = true; (call); counting = false; } while (0)
 
-void *__wrap_malloc(size_t size)
+static void *count(char *begin, size_t offset, size_t size)
 {
-	char *at = __real_malloc(counting ? size + HEAD : size);
+	struct head head = { size, offset };
 
-	if (!at || !counting)
-		return at;
-	memcpy(at, &size, sizeof(size));
+	if (!begin)
+		return NULL;
+	memcpy(begin + offset - HEAD, &head, sizeof(head));
 	held += size;
 	calls++;
-	return at + HEAD;
+	return begin + offset;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return counting ? count(__real_malloc(size + HEAD), HEAD, size) : __real_malloc(size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return counting ? count(__real_aligned_alloc(alignment, size + alignment), alignment, size) :
+			  __real_aligned_alloc(alignment, size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)
@@ -52,15 +71,15 @@ void *__wrap_calloc(size_t count, size_t size)
 
 void __wrap_free(void *at)
 {
-	size_t size;
+	struct head head;
 
 	if (!at || !counting) {
 		__real_free(at);
 		return;
 	}
-	memcpy(&size, (char *)at - HEAD, sizeof(size));
-	held -= size;
-	__real_free((char *)at - HEAD);
+	memcpy(&head, (char *)at - HEAD, sizeof(head));
+	held -= head.size;
+	__real_free((char *)at - head.offset);
 }
 
 void *__wrap_realloc(void *at, size_t size)
@@ -74,7 +93,7 @@ void *__wrap_realloc(void *at, size_t size)
 
 	if (!moved || !at)
 		return moved;
-	memcpy(&old, (char *)at - HEAD, sizeof(old));
+	memcpy(&old, (char *)at - HEAD, sizeof(old));   /* `size` comes first */
 	memcpy(moved, at, old < size ? old : size);
 	__wrap_free(at);
 	return moved;

@@ -24,7 +24,7 @@ tests_unit_check_heap_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_heap_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
 tests_unit_check_heap_memory_SOURCES = tests/unit/check_heap_memory.c
 tests_unit_check_heap_memory_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-tests_unit_check_heap_memory_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free,--wrap=strdup,--wrap=strndup
+tests_unit_check_heap_memory_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=free,--wrap=strdup,--wrap=strndup
 tests_unit_check_heap_memory_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
 tests_unit_check_heap_peak_SOURCES = tests/unit/check_heap_peak.c
 tests_unit_check_heap_peak_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
