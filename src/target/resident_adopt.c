@@ -18,11 +18,13 @@
 #include "base/fd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #define AREAS_MAX 4096u
 #define PAGE 4096u
@@ -83,12 +85,30 @@ static bool is_main_area(struct target *target, raddr start)
 	return read_header(target, start, &header) == 0 && is_main(&header);
 }
 
+/* What was written there is no page of the file any more but the process's own, in memory or swapped out
+ * (Documentation/admin-guide/mm/pagemap.rst).  To read one of the file could mean to wait for its file system. */
+static bool is_own_page(pid_t pid, raddr at)
+{
+	const uint64_t present = 1ULL << 63, swapped = 1ULL << 62, of_file = 1ULL << 61;
+	uint64_t entry;
+	char path[64];
+	int fd;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : pread(fd, &entry, sizeof(entry), (off_t)(at / PAGE * sizeof(entry)));
+	fd_close(&fd);
+	/* Where that cannot be seen it has to be read. */
+	return n != sizeof(entry) || ((entry & (present | swapped)) && !(entry & of_file));
+}
+
 /* In the slack of an object whose file is gone, or another one by now. */
 static raddr find_in_last_page(struct target *target, raddr end)
 {
 	uint8_t page[PAGE];
 
-	if (target_read(target, end - PAGE, page, sizeof(page)) < 0)
+	if (!is_own_page(target->memory_tid, end - PAGE) || target_read(target, end - PAGE, page, sizeof(page)) < 0)
 		return 0;
 	for (size_t at = 16; at + sizeof(struct resident_header) <= sizeof(page); at += 16) {
 		if (memcmp(page + at, RESIDENT_MAGIC, RESIDENT_MAGIC_SIZE) == 0 &&
@@ -133,7 +153,8 @@ static bool last_page_has_magic(pid_t pid, raddr end)
 	struct iovec local = { page, sizeof(page) };
 	struct iovec remote = { (void *)(uintptr_t)(end - PAGE), PAGE };
 
-	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)PAGE &&
+	return is_own_page(pid, end - PAGE) &&
+	       process_vm_readv(pid, &local, 1, &remote, 1, 0) == (ssize_t)PAGE &&
 	       memmem(page, PAGE, RESIDENT_MAGIC, RESIDENT_MAGIC_SIZE) != NULL;
 }
 
