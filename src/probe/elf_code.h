@@ -8,7 +8,7 @@
 struct elf_code;
 
 /* Symbols read from one object at most; later ones are not seen. */
-#define ELF_SYMBOLS_MAX (16u << 20)
+#define ELF_SYMBOLS_MAX (4u << 20)
 
 /* elf_fd is borrowed until elf_code_close. 0, -ENOEXEC, -ENOMEM. */
 int elf_code_open(int elf_fd, struct elf_code **ret);

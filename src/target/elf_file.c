@@ -102,6 +102,13 @@ const struct elf_segment *elf_file_segment_at(const struct elf_file *file, uint6
 	return NULL;
 }
 
+static size_t symbol_count(const Elf_Data *data, uint64_t entry_size)
+{
+	size_t count = data->d_size / entry_size;
+
+	return count < ELF_TABLE_SYMBOLS_MAX ? count : ELF_TABLE_SYMBOLS_MAX;
+}
+
 static unsigned find_symbols(Elf *elf, Elf_Scn *section, const char *const *names, unsigned count,
 			     uint64_t *ret_vaddrs)
 {
@@ -111,7 +118,7 @@ static unsigned find_symbols(Elf *elf, Elf_Scn *section, const char *const *name
 
 	if (!data || !gelf_getshdr(section, &shdr) || shdr.sh_entsize == 0)
 		return 0;
-	for (size_t i = 0; found < count && i < data->d_size / shdr.sh_entsize; i++) {
+	for (size_t i = 0; found < count && i < symbol_count(data, shdr.sh_entsize); i++) {
 		GElf_Sym symbol;
 		const char *text;
 
@@ -154,6 +161,38 @@ int elf_file_symbol(int fd, const char *name, uint64_t *ret_vaddr)
 		return -ENOENT;
 	*ret_vaddr = vaddr;
 	return 0;
+}
+
+static bool has_function(Elf_Scn *section, uint64_t entry_size, uint64_t vaddr)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+
+	for (size_t i = 0; data && i < symbol_count(data, entry_size); i++) {
+		GElf_Sym symbol;
+
+		if (gelf_getsym(data, (int)i, &symbol) && symbol.st_shndx != SHN_UNDEF && symbol.st_value == vaddr &&
+		    GELF_ST_TYPE(symbol.st_info) == STT_FUNC)
+			return true;
+	}
+	return false;
+}
+
+bool elf_file_has_function(int fd, uint64_t vaddr)
+{
+	Elf_Scn *section = NULL;
+	bool found = false;
+	GElf_Shdr shdr;
+	Elf *elf;
+
+	elf_version(EV_CURRENT);
+	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	while (elf && !found && (section = elf_nextscn(elf, section))) {
+		if (gelf_getshdr(section, &shdr) && shdr.sh_entsize != 0 &&
+		    (shdr.sh_type == SHT_DYNSYM || shdr.sh_type == SHT_SYMTAB))
+			found = has_function(section, shdr.sh_entsize, vaddr);
+	}
+	elf_end(elf);
+	return found;
 }
 
 int elf_file_text(int fd, uint64_t vaddr, uint8_t *buf, size_t space, size_t *ret_len)

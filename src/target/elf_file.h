@@ -16,6 +16,8 @@ struct elf_segment {
 
 #define ELF_SEGMENTS_MAX 256
 #define ELF_NOTES_MAX 65536
+/* Looked at of one table of symbols; chromium's has 1.5 million. */
+#define ELF_TABLE_SYMBOLS_MAX (4u << 20)
 
 struct elf_file {
 	bool is_64;
@@ -37,6 +39,8 @@ const struct elf_segment *elf_file_segment_at(const struct elf_file *file, uint6
 int elf_file_symbol(int fd, const char *name, uint64_t *ret_vaddr);
 /* The same of several in one pass; 0 for those that are not defined.  Returns how many are. */
 unsigned elf_file_symbols(int fd, const char *const *names, unsigned count, uint64_t *ret_vaddrs);
+/* Whether a function that is defined begins at this address, by .dynsym or .symtab. */
+bool elf_file_has_function(int fd, uint64_t vaddr);
 /* The bytes at an address of an executable segment, as many as there are; -ENOENT. */
 int elf_file_text(int fd, uint64_t vaddr, uint8_t *buf, size_t space, size_t *ret_len);
 

@@ -93,6 +93,16 @@ static int hook_by_symbol(struct target *target, raddr *ret_hook)
 	return r;
 }
 
+/* What the process says of its loader may be anything, and an int3 in the middle of an instruction changes what the
+ * program does. */
+static bool is_function(const struct target *target, raddr at)
+{
+	const struct module_range *range = module_map_find(&target->modules, at);
+
+	return range && elf_file_has_function(target_module_fd(target, range->module),
+					      at - target->modules.modules.items[range->module].bias);
+}
+
 int loader_prepare_hook(struct target *target, struct breakpoint **ret_bp, const char **ret_reason)
 {
 	const struct module_range *range;
@@ -102,6 +112,8 @@ int loader_prepare_hook(struct target *target, struct breakpoint **ret_bp, const
 	int r;
 
 	r = hook_from_r_debug(target, &hook);
+	if (r == 0 && !is_function(target, hook))
+		r = -ENOENT;
 	if (r < 0)
 		r = hook_by_symbol(target, &hook);
 	if (r < 0)
