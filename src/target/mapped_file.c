@@ -289,11 +289,11 @@ static bool is_mute(const struct mapped_files *files, uint64_t device)
 	return false;
 }
 
-static void miss(struct mapped_files *files, const struct map_line *map, const char *why)
+void mapped_files_miss(struct mapped_files *files, const char *path, const char *why)
 {
 	files->missed++;
 	files->missed_why = why;
-	snprintf(files->missed_path, sizeof(files->missed_path), "%s", map->path);
+	snprintf(files->missed_path, sizeof(files->missed_path), "%s", path);
 }
 
 static void note_mute(struct mapped_files *files, uint64_t device)
@@ -315,10 +315,10 @@ static int ask(struct mapped_files *files, struct wanted *wanted, bool *ret_copy
 	files->copied += fetched.size;
 	*ret_copy = fetched.copy;
 	if (r == -ETIMEDOUT) {
-		miss(files, wanted->map, "its file system does not answer in time");
+		mapped_files_miss(files, wanted->map->path, "its file system does not answer in time");
 		note_mute(files, wanted->map->device);
 	} else if (r == 0 && fetched.too_large) {
-		miss(files, wanted->map, "it is too large to be copied from a file system that may cease to answer");
+		mapped_files_miss(files, wanted->map->path, "it is too large to be copied from a file system that may cease to answer");
 	}
 	return fd;
 }

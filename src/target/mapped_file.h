@@ -36,6 +36,8 @@ struct mapped_files {
 /* The file of a mapping of the process with this thread: a descriptor for reading, or -1.  *ret_copy: it is of a copy,
  * which is sealed. */
 int mapped_file_open(struct mapped_files *files, pid_t tid, const struct map_line *map, bool *ret_copy);
+/* One is not to be had, or not looked at; why: static text. */
+void mapped_files_miss(struct mapped_files *files, const char *path, const char *why);
 /* A look at the mappings ends: the next one sees what is mounted then. */
 void mapped_files_look_done(struct mapped_files *files);
 

@@ -4,6 +4,7 @@
 #include "target/target.h"
 
 #include "base/fd.h"
+#include "base/hash.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -127,32 +128,39 @@ static int add_module(struct target *target, const struct map_line *map, int fd,
 	return (int)id;
 }
 
+/* --- a look at all mappings --- */
+
 static bool is_object(const struct map_line *map)
 {
 	return map->executable && (map->inode != 0 || strcmp(map->path, "[vdso]") == 0);
 }
 
-struct seen {
-	raddr start, end;
-	uint64_t device, inode;
+/* All executable mappings of objects, in the order of their addresses. */
+struct scan {
+	VEC_OF(struct map_line) lines;
+	VEC_OF(size_t) fresh;          /* lines that are not known */
 };
 
-struct scan {
-	VEC_OF(struct seen) seen;
-};
+static bool is_of(const struct map_line *line, const struct module *module)
+{
+	return line->device == module->device && line->inode == module->inode;
+}
 
 static bool still_mapped(const struct scan *scan, const struct target *target, const struct module_range *range)
 {
-	const struct module *module = &target->modules.modules.items[range->module];
+	size_t low = 0, high = scan->lines.count;
 
-	for (size_t i = 0; i < scan->seen.count; i++) {
-		const struct seen *seen = &scan->seen.items[i];
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
 
-		if (range->start >= seen->start && range->end <= seen->end &&
-		    seen->device == module->device && seen->inode == module->inode)
-			return true;
+		if (scan->lines.items[middle].end <= range->start)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return false;
+	return low < scan->lines.count && scan->lines.items[low].start <= range->start &&
+	       scan->lines.items[low].end >= range->end &&
+	       is_of(&scan->lines.items[low], &target->modules.modules.items[range->module]);
 }
 
 static void forget_slacks(struct target *target, uint32_t module)
@@ -165,10 +173,11 @@ static void forget_slacks(struct target *target, uint32_t module)
 
 static bool drop_unmapped(struct target *target, const struct scan *scan)
 {
+	size_t i = target->modules.ranges.count;
 	bool changed = false;
 
-	for (size_t i = target->modules.ranges.count; i-- > 0;) {
-		struct module_range range = target->modules.ranges.items[i];
+	while (i > 0) {
+		struct module_range range = target->modules.ranges.items[--i];
 
 		if (still_mapped(scan, target, &range))
 			continue;
@@ -176,7 +185,9 @@ static bool drop_unmapped(struct target *target, const struct scan *scan)
 		forget_slacks(target, range.module);
 		fd_close(&target->module_fds.items[range.module]);
 		changed = true;
-		i = target->modules.ranges.count;     /* the ranges moved */
+		/* Those below are where they were, but for others of the same module. */
+		if (i > target->modules.ranges.count)
+			i = target->modules.ranges.count;
 	}
 	return changed;
 }
@@ -192,46 +203,124 @@ static int add_new(struct target *target, const struct map_line *map)
 	return module_map_add_range(&target->modules, map->start, map->end, (uint32_t)id);
 }
 
-static int scan_text(struct target *target, char *text, bool *ret_changed)
+static int list_lines(const struct target *target, struct scan *scan, char *text)
 {
-	struct scan scan = { 0 };
-	VEC_OF(struct map_line) fresh = { 0 };
-	struct map_line map;
-	bool changed;
-	int r = 0;
+	struct map_line map, *line;
+	size_t *fresh;
 
-	while (r == 0 && maps_next(&text, &map)) {
+	while (maps_next(&text, &map)) {
 		const struct module_range *range;
-		struct seen *seen;
-		struct map_line *line;
 
 		if (!is_object(&map))
 			continue;
-		seen = vec_push(&scan.seen);
-		line = vec_push(&fresh);
-		if (!seen || !line) {
-			r = -ENOMEM;
-			break;
-		}
-		*seen = (struct seen){ map.start, map.end, map.device, map.inode };
+		line = vec_push(&scan->lines);
+		if (!line)
+			return -ENOMEM;
 		*line = map;
 		range = module_map_find(&target->modules, map.start);
-		if (range && range->start <= map.start && range->end >= map.end)
-			line->executable = target->modules.modules.items[range->module].device != map.device ||
-					   target->modules.modules.items[range->module].inode != map.inode;
-	}
-	changed = r == 0 && drop_unmapped(target, &scan);
-	for (size_t i = 0; r == 0 && i < fresh.count; i++) {
-		if (!fresh.items[i].executable)
+		if (range && range->start <= map.start && range->end >= map.end &&
+		    is_of(&map, &target->modules.modules.items[range->module]))
 			continue;
-		changed = true;
-		r = add_new(target, &fresh.items[i]);
+		fresh = vec_push(&scan->fresh);
+		if (!fresh)
+			return -ENOMEM;
+		*fresh = scan->lines.count - 1;
+	}
+	return 0;
+}
+
+/* Mappings of one file, counted: those that are known and those that come. */
+struct tally {
+	uint64_t device, inode;
+	unsigned count;
+};
+
+struct tallies {
+	struct tally *items;
+	size_t mask;
+};
+
+static struct tally *tally_of(struct tallies *tallies, uint64_t device, uint64_t inode)
+{
+	size_t at = hash_pair(device, inode) & tallies->mask;
+
+	while (tallies->items[at].count > 0 &&
+	       (tallies->items[at].device != device || tallies->items[at].inode != inode))
+		at = (at + 1) & tallies->mask;
+	tallies->items[at].device = device;
+	tallies->items[at].inode = inode;
+	return &tallies->items[at];
+}
+
+static int count_known(const struct target *target, const struct scan *scan, struct tallies *ret)
+{
+	const struct module_map *map = &target->modules;
+	size_t space = 64;
+
+	while (space < 2 * (map->ranges.count + scan->fresh.count))
+		space *= 2;
+	ret->mask = space - 1;
+	ret->items = calloc(space, sizeof(*ret->items));
+	if (!ret->items)
+		return -ENOMEM;
+	for (size_t i = 0; i < map->ranges.count; i++) {
+		const struct module *module = &map->modules.items[map->ranges.items[i].module];
+
+		tally_of(ret, module->device, module->inode)->count++;
+	}
+	return 0;
+}
+
+/* What is no ELF file (the memory of some compilers) is no loss. */
+static bool is_an_object(const struct target *target, const struct map_line *line)
+{
+	for (size_t i = 0; i < target->modules.modules.count; i++) {
+		if (is_of(line, &target->modules.modules.items[i]) && target->module_fds.items[i] >= 0)
+			return true;
+	}
+	return false;
+}
+
+/* No object has so many; what is left out is code in no object. */
+static int add_fresh(struct target *target, const struct scan *scan)
+{
+	struct tallies tallies;
+	int r = count_known(target, scan, &tallies);
+
+	for (size_t i = 0; r == 0 && i < scan->fresh.count; i++) {
+		const struct map_line *line = &scan->lines.items[scan->fresh.items[i]];
+		struct tally *tally = tally_of(&tallies, line->device, line->inode);
+
+		if (++tally->count > OBJECT_MAPPINGS_MAX) {
+			if (tally->count == OBJECT_MAPPINGS_MAX + 1 && is_an_object(target, line))
+				mapped_files_miss(&target->files, line->path, "it is mapped too often");
+			continue;
+		}
+		if (target->modules.ranges.count >= MAPPINGS_MAX) {
+			mapped_files_miss(&target->files, line->path, "the process has too many executable mappings");
+			continue;
+		}
+		r = add_new(target, line);
 		if (r == -EEXIST)      /* a mapping grew over a known piece: the known part stays */
 			r = 0;
 	}
+	free(tallies.items);
+	return r;
+}
+
+static int scan_text(struct target *target, char *text, bool *ret_changed)
+{
+	struct scan scan = { 0 };
+	bool changed = false;
+	int r = list_lines(target, &scan, text);
+
+	if (r == 0) {
+		changed = drop_unmapped(target, &scan) || scan.fresh.count > 0;
+		r = add_fresh(target, &scan);
+	}
 	mapped_files_look_done(&target->files);
-	vec_fini(&scan.seen);
-	vec_fini(&fresh);
+	vec_fini(&scan.lines);
+	vec_fini(&scan.fresh);
 	*ret_changed = changed;
 	return r;
 }

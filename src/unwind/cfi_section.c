@@ -114,7 +114,7 @@ static int add_cie(struct walk *walk, const struct cfi_entry *entry)
 {
 	struct cfi_cie cie, *added;
 
-	if (!cfi_cie_read(walk->section, entry, &cie) || !is_sane_program(&cie, cie.program))
+	if (walk->cies.count >= CFI_CIES_MAX || !cfi_cie_read(walk->section, entry, &cie) || !is_sane_program(&cie, cie.program))
 		return -EINVAL;
 	added = vec_push(&walk->cies);
 	if (!added)

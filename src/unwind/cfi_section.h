@@ -18,6 +18,7 @@
 /* Limits.  In 873 files of Debian 12 with 1.5 million functions (cc1, python3, LLVM, the libraries) the longest
  * program has 20,051 bytes, remember_state is nested 1 deep, and the longest expression has 14 bytes. */
 #define CFI_ENTRIES_MAX (4u << 20)     /* CIEs and FDEs of one section */
+#define CFI_CIES_MAX (1u << 18)        /* CIEs alone: linkers merge those that are the same */
 #define CFI_PROGRAM_MAX 65536u         /* bytes of instructions of one entry */
 #define CFI_REMEMBER_MAX 16u           /* nested remember_state */
 #define CFI_EXPRESSION_MAX 1024u       /* bytes */

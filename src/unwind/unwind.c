@@ -121,6 +121,11 @@ int unwinder_add_module(struct unwinder *unwinder, uint32_t module, int elf_fd)
 	err = dwarf_cfi_open(elf_fd, &cfi);
 	if (err < 0)
 		return err;
+	if (unwinder->tables + dwarf_cfi_memory(cfi) > UNWIND_TABLES_MAX) {
+		dwarf_cfi_close(cfi);
+		return -ENOSPC;
+	}
+	unwinder->tables += dwarf_cfi_memory(cfi);
 	unwinder->modules.items[module] = cfi;
 	return 0;
 }
@@ -129,8 +134,9 @@ void unwinder_remove_module(struct unwinder *unwinder, uint32_t module)
 {
 	trails_forget(&unwinder->trails);
 	cfi_rows_remove_module(&unwinder->rows, module);
-	if (module >= unwinder->modules.count)
+	if (module >= unwinder->modules.count || !unwinder->modules.items[module])
 		return;
+	unwinder->tables -= dwarf_cfi_memory(unwinder->modules.items[module]);
 	dwarf_cfi_close(unwinder->modules.items[module]);
 	unwinder->modules.items[module] = NULL;
 }

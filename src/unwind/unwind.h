@@ -28,8 +28,10 @@ struct unwind_counters {
 struct unwinder *unwinder_new(const struct module_map *map, struct stack_table *stacks);
 void unwinder_free(struct unwinder *unwinder);                /* accepts NULL */
 
+/* Bytes of the tables of all modules; Debian's libLLVM-14 has 8 MiB, with their index. */
+#define UNWIND_TABLES_MAX ((size_t)512 << 20)
 /* Makes a module's CFI known.  elf_fd is duplicated; .eh_frame and .debug_frame are opened here,
- * so call it while nothing is stopped.  0, or negative errno: the module then has no CFI. */
+ * so call it while nothing is stopped.  0, or negative errno: the module then has no CFI; -ENOSPC: for UNWIND_TABLES_MAX. */
 int unwinder_add_module(struct unwinder *unwinder, uint32_t module, int elf_fd);
 void unwinder_remove_module(struct unwinder *unwinder, uint32_t module);
 

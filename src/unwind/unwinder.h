@@ -23,6 +23,7 @@ struct unwinder {
 	struct stack_table *stacks;
 	struct cfi_rows rows;
 	struct stack_copy memory;
+	size_t tables;                     /* bytes of them */
 	struct libunwind *libunwind;
 	VEC_OF(struct dwarf_cfi *) modules;/* by module id, NULL: no CFI */
 	uint32_t *frames;                  /* ids, of the present stack, innermost first */

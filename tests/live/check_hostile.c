@@ -1,6 +1,7 @@
 /* Targets that mean harm, or have met some: what they cost tracer, daemon and symbolizer is bounded and told, nobody else
  * notices, and they themselves go on as they would untraced. */
 #include "file_server.h"
+#include "forged.h"
 #include "live.h"
 #include "state.h"
 #include "subject.h"
@@ -8,6 +9,8 @@
 
 #include "base/clock.h"
 
+#include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,7 +145,202 @@ static void a_program_on_a_mute_file_system_holds_nobody(void)
 	file_server_end(server);
 }
 
+/* --- what is mapped --- */
+
+/* Of the tracer, in KiB, and of time, on a busy machine, too. */
+#define MANY_MOST_KB (64 << 10)
+#define FORGED_MOST_KB (160 << 10)
+#define FULL_MOST_KB (512 << 10)
+#define ATTACH_MOST_MS 15000
+
+struct hostile {
+	struct tool *tool;
+	struct subject *subject;
+	struct state *before;
+	long long blocks;
+};
+
+static struct hostile start_hostile(struct subject *subject)
+{
+	return (struct hostile){ .tool = tool_start(), .subject = subject, .before = state_take(subject->pid) };
+}
+
+/* What it does is seen. */
+static void require_at_work(struct hostile *h)
+{
+	long long before = json_number(tool_status(h->tool, h->subject->pid), "allocations");
+
+	subject_command(h->subject, 'g');
+	h->blocks++;
+	require_equal(json_number(tool_status(h->tool, h->subject->pid), "allocations"), before + 1);
+}
+
+static void require_named(struct hostile *h)
+{
+	require_row(tool_stats(h->tool, pid_text(h->subject->pid)), "tests/victims/hostile.c", "kept block", 48 * h->blocks,
+		    h->blocks);
+}
+
+static void attach_in_time(struct hostile *h, long long most_kb, const char *warning)
+{
+	uint64_t began_ns = clock_monotonic_ns();
+	struct tool_run run = tool_try(h->tool, "attach", pid_text(h->subject->pid), NULL);
+	long long took_ms = since_ms(began_ns), peak_kb;
+
+	if (run.status)
+		live_fail("%s", run.err);
+	if (warning)
+		require_text(run.err, warning);
+	peak_kb = status_number(tool_tracer(h->subject->pid), "VmHWM", 10);
+	live_note("attached in %lld ms; the tracer has had %lld kB, the daemon %lld", took_ms, peak_kb,
+		  status_number(tool_daemon(h->tool), "VmHWM", 10));
+	require_at_least(ATTACH_MOST_MS, took_ms);
+	require_at_least(most_kb, peak_kb);
+	require_at_work(h);
+}
+
+static void unmap_and_end(struct hostile *h)
+{
+	subject_command(h->subject, 'u');
+	subject_command(h->subject, 'o');
+	require_at_work(h);
+	require_named(h);
+	tool_end(h->tool, h->subject, h->before);
+}
+
+static const char *most_mappings(void)
+{
+	return live_rounds(1, 0) ? "10000" : "0";
+}
+
+static void as_many_mappings_as_there_may_be_hold_nobody(void)
+{
+	struct hostile h = start_hostile(victim_start("tests/victims/hostile", most_mappings(), forged_file(FORGED_PLAIN), NULL));
+
+	subject_command(h.subject, 'M');
+	live_note("%ld mappings", subject_tally(h.subject, "maps"));
+	require_at_least(subject_tally(h.subject, "maps"), 10000);
+	attach_in_time(&h, MANY_MOST_KB, "it is mapped too often");
+	require(!json_is_true(json_object_get(tool_status(h.tool, h.subject->pid), "exact")));
+	unmap_and_end(&h);
+}
+
+static void mappings_that_come_while_it_is_traced_hold_nobody(void)
+{
+	struct hostile h = start_hostile(victim_start("tests/victims/hostile", most_mappings(), forged_file(FORGED_PLAIN), NULL));
+
+	attach_in_time(&h, MANY_MOST_KB, NULL);
+	subject_command(h.subject, 'M');
+	subject_command(h.subject, 'o');
+	require_at_work(&h);
+	require_at_least(MANY_MOST_KB, status_number(tool_tracer(h.subject->pid), "VmHWM", 10));
+	unmap_and_end(&h);
+}
+
+static void forged_objects_hold_nobody(void)
+{
+	const char *files[FORGED_COUNT] = { NULL };
+	struct hostile h;
+
+	for (enum forged kind = 0; kind < FORGED_COUNT; kind++)
+		files[kind] = forged_file(kind == FORGED_FULL_TABLE && live_rounds(1, 0) ? FORGED_PLAIN : kind);
+	h = start_hostile(victim_start("tests/victims/hostile", "0", files[0], files[1], files[2], files[3], files[4], files[5],
+				       files[6], files[7], files[8], files[9], NULL));
+	subject_command(h.subject, 'm');
+	require_equal(subject_tally(h.subject, "maps"), FORGED_COUNT);
+	attach_in_time(&h, live_rounds(FORGED_MOST_KB, FULL_MOST_KB), NULL);
+	unmap_and_end(&h);
+}
+
+/* --- what it says and does --- */
+
+static uint8_t byte_at(pid_t pid, uint64_t at)
+{
+	int mem = open(live_text("/proc/%d/mem", pid), O_RDONLY | O_CLOEXEC);
+	uint8_t byte;
+
+	if (mem < 0 || pread(mem, &byte, 1, (off_t)at) != 1)
+		live_fail("the memory of process %d cannot be read", pid);
+	close(mem);
+	return byte;
+}
+
+static void a_forged_list_of_objects_is_not_believed(void)
+{
+	struct hostile h = start_hostile(victim_start("tests/victims/hostile", "0", NULL));
+	uint64_t hook;
+	uint8_t byte;
+
+	subject_command(h.subject, 'd');
+	hook = (uint64_t)subject_tally(h.subject, "hook");
+	byte = byte_at(h.subject->pid, hook);
+	attach_in_time(&h, MANY_MOST_KB, NULL);
+	require_equal(byte_at(h.subject->pid, hook), byte);
+	subject_command(h.subject, 'o');
+	require_at_work(&h);
+	tool_end(h.tool, h.subject, h.before);
+}
+
+static void traps_that_are_overwritten_are_told_and_set_again(void)
+{
+	struct hostile h = start_hostile(victim_start("tests/victims/hostile", "0", NULL));
+	json_t *status;
+
+	attach_in_time(&h, MANY_MOST_KB, NULL);
+	require_nothing_unknown(tool_status(h.tool, h.subject->pid), 0);
+	subject_command(h.subject, 'r');
+	status = tool_status(h.tool, h.subject->pid);
+	require_at_least(json_number(status, "unknown.probe_gaps"), 1);
+	require(!json_is_true(json_object_get(status, "exact")));
+	require_at_work(&h);
+	tool_end(h.tool, h.subject, h.before);
+}
+
+static void a_stack_that_ends_in_nothing_is_told(void)
+{
+	struct hostile h = start_hostile(victim_start("tests/victims/hostile", "0", NULL));
+	json_t *status;
+
+	attach_in_time(&h, MANY_MOST_KB, NULL);
+	subject_command(h.subject, 's');
+	status = tool_status(h.tool, h.subject->pid);
+	require_equal(json_number(status, "blocks"), h.blocks + 1);
+	require_at_least(json_number(status, "unknown.truncated_stacks"), 1);
+	require(json_is_true(json_object_get(status, "exact")));
+	/* its stack stays mapped */
+	tool_detach(h.tool, h.subject->pid);
+	text_require_intact(h.subject->pid);
+	subject_quit(h.subject);
+}
+
+static void births_of_threads_without_an_end_take_no_memory(void)
+{
+	struct hostile h = start_hostile(victim_start("tests/victims/hostile", "0", NULL));
+	unsigned thousands = live_rounds(1, 1000);
+	long long warm_kb;
+
+	attach_in_time(&h, MANY_MOST_KB, NULL);
+	subject_command(h.subject, 't');
+	warm_kb = status_number(tool_tracer(h.subject->pid), "VmRSS", 10);
+	for (unsigned i = 0; i < thousands; i++)
+		subject_command(h.subject, 't');
+	live_note("%ld births; tracer RSS %lld kB after the first thousand, %lld kB at the end",
+		  subject_tally(h.subject, "births"), warm_kb, status_number(tool_tracer(h.subject->pid), "VmRSS", 10));
+	require_equal(subject_tally(h.subject, "births"), 1000LL * (thousands + 1));
+	require_at_least(warm_kb + 1024, status_number(tool_tracer(h.subject->pid), "VmRSS", 10));
+	require_at_work(&h);
+	require_nothing_unknown(tool_status(h.tool, h.subject->pid), 0);
+	tool_end(h.tool, h.subject, h.before);
+}
+
 static const struct live_case cases[] = {
+	LIVE_CASE(as_many_mappings_as_there_may_be_hold_nobody),
+	LIVE_CASE(mappings_that_come_while_it_is_traced_hold_nobody),
+	LIVE_CASE(forged_objects_hold_nobody),
+	LIVE_CASE(a_forged_list_of_objects_is_not_believed),
+	LIVE_CASE(traps_that_are_overwritten_are_told_and_set_again),
+	LIVE_CASE(a_stack_that_ends_in_nothing_is_told),
+	LIVE_CASE(births_of_threads_without_an_end_take_no_memory),
 	LIVE_CASE(an_object_on_a_mute_file_system_holds_nobody),
 	LIVE_CASE(an_object_whose_file_system_falls_silent_holds_nobody),
 	LIVE_CASE(a_program_on_a_mute_file_system_holds_nobody),

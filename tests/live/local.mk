@@ -142,7 +142,8 @@ tests_live_check_held_SOURCES = tests/live/check_held.c
 tests_live_check_held_CFLAGS = $(live_cflags)
 tests_live_check_held_LDADD = $(live_libs)
 
-tests_live_check_hostile_SOURCES = tests/live/check_hostile.c tests/live/file_server.c tests/live/file_server.h
+tests_live_check_hostile_SOURCES = tests/live/check_hostile.c tests/live/file_server.c tests/live/file_server.h \
+	tests/live/forged.c tests/live/forged.h
 tests_live_check_hostile_CFLAGS = $(live_cflags)
 tests_live_check_hostile_LDADD = $(live_libs)
 

@@ -26,6 +26,7 @@ check_PROGRAMS += \
 	tests/victims/grower \
 	tests/victims/hammer \
 	tests/victims/held \
+	tests/victims/hostile \
 	tests/victims/int3s \
 	tests/victims/jumper \
 	tests/victims/leaker \
@@ -166,6 +167,11 @@ tests_victims_held_SOURCES = tests/victims/held.c
 tests_victims_held_CFLAGS = $(victim_cflags)
 tests_victims_held_LDFLAGS = $(victim_ldflags)
 tests_victims_held_LDADD = $(victim_libs) -ldl
+
+tests_victims_hostile_SOURCES = tests/victims/hostile.c
+tests_victims_hostile_CFLAGS = $(victim_cflags) -D_GNU_SOURCE
+tests_victims_hostile_LDFLAGS = $(victim_ldflags)
+tests_victims_hostile_LDADD = $(victim_libs) -ldl
 
 tests_victims_hammer_SOURCES = tests/victims/hammer.c
 tests_victims_hammer_CFLAGS = $(victim_cflags)
