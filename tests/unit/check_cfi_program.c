@@ -5,6 +5,7 @@
 #include "unwind/cfi_section.h"
 #include "unwind/dwarf.h"
 #include "random.h"
+#include "share.h"
 
 #include <check.h>
 #include <errno.h>
@@ -246,13 +247,13 @@ START_TEST(odd_programs_mean_what_libdw_says)
 	ck_assert_int_eq(pread(fd, file, (size_t)st.st_size, 0), st.st_size);
 	at = memmem(file, (size_t)st.st_size, image.bytes + image.eh_frame, image.eh_frame_size);
 	ck_assert_ptr_nonnull(at);
-	for (unsigned int i = 0; i < MUTATIONS; i++)
+	for (unsigned int i = 0; i < share_of(MUTATIONS); i++)
 		compare_mutant(file, (size_t)st.st_size, &image, (size_t)(at - file), &counts);
 	printf("%u mutants: %lu functions, %lu rows compared, %lu differ; %lu left to libdw, %lu of them plain\n",
-	       MUTATIONS, (unsigned long)counts.functions, (unsigned long)counts.compared,
+	       share_of(MUTATIONS), (unsigned long)counts.functions, (unsigned long)counts.compared,
 	       (unsigned long)counts.differ, (unsigned long)(counts.full + counts.plain_left),
 	       (unsigned long)counts.plain_left);
-	ck_assert_uint_gt(counts.compared, MUTATIONS * 100);
+	ck_assert_uint_gt(counts.compared, share_of(MUTATIONS) * 100);
 	ck_assert_uint_eq(counts.differ, 0);
 	fd_close(&fd);
 	cfi_image_fini(&image);

@@ -3,6 +3,7 @@
 #include "arch/arch.h"
 #include "elf_functions.h"
 #include "random.h"
+#include "share.h"
 
 #include <check.h>
 #include <errno.h>
@@ -483,7 +484,7 @@ START_TEST(random_bytes_are_displaced_or_refused)
 {
 	size_t displaced = 0;
 
-	for (size_t n = 0; n < HOSTILE_INSTRUCTIONS; n++) {
+	for (size_t n = 0; n < share_of(HOSTILE_INSTRUCTIONS); n++) {
 		size_t len = random_u64() % (INSN_MAX + 1);
 		uint8_t *bytes = malloc(len ? len : 1), *code = malloc(ARCH_SLOT_SIZE);
 		uint64_t from = random_u64(), to = random_u64() % 2 ? from + (uint32_t)random_u64() : random_u64();
@@ -504,8 +505,8 @@ START_TEST(random_bytes_are_displaced_or_refused)
 		free(bytes);
 		free(code);
 	}
-	printf("random instructions: %zu displaced of %d\n", displaced, HOSTILE_INSTRUCTIONS);
-	ck_assert_uint_gt(displaced, HOSTILE_INSTRUCTIONS / 10);
+	printf("random instructions: %zu displaced of %u\n", displaced, share_of(HOSTILE_INSTRUCTIONS));
+	ck_assert_uint_gt(displaced, share_of(HOSTILE_INSTRUCTIONS) / 10);
 }
 END_TEST
 

@@ -1,5 +1,7 @@
 /* The tracer says how much memory its tables take, and the daemon charges snapshots with theirs.  Here every allocation is
  * counted, and the sum must be that figure, to the byte. */
+#include "share.h"
+
 #include "model/heap.h"
 #include "model/module.h"
 #include "model/snapshot.h"
@@ -177,7 +179,7 @@ START_TEST(the_figure_of_the_tables_is_the_sum_of_their_allocations)
 	COUNTED(stacks = stack_table_new(1u << 24));
 	COUNTED(heap = heap_new(NULL, _i % 2 == 0, 0));
 	srand((unsigned)_i + 7);
-	for (uint64_t i = 0; i < 200000; i++) {
+	for (uint64_t i = 0; i < share_of(200000); i++) {
 		event(heap, stacks, i);
 		if (i % 997 == 0)
 			compare(heap, stacks);
@@ -185,8 +187,8 @@ START_TEST(the_figure_of_the_tables_is_the_sum_of_their_allocations)
 			COUNTED(heap_clear(heap));
 	}
 	compare(heap, stacks);
-	ck_assert_uint_gt(held, 1 << 20);
-	ck_assert_uint_ge(comparisons, 200);
+	ck_assert_uint_gt(held, share_of(1 << 20));
+	ck_assert_uint_ge(comparisons, share_of(200));
 	COUNTED(heap_free(heap));
 	COUNTED(stack_table_free(stacks));
 	ck_assert_uint_eq(held, 0);
@@ -274,7 +276,7 @@ START_TEST(steady_events_allocate_nothing)
 	size_t asked = 0;
 
 	COUNTED(heap = heap_new(NULL, true, 0));
-	for (uint64_t i = 0; i < 300000; i++) {
+	for (uint64_t i = 0; i < share_of(300000); i++) {
 		struct alloc_event born = { .kind = ALLOC_BORN, .tid = 1 + (int32_t)(i % 7), .stack = (uint32_t)(i % 50),
 					    .address = 0x1000 + i % 200 * 64, .size = i % 100, .time_ns = i };
 		struct alloc_event freed = { .kind = ALLOC_FREED, .tid = 1, .old_address = born.address };
@@ -286,7 +288,7 @@ START_TEST(steady_events_allocate_nothing)
 	}
 	ck_assert_uint_gt(asked, 0);
 	ck_assert_uint_eq(calls, asked);
-	ck_assert_uint_eq(heap_counters(heap).frees, 300000);
+	ck_assert_uint_eq(heap_counters(heap).frees, share_of(300000));
 	COUNTED(heap_free(heap));
 }
 END_TEST

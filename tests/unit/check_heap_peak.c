@@ -1,5 +1,7 @@
 /* What made up the peak, and what was gone at once, against a model that copies everything at every
  * peak and looks at everything at every event. */
+#include "share.h"
+
 #include "model/heap.h"
 
 #include <check.h>
@@ -145,7 +147,7 @@ START_TEST(peak_and_churn_of_every_stack_are_exact)
 
 	memset(&m, 0, sizeof(m));
 	srand((unsigned)_i + 1);
-	for (uint64_t i = 1; i <= EVENTS; i++) {
+	for (uint64_t i = 1; i <= share_of(EVENTS); i++) {
 		step(heap, &m, i * 1000, i / 500 % 2 == 0);
 		if (rand() % 1500 == 0) {
 			heap_reset_peak(heap, i * 1000);
@@ -160,10 +162,10 @@ START_TEST(peak_and_churn_of_every_stack_are_exact)
 	}
 	compare(heap, &m);
 	heap_free(heap);
-	ck_assert_uint_gt(compared, 10000);
+	ck_assert_uint_gt(compared, share_of(10000));
 	ck_assert_uint_gt(differing, compared / 20);
-	ck_assert_uint_gt(peaks, 100);
-	ck_assert_uint_gt(at_once, 100);
+	ck_assert_uint_gt(peaks, share_of(100));
+	ck_assert_uint_gt(at_once, share_of(100));
 	printf("heap peak: %" PRIu64 " stacks compared (%" PRIu64 " live with something else than at the peak), "
 	       "%" PRIu64 " peaks, %" PRIu64 " blocks gone at once\n", compared, differing, peaks, at_once);
 }

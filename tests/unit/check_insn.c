@@ -2,6 +2,7 @@
 #include "arch/arch.h"
 #include "elf_functions.h"
 #include "random.h"
+#include "share.h"
 
 #include <check.h>
 #include <errno.h>
@@ -388,7 +389,7 @@ START_TEST(random_bytes_are_decoded_or_refused)
 {
 	size_t decoded_count = 0, refused = 0;
 
-	for (size_t n = 0; n < HOSTILE_BUFFERS; n++) {
+	for (size_t n = 0; n < share_of(HOSTILE_BUFFERS); n++) {
 		size_t len = 1 + random_u64() % HOSTILE_LENGTH;
 		uint8_t *bytes = malloc(len);
 		struct arch_function function;
@@ -412,7 +413,7 @@ START_TEST(random_bytes_are_decoded_or_refused)
 		free(bytes);
 	}
 	printf("random code: %zu decoded, %zu refused\n", decoded_count, refused);
-	ck_assert_uint_gt(decoded_count, HOSTILE_BUFFERS / 1000);
+	ck_assert_uint_gt(decoded_count, share_of(HOSTILE_BUFFERS) / 1000);
 }
 END_TEST
 

@@ -1,3 +1,5 @@
+#include "share.h"
+
 #include "model/module.h"
 #include "model/stack.h"
 
@@ -156,7 +158,7 @@ START_TEST(a_run_gives_the_nodes_of_single_pushes)
 		ck_assert_int_eq(stack_table_frame(runs, &frame), stack_table_frame(singles, &frame));
 	}
 	srand(7);
-	for (unsigned int run = 0; run < RUNS; run++) {
+	for (unsigned int run = 0; run < share_of(RUNS); run++) {
 		uint32_t parent = (uint32_t)rand() % stack_table_node_count(runs), node = parent;
 		uint32_t count = (uint32_t)rand() % LONGEST, before = stack_table_node_count(runs);
 		unsigned int different = rand() % 4 == 0 ? FRAMES : 2;
@@ -175,7 +177,7 @@ START_TEST(a_run_gives_the_nodes_of_single_pushes)
 		ck_assert_uint_eq(stack_table_node_count(runs), stack_table_node_count(singles));
 	}
 	printf("%zu nodes of runs compared, %zu runs had nothing new\n", compared, known);
-	ck_assert_uint_gt(compared, RUNS);
+	ck_assert_uint_gt(compared, share_of(RUNS));
 	stack_table_free(runs);
 	stack_table_free(singles);
 }

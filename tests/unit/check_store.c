@@ -1,6 +1,7 @@
 /* Snapshot files: round trips, sharing, damage, interruption, and what others see in them. */
 #include "store/store.h"
 #include "random.h"
+#include "share.h"
 
 #include <check.h>
 #include <errno.h>
@@ -802,8 +803,8 @@ START_TEST(flipped_bits_never_change_a_snapshot)
 
 	must_save(file, snapshot);
 	bytes = read_file(file, &len);
-	for (int i = 0; i < FLIPS; i++) {
-		size_t at = i < 800 ? (size_t)i : below(len);
+	for (int i = 0; i < (int)share_of(FLIPS); i++) {
+		size_t at = i < (int)share_of(800) ? (size_t)i : below(len);
 		uint8_t bit = (uint8_t)(1 << below(8));
 		struct snapshot *loaded = NULL;
 		int fd = open(file, O_WRONLY | O_CLOEXEC);
@@ -824,7 +825,7 @@ START_TEST(flipped_bits_never_change_a_snapshot)
 		close(fd);
 	}
 	printf("store: %zu flipped bits refused, %zu without effect\n", refused, harmless);
-	ck_assert_uint_gt(refused, FLIPS / 4);
+	ck_assert_uint_gt(refused, share_of(FLIPS) / 4);
 	free(bytes);
 	snapshot_put(snapshot);
 }
@@ -840,7 +841,7 @@ START_TEST(wild_pages_are_refused)
 	must_save(file, snapshot);
 	bytes = read_file(file, &len);
 	wild = malloc(len);
-	for (int i = 0; i < 1500; i++) {
+	for (int i = 0; i < (int)share_of(1500); i++) {
 		struct snapshot *loaded = NULL;
 		char *reason = NULL;
 		size_t from = below(len), count = 1 + below(below(2) ? 64 : 4096);
@@ -857,8 +858,8 @@ START_TEST(wild_pages_are_refused)
 		}
 		free(reason);
 	}
-	printf("store: %zu of 1500 wild stretches refused\n", refused);
-	ck_assert_uint_gt(refused, 500);
+	printf("store: %zu of %u wild stretches refused\n", refused, share_of(1500));
+	ck_assert_uint_gt(refused, share_of(500));
 	free(bytes);
 	free(wild);
 	snapshot_put(snapshot);

@@ -4,6 +4,7 @@
 #include "unwind/cfi_section.h"
 #include "unwind/unwind.h"
 #include "random.h"
+#include "share.h"
 
 #include <check.h>
 #include <dwarf.h>
@@ -666,7 +667,7 @@ START_TEST(mutated_tables_harm_nobody)
 	ck_assert_uint_eq(places.count, 3);
 	module_map_remove(&map, 0);
 	ck_assert_int_eq(module_map_add_range(&map, places.text, places.text + places.text_size, 0), 0);
-	for (unsigned int i = 0; i < MUTATIONS; i++) {
+	for (unsigned int i = 0; i < share_of(MUTATIONS); i++) {
 		uint64_t start = clock_read_ns(CLOCK_PROCESS_CPUTIME_ID), took;
 
 		ck_assert_int_eq(pwrite(fd, bytes, size, 0), (ssize_t)size);
@@ -679,10 +680,10 @@ START_TEST(mutated_tables_harm_nobody)
 		longest = took > longest ? took : longest;
 		ck_assert_uint_lt(took, ROUND_MAX_NS);
 	}
-	printf("%u mutants, %u of them used, %lu frames, the longest took %lu us\n", MUTATIONS, accepted,
+	printf("%u mutants, %u of them used, %lu frames, the longest took %lu us\n", share_of(MUTATIONS), accepted,
 	       (unsigned long)frames, (unsigned long)(longest / 1000));
-	ck_assert_uint_gt(accepted, MUTATIONS / 2);
-	ck_assert_uint_gt(frames, MUTATIONS * STOPS);
+	ck_assert_uint_gt(accepted, share_of(MUTATIONS) / 2);
+	ck_assert_uint_gt(frames, share_of(MUTATIONS) * STOPS);
 	ck_assert_uint_lt(unwinder_memory(unwinder), 64u << 20);
 	close(fd);
 	free(bytes);

@@ -20,3 +20,6 @@ list-unit-tests:
 check-unit:
 	@$(MAKE) $(AM_MAKEFLAGS) check TESTS="`echo '$(TESTS)' | tr ' ' '\n' | grep -E '^tests/(unit|fuzz)/' | tr '\n' ' '`"
 .PHONY: list-unit-tests check-unit
+
+# Of random tests with a share of their rounds, see there.
+EXTRA_DIST += tests/unit/share.h
