@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_SIZE 65536
+/* The first chunk, and the most that a further one is: each is as large as all before it. */
+#define CHUNK_LEAST 2048
+#define CHUNK_MOST 65536
 
 struct chunk {
 	struct chunk *next;
@@ -87,14 +89,23 @@ static int grow_slots(struct strtab *strtab)
 	return 0;
 }
 
+static size_t chunk_size(const struct strtab *strtab)
+{
+	if (strtab->chunk_memory >= CHUNK_MOST)
+		return CHUNK_MOST;
+	return strtab->chunk_memory < CHUNK_LEAST ? CHUNK_LEAST : strtab->chunk_memory;
+}
+
 static char *copy_text(struct strtab *strtab, const char *text, size_t len)
 {
 	struct chunk *chunk = strtab->chunks;
 	char *copy;
 
 	if (!chunk || chunk->space - chunk->used < len + 1) {
-		size_t space = len + 1 > CHUNK_SIZE / 4 ? len + 1 : CHUNK_SIZE;
+		size_t space = chunk_size(strtab);
 
+		if (len + 1 > space / 4)
+			space = len + 1;
 		chunk = malloc(sizeof(*chunk) + space);
 		if (!chunk)
 			return NULL;
