@@ -132,8 +132,7 @@ int fetch_check(const char *command, const char *name, struct snap *ret_snap)
 	return fail_usage(command, "'%s' is no snapshot: %s", name, reason);
 }
 
-/* Which thread allocated, and when, is known of single blocks. */
-static bool wants_blocks(const struct options *options)
+bool fetch_wants_blocks(const struct options *options)
 {
 	return options_have(options, OPTION(BLOCKS) | OPTION(BORN) | OPTION(OLDER_THAN) | OPTION(HISTOGRAM)) || options->key == KEY_THREAD;
 }
@@ -152,5 +151,5 @@ int fetch_snapshot(struct fetch *fetch, const char *command, const char *name, s
 		if (r != EXIT_DONE)
 			return r;
 	}
-	return fetch_from_daemon(&fetch->session, name, wants_blocks(fetch->options), ret_snapshot);
+	return fetch_from_daemon(&fetch->session, name, fetch_wants_blocks(fetch->options), ret_snapshot);
 }

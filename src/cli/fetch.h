@@ -21,6 +21,9 @@ int fetch_check(const char *command, const char *name, struct snap *ret_snap);
 int fetch_snapshot(struct fetch *fetch, const char *command, const char *name,
 		   struct snapshot **ret_snapshot);
 
+/* Which thread allocated, and when, is known of single blocks: what the options ask for needs them. */
+bool fetch_wants_blocks(const struct options *options);
+
 /* With a session at hand.  blocks: a fresh one shall have them. */
 int fetch_from_daemon(struct session *session, const char *name, bool blocks, struct snapshot **ret_snapshot);
 

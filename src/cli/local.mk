@@ -3,6 +3,7 @@
 noinst_LIBRARIES += src/libcli.a
 src_libcli_a_SOURCES = \
 	src/cli/answer.c src/cli/answer.h \
+	src/cli/ask.c src/cli/ask.h \
 	src/cli/canvas.c src/cli/canvas.h \
 	src/cli/cmd_attach.c src/cli/cmd_block.c src/cli/cmd_clear.c src/cli/cmd_detach.c \
 	src/cli/cmd_diff.c src/cli/cmd_dump.c src/cli/cmd_export.c src/cli/cmd_leaks.c src/cli/cmd_list.c src/cli/cmd_load.c \

@@ -118,7 +118,7 @@ static int set_fail_over(struct options *options, const char *value, const char 
 
 static int set_filter(struct options *options, const char *value, const char **ret_reason)
 {
-	struct filter *slot, filter;
+	struct filter filter;
 	int r;
 
 	if (options->filters.count >= FILTERS_MAX)
@@ -128,12 +128,12 @@ static int set_filter(struct options *options, const char *value, const char **r
 		return refuse(ret_reason, "out of memory");
 	if (r < 0)
 		return -1;
-	slot = vec_push(&options->filters);
-	if (!slot) {
+	if (vec_reserve(&options->filters, 1) < 0 || vec_reserve(&options->filter_texts, 1) < 0) {
 		filter_fini(&filter);
 		return refuse(ret_reason, "out of memory");
 	}
-	*slot = filter;
+	options->filters.items[options->filters.count++] = filter;
+	options->filter_texts.items[options->filter_texts.count++] = value;
 	return 0;
 }
 
@@ -413,6 +413,7 @@ void options_fini(struct options *options)
 	for (size_t i = 0; i < options->filters.count; i++)
 		filter_fini(&options->filters.items[i]);
 	vec_fini(&options->filters);
+	vec_fini(&options->filter_texts);
 }
 
 static void print_wrapped(FILE *out, const char *text, int indent, int width)

@@ -84,6 +84,7 @@ struct options {
 	enum diff_sort sort;
 	enum top_sort top_sort;
 	VEC_OF(struct filter) filters;
+	VEC_OF(const char *) filter_texts;      /* as they were given */
 };
 
 static inline bool options_have(const struct options *options, uint64_t bits)

@@ -10,6 +10,14 @@
 
 #define PRETTY_ROWS 10
 
+/* How many rows will be shown; 0: all. */
+static size_t show_limit(const struct options *options)
+{
+	bool pretty = options_have(options, OPTION(PRETTY)) && !options_have(options, OPTION(JSON));
+
+	return pretty && options->limit == 0 ? PRETTY_ROWS : options->limit;
+}
+
 int show_query(const struct options *options, const char *command, struct statistics_query *ret_query)
 {
 	struct statistics_query query = {
@@ -20,6 +28,7 @@ int show_query(const struct options *options, const char *command, struct statis
 		.histogram = options_have(options, OPTION(HISTOGRAM)),
 		.peak = options_have(options, OPTION(PEAK)),
 		.born = options_have(options, OPTION(BORN)),
+		.limit = show_limit(options),
 		.filters = options->filters.items,
 		.filter_count = options->filters.count,
 		.traceback = { .limit = options->frames,

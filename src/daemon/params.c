@@ -30,6 +30,8 @@ static bool is_of_type(const json_t *value, enum param_type type)
 		return in_range(value, 0, UINT32_MAX);
 	case PARAM_MS:
 		return in_range(value, 0, AGE_MAX_MS);
+	case PARAM_NS:
+		return in_range(value, 0, AGE_MAX_MS * NSEC_PER_MSEC);
 	case PARAM_BOOL:
 		return json_is_boolean(value);
 	case PARAM_TEXT:
@@ -99,6 +101,11 @@ uint32_t param_count(const json_t *parameters, const char *name, uint32_t otherw
 uint64_t param_ms(const json_t *parameters, const char *name)
 {
 	return (uint64_t)json_integer_value(json_object_get(parameters, name)) * NSEC_PER_MSEC;
+}
+
+uint64_t param_ns(const json_t *parameters, const char *name)
+{
+	return (uint64_t)json_integer_value(json_object_get(parameters, name));
 }
 
 bool param_bool(const json_t *parameters, const char *name)

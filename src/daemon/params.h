@@ -10,6 +10,7 @@ enum param_type {
 	PARAM_PID = 1,         /* 1 ... INT32_MAX */
 	PARAM_COUNT,           /* 0 ... UINT32_MAX */
 	PARAM_MS,              /* 0 ... 100 years */
+	PARAM_NS,              /* the same */
 	PARAM_BOOL,
 	PARAM_TEXT,
 	PARAM_TEXTS,           /* at most PARAMETER_LIST_MAX */
@@ -31,6 +32,7 @@ int param_pid(const json_t *parameters, const char *name, int otherwise);
 uint32_t param_count(const json_t *parameters, const char *name, uint32_t otherwise);
 /* Milliseconds, as nanoseconds. */
 uint64_t param_ms(const json_t *parameters, const char *name);
+uint64_t param_ns(const json_t *parameters, const char *name);
 bool param_bool(const json_t *parameters, const char *name);
 const char *param_text(const json_t *parameters, const char *name, const char *otherwise);
 

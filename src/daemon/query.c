@@ -16,7 +16,8 @@ static const struct param members[] = {
 	{ "limit", PARAM_COUNT, true }, { "frames", PARAM_COUNT, true },
 	{ "show_runtime", PARAM_BOOL, true }, { "older_than_ms", PARAM_MS, true },
 	{ "born", PARAM_BOOL, true },   { "churn", PARAM_BOOL, true },
-	{ "peak", PARAM_BOOL, true },   { "histogram", PARAM_BOOL, true }, { 0 }
+	{ "peak", PARAM_BOOL, true },   { "histogram", PARAM_BOOL, true },
+	{ "older_than_ns", PARAM_NS, true }, { "tables", PARAM_BOOL, true }, { 0 }
 };
 
 void query_fini(struct query *query)
@@ -81,6 +82,9 @@ static int take_members(const json_t *json, struct query *query, char **ret_reas
 	query->statistics.peak = param_bool(json, "peak");
 	if (json_is_integer(json_object_get(json, "older_than_ms")))
 		query->statistics.ages = statistics_older_than(param_ms(json, "older_than_ms"));
+	if (json_is_integer(json_object_get(json, "older_than_ns")))
+		query->statistics.ages = statistics_older_than(param_ns(json, "older_than_ns"));
+	query->tables = param_bool(json, "tables");
 	query->limited = json_is_integer(json_object_get(json, "limit"));
 	query->limit = param_count(json, "limit", 0);
 	return take_filters(json_object_get(json, "filters"), query, ret_reason);
@@ -89,7 +93,8 @@ static int take_members(const json_t *json, struct query *query, char **ret_reas
 bool query_needs_blocks(const json_t *json)
 {
 	return strcmp(param_text(json, "key", ""), "thread") == 0 || param_bool(json, "born") ||
-	       param_bool(json, "histogram") || json_is_integer(json_object_get(json, "older_than_ms"));
+	       param_bool(json, "histogram") || json_is_integer(json_object_get(json, "older_than_ms")) ||
+	       json_is_integer(json_object_get(json, "older_than_ns"));
 }
 
 int query_parse(const json_t *json, struct query *ret, const char **ret_parameter, char **ret_reason)

@@ -10,6 +10,7 @@ struct query {
 	struct statistics_query statistics;
 	bool limited;              /* the client named a number of rows */
 	size_t limit;              /* 0: all */
+	bool tables;               /* rows are wanted as interned tables */
 	struct filter *filters;
 };
 

@@ -31,6 +31,7 @@ struct report {
 	int error;
 	/* the stream's */
 	size_t next, end, step;
+	struct codec_rows_writer *writer;     /* when rows go as tables */
 };
 
 static void report_free(struct report *report)
@@ -38,6 +39,7 @@ static void report_free(struct report *report)
 	for (size_t i = 0; i < report->count; i++)
 		snapshot_put(report->snapshots[i]);
 	report->daemon->trend_bytes -= report->held;
+	codec_rows_writer_free(report->writer);
 	if (report->trend)
 		trend_free(report->trend);
 	else
@@ -140,6 +142,46 @@ static void stream(struct report *report)
 	send_rows(call);
 }
 
+static void send_tables(struct call *call)
+{
+	struct report *report = call->context;
+	bool last = false;
+	json_t *reply = codec_statistics_frame(report->statistics, json_array(), report->with_diff);
+
+	if (json_object_set_new(reply, "tables", codec_rows_writer_next(report->writer, &last)) < 0) {
+		json_decref(reply);
+		end_stream(report);
+		fail_memory(call);
+	} else if (last) {
+		end_stream(report);
+		call_reply(call, reply);
+	} else if (call_reply_part(call, reply) < 0) {
+		end_stream(report);
+		fail_memory(call);
+	}
+}
+
+static void stream_tables(struct report *report)
+{
+	struct call *call = report->call;
+
+	report->writer = codec_rows_writer_new(report->statistics, report->with_diff);
+	if (!report->writer) {
+		report_free(report);
+		fail_memory(call);
+		return;
+	}
+	if (!call->conn) {
+		end_stream(report);
+		call_drop(call);
+		return;
+	}
+	call->context = report;
+	call->pull = send_tables;
+	call->abandoned = on_reader_gone;
+	send_tables(call);
+}
+
 /* 0: all. */
 static size_t rows_wanted(const struct report *report)
 {
@@ -219,7 +261,9 @@ static void on_report(void *context, bool ran)
 		return;
 	}
 	report->end = rows_to_send(report);
-	if (call->more)
+	if (report->query.tables)
+		stream_tables(report);
+	else if (call->more)
 		stream(report);
 	else
 		reply_once(report);
@@ -306,6 +350,11 @@ static struct report *report_new(struct call *call)
 	report->call = call;
 	report->daemon = call->daemon;
 	r = query_parse(json_object_get(call->parameters, "query"), &report->query, &parameter, &reason);
+	if (r == 0 && report->query.tables && !call->more) {
+		report_free(report);
+		call_error(call, "org.varlink.service.ExpectedMore", NULL);
+		return NULL;
+	}
 	if (r == 0)
 		return report;
 	free(report);
@@ -355,6 +404,11 @@ void handle_trend(struct call *call)
 
 	if (!report)
 		return;
+	if (report->query.tables) {
+		report_free(report);
+		fail_query(call, "%s", "rows as tables are of Statistics and Compare only");
+		return;
+	}
 	if (json_array_size(names) < TREND_SNAPSHOTS_LEAST) {
 		report_free(report);
 		fail_query(call, "a trend needs at least %d snapshots", TREND_SNAPSHOTS_LEAST);

@@ -29,10 +29,11 @@ static const struct param list_params[] = { { "pid", PARAM_PID, true }, { 0 } };
 static const struct param ids_params[] = { { "ids", PARAM_TEXTS, false }, { 0 } };
 static const struct param snapshot_params[] = { { "snapshot", PARAM_TEXT, false }, { "blocks", PARAM_BOOL, true }, { 0 } };
 static const struct param statistics_params[] = {
-	{ "snapshot", PARAM_TEXT, false }, { "query", PARAM_OBJECT, true }, { 0 }
+	{ "snapshot", PARAM_TEXT, false }, { "query", PARAM_OBJECT, true }, { "blocks", PARAM_BOOL, true }, { 0 }
 };
 static const struct param compare_params[] = {
-	{ "old", PARAM_TEXT, false }, { "new", PARAM_TEXT, false }, { "query", PARAM_OBJECT, true }, { 0 }
+	{ "old", PARAM_TEXT, false }, { "new", PARAM_TEXT, false }, { "query", PARAM_OBJECT, true },
+	{ "blocks", PARAM_BOOL, true }, { 0 }
 };
 static const struct param trend_params[] = {
 	{ "snapshots", PARAM_TEXTS, false }, { "query", PARAM_OBJECT, true }, { 0 }

@@ -272,7 +272,7 @@ void text_pretty(FILE *out, const struct statistics *statistics, size_t limit,
 	fprintf(out, "Top %zu lines\n", limit);
 	for (size_t i = 0; i < shown; i++) {
 		print_pretty_row(out, statistics, i, source);
-		other -= statistics->rows[i].size;
+		other -= statistics->rows[i].size < other ? statistics->rows[i].size : other;
 	}
 	if (shown < statistics->all_rows)
 		fprintf(out, "%zu other: %.1f KiB\n", statistics->all_rows - shown, (double)other / 1024);

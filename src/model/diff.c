@@ -3,15 +3,19 @@
 #include <errno.h>
 #include <string.h>
 
+static const char *const sort_names[] = {
+	[SORT_ABS] = "abs", [SORT_GROWTH] = "growth", [SORT_SHRINK] = "shrink", [SORT_CHURN] = "churn",
+};
+
+const char *diff_sort_name(enum diff_sort sort)
+{
+	return sort_names[sort];
+}
+
 int diff_sort_parse(const char *name, enum diff_sort *ret_sort)
 {
-	static const char *const names[] = {
-		[SORT_ABS] = "abs", [SORT_GROWTH] = "growth", [SORT_SHRINK] = "shrink",
-		[SORT_CHURN] = "churn",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (strcmp(names[i], name) == 0) {
+	for (size_t i = 0; i < sizeof(sort_names) / sizeof(*sort_names); i++) {
+		if (strcmp(sort_names[i], name) == 0) {
 			*ret_sort = (enum diff_sort)i;
 			return 0;
 		}

@@ -240,10 +240,12 @@ static void take_row(struct group *group, bool is_thread, bool with_diff, struct
 static struct statistic_frame *take_frames(const struct grouping *grouping, const struct group *group,
 					   struct statistic_frame *into)
 {
-	const uint32_t *sequence = &grouping->sequences.items[group->sequence];
+	const uint32_t *sequence = grouping->sequences.items + group->sequence;
 
-	for (uint32_t i = group->frame_count; i-- > 0;)
-		*into++ = grouping->frames.items[sequence[i]];
+	for (uint32_t i = group->frame_count; i-- > 0; into++) {
+		*into = grouping->frames.items[sequence[i]];
+		into->number = sequence[i];
+	}
 	return into;
 }
 
@@ -289,9 +291,11 @@ static int take(struct grouping *grouping, const uint32_t *order, size_t count, 
 		frames = take_frames(grouping, group, frames);
 	}
 	into->row_count = count;
+	into->frame_numbers = (uint32_t)grouping->frames.count;
 	into->has_churn = grouping->query->churn;
 	into->sort = grouping->query->sort;
 	into->has_ages = grouping->query->ages.given;
+	into->has_histograms = grouping->query->histogram;
 	take_totals(grouping, with_diff, into);
 	return 0;
 }

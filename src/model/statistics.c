@@ -6,16 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *const key_names[] = {
+	[KEY_LINENO] = "lineno", [KEY_FILENAME] = "filename", [KEY_TRACEBACK] = "traceback",
+	[KEY_FUNCTION] = "function", [KEY_OBJECT] = "object", [KEY_THREAD] = "thread",
+	[KEY_DOMAIN] = "domain",
+};
+
+const char *statistics_key_name(enum statistics_key key)
+{
+	return key_names[key];
+}
+
 int statistics_key_parse(const char *name, enum statistics_key *ret_key)
 {
-	static const char *const names[] = {
-		[KEY_LINENO] = "lineno", [KEY_FILENAME] = "filename", [KEY_TRACEBACK] = "traceback",
-		[KEY_FUNCTION] = "function", [KEY_OBJECT] = "object", [KEY_THREAD] = "thread",
-		[KEY_DOMAIN] = "domain",
-	};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
-		if (strcmp(names[i], name) == 0) {
+	for (size_t i = 0; i < sizeof(key_names) / sizeof(*key_names); i++) {
+		if (strcmp(key_names[i], name) == 0) {
 			*ret_key = (enum statistics_key)i;
 			return 0;
 		}

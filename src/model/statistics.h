@@ -18,9 +18,11 @@ enum statistics_key {
 };
 /* -EINVAL for an unknown name. */
 int statistics_key_parse(const char *name, enum statistics_key *ret_key);
+const char *statistics_key_name(enum statistics_key key);
 
 enum diff_sort { SORT_ABS, SORT_GROWTH, SORT_SHRINK, SORT_CHURN };
 int diff_sort_parse(const char *name, enum diff_sort *ret_sort);
+const char *diff_sort_name(enum diff_sort sort);
 
 /* Only blocks of such an age, when their snapshot was taken; needs a snapshot with blocks. */
 struct block_ages {
@@ -83,6 +85,7 @@ struct statistic {
 		uint64_t offset;
 		bool inlined;
 		bool has_line;              /* false: print without ":LINE" */
+		uint32_t number;            /* below frame_numbers; frames of one number are equal */
 	} *frames;                          /* among those of the statistics */
 	uint32_t frame_count, total_frames;
 	enum truncation truncated;
@@ -99,6 +102,7 @@ struct statistics {
 	struct statistic *rows;
 	size_t row_count;
 	struct statistic_frame *frames;           /* all rows' */
+	uint32_t frame_numbers;
 	size_t all_rows;                          /* also behind the query's limit */
 	uint64_t rows_size;                       /* of these; stays at INT64_MAX instead of overflowing */
 	uint64_t total_size, total_count;         /* over all rows of a non-cumulative grouping:
@@ -106,7 +110,7 @@ struct statistics {
 	int64_t total_size_diff, total_count_diff;
 	bool exact;
 	struct snapshot_unknown unknown;          /* of a diff: the newer's */
-	bool has_ages, has_churn;
+	bool has_ages, has_churn, has_histograms;
 	enum diff_sort sort;
 	bool limits_differ;                       /* diff by traceback at the smaller limit */
 };

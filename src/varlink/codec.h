@@ -29,6 +29,19 @@ json_t *codec_statistics_frame(const struct statistics *statistics, json_t *rows
 json_t *codec_trend_rows(const struct trend *trend, size_t first, size_t count);
 json_t *codec_trend(const struct trend *trend, size_t limit);
 
+/* Rows as interned tables in pieces of about 128 KiB, one at a time: type RowTables.  The writer borrows the statistics. */
+struct codec_rows_writer;
+struct codec_rows_writer *codec_rows_writer_new(const struct statistics *statistics, bool with_diff);
+/* The next piece (a new reference) and whether it is the last; NULL when there is no memory. */
+json_t *codec_rows_writer_next(struct codec_rows_writer *writer, bool *ret_last);
+void codec_rows_writer_free(struct codec_rows_writer *writer);      /* accepts NULL */
+/* And back, of whole replies of Statistics or Compare (0, -EBADMSG, -ENOMEM), then finish; `query` is what was asked. */
+struct codec_rows_reader;
+struct codec_rows_reader *codec_rows_reader_new(const struct statistics_query *query, bool with_diff);
+int codec_rows_reader_feed(struct codec_rows_reader *reader, const json_t *reply);
+int codec_rows_reader_finish(struct codec_rows_reader *reader, struct statistics **ret);
+void codec_rows_reader_free(struct codec_rows_reader *reader);      /* accepts NULL */
+
 /* A list of type Frame, most recent last. */
 json_t *codec_traceback(const struct traceback *traceback);
 

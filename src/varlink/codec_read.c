@@ -117,7 +117,7 @@ static int take_counters(const json_t *json, struct heap_counters *c)
 	return take_counts(json, fields, sizeof(fields) / sizeof(fields[0]));
 }
 
-static int take_unknown(const json_t *json, struct snapshot_unknown *u)
+int codec_take_unknown(const json_t *json, struct snapshot_unknown *u)
 {
 	const struct count_field fields[] = {
 		{ "unknown_frees", &u->unknown_frees },
@@ -165,7 +165,7 @@ static int take_info(struct codec_snapshot_reader *reader, const json_t *info)
 	    (r = take_bool(info, "has_blocks", &s->has_blocks)) < 0 ||
 	    (r = take_counters(json_object_get(info, "counters"), &s->counters)) < 0)
 		return r;
-	return take_unknown(json_object_get(info, "unknown"), &s->unknown);
+	return codec_take_unknown(json_object_get(info, "unknown"), &s->unknown);
 }
 
 /* --- rows --- */

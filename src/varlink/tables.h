@@ -33,6 +33,9 @@ extern const struct codec_table_form codec_tables[TABLE_COUNT];
 json_t *codec_bytes_max(const char *text, size_t max);
 /* The bytes that codec_bytes() made a JSON string of; to be freed, NULL when there is no memory. */
 char *codec_text(const char *json_text);
+/* 0 or -EBADMSG. */
+struct snapshot_unknown;
+int codec_take_unknown(const json_t *json, struct snapshot_unknown *unknown);
 /* JSON has no unsigned integers of 64 bits: more than INT64_MAX reads INT64_MAX. */
 static inline json_int_t codec_count(uint64_t n)
 {

@@ -12,5 +12,6 @@ tests_unit_random_snapshots_SOURCES = tests/unit/random_snapshots.c \
 	tests/unit/snapshot_builder.c tests/unit/snapshot_builder.h
 tests_unit_random_snapshots_LDADD = src/libstore.a src/libmodel.a src/libbase.a $(SQLITE_LIBS)
 # The program itself, against Python's tracemalloc.
-TESTS += tests/unit/check_export_oracle tests/unit/check_beyond tests/unit/check_files
-EXTRA_DIST += tests/unit/check_export_oracle tests/unit/check_beyond tests/unit/check_files tests/oracle/tracemalloc_snapshots.py
+TESTS += tests/unit/check_export_oracle tests/unit/check_beyond tests/unit/check_files tests/unit/check_asked
+EXTRA_DIST += tests/unit/check_export_oracle tests/unit/check_beyond tests/unit/check_files tests/unit/check_asked \
+	tests/oracle/tracemalloc_snapshots.py
