@@ -13,13 +13,16 @@ include tests/unit/daemon.mk
 include tests/unit/tracer.mk
 include tests/unit/cli.mk
 
-# The tests that need no process to watch, for builds where those cannot run: sanitized (where there are fuzz targets, too),
-# packaged.
-list-unit-tests:
-	@echo '$(TESTS)' | tr ' ' '\n' | grep '^tests/unit/' | tr '\n' ' '
+# The tests that need no process to watch, for builds where those cannot run: sanitized (where there
+# are fuzz targets, too), packaged.  What they need is built, and none of the programs that the live tests and the
+# benchmarks are made of.
+without_live = tr ' ' '\n' | grep '^tests/\(unit\|fuzz\)/' | tr '\n' ' '
 check-unit:
-	@$(MAKE) $(AM_MAKEFLAGS) check TESTS="`echo '$(TESTS)' | tr ' ' '\n' | grep -E '^tests/(unit|fuzz)/' | tr '\n' ' '`"
-.PHONY: list-unit-tests check-unit
+	@$(MAKE) $(AM_MAKEFLAGS) check TESTS="`echo '$(TESTS)' | $(without_live)`" \
+		check_PROGRAMS="`echo '$(check_PROGRAMS)' | $(without_live)`" check_LIBRARIES= check_DATA=
+list-unit-tests:
+	@echo '$(TESTS)' | $(without_live)
+.PHONY: check-unit list-unit-tests
 
 # Of random tests with a share of their rounds, see there.
 EXTRA_DIST += tests/unit/share.h
