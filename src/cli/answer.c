@@ -15,6 +15,15 @@ uint64_t answer_number(const json_t *object, const char *key)
 	return value > 0 ? (uint64_t)value : 0;
 }
 
+uint64_t answer_duration_ns(const json_t *object, const char *key)
+{
+	double ns = json_number_value(json_object_get(object, key)) * (double)NSEC_PER_SEC;
+
+	if (!(ns > 0))
+		return 0;
+	return ns < (double)UINT64_MAX ? (uint64_t)ns : UINT64_MAX;
+}
+
 const char *answer_text(const json_t *object, const char *key)
 {
 	const char *text = json_string_value(json_object_get(object, key));

@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 uint64_t answer_number(const json_t *object, const char *key);
+/* A number of seconds: 0 for one that is none, UINT64_MAX for one that is too large. */
+uint64_t answer_duration_ns(const json_t *object, const char *key);
 const char *answer_text(const json_t *object, const char *key);
 bool answer_true(const json_t *object, const char *key);
 

@@ -5,7 +5,6 @@
 #include "cli/show.h"
 #include "cli/tracing.h"
 
-#include "base/clock.h"
 #include "base/strtab.h"
 #include "base/units.h"
 #include "export/printable.h"
@@ -79,7 +78,7 @@ static int print_traceback(const json_t *traceback, const struct text_style *sty
 
 static int print_block(const json_t *block, const struct text_style *style)
 {
-	double age = json_number_value(json_object_get(block, "age_seconds"));
+	uint64_t age_ns = answer_duration_ns(block, "age_seconds");
 	char size[TEXT_SIZE_MAX], old[UNITS_TEXT_MAX];
 	const char *address = answer_text(block, "address");
 	const char *domain = answer_text(block, "domain");
@@ -88,7 +87,7 @@ static int print_block(const json_t *block, const struct text_style *style)
 	printable_write(stdout, address, strlen(address), false);
 	printf(": size=%s, domain=", text_size(size, (double)answer_number(block, "size"), false));
 	printable_write(stdout, domain, strlen(domain), false);
-	printf(", age=%s, ", units_duration_text(old, age > 0 ? (uint64_t)(age * NSEC_PER_SEC) : 0));
+	printf(", age=%s, ", units_duration_text(old, age_ns));
 	if (thread)
 		printf("thread=%" PRIu64 "\n", thread);
 	else
