@@ -292,6 +292,15 @@ static int adopt_area(struct target *target, raddr start, struct resident_area *
 	return 0;
 }
 
+static bool is_adopted(const struct target *target, raddr start)
+{
+	const struct resident_area *area = target->areas;
+
+	while (area && area->start != start)
+		area = area->next;
+	return area != NULL;
+}
+
 int resident_adopt(struct target *target, raddr start)
 {
 	struct module_slack *slack = slack_at(target, start);
@@ -302,8 +311,9 @@ int resident_adopt(struct target *target, raddr start)
 		return -ENOENT;
 	target->stub = slack->end - STUB_SPACE;
 	for (unsigned count = 0; at != 0; count++) {
-		/* What lies behind an area that cannot be read is not known, and the handler must stay for it. */
-		int r = count < AREAS_MAX ? adopt_area(target, at, link) : -EBADMSG;
+		/* What lies behind an area that cannot be read is not known, and the handler must stay for it; a chain that
+		 * comes back to itself is nobody's of ours. */
+		int r = count < AREAS_MAX && !is_adopted(target, at) ? adopt_area(target, at, link) : -EBADMSG;
 
 		if (r < 0)
 			return r;

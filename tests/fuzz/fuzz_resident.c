@@ -130,6 +130,15 @@ static void add_module(struct target *target, uint64_t start, uint64_t end)
 	*fd = -1;
 }
 
+/* Each is in it once, taken over wholly or not: a table for each of thousands would be the target's to ask for. */
+static void check_chain(const struct resident_area *area)
+{
+	for (; area; area = area->next) {
+		for (const struct resident_area *other = area->next; other; other = other->next)
+			MUST(other->start != area->start);
+	}
+}
+
 static void check_areas(const struct target *target)
 {
 	for (const struct resident_area *area = target->areas; area; area = area->next) {
@@ -195,6 +204,7 @@ void fuzz_resident_run(const uint8_t *data, size_t len)
 		r = resident_adopt(&target, found);
 		/* EAGAIN: there is no such memory, and no thread through which to look again. */
 		MUST(r == 0 || r == -ENOENT || r == -EBADMSG || r == -ENODATA || r == -EAGAIN || r == -ENOSPC);
+		check_chain(target.areas);
 		if (r == 0) {
 			fuzz_reached(1);
 			use(&target);
