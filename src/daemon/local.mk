@@ -2,8 +2,9 @@
 include src/daemon/conf.mk
 include src/daemon/symbolize.mk
 
-sbin_PROGRAMS += src/allocwatchd
-src_allocwatchd_SOURCES = \
+# Everything but main() is a library, so that a fuzz target links it.
+noinst_LIBRARIES += src/libdaemon.a
+src_libdaemon_a_SOURCES = \
 	src/daemon/call.c src/daemon/call.h \
 	src/daemon/conn.c src/daemon/conn.h \
 	src/daemon/daemon.c src/daemon/daemon.h \
@@ -17,7 +18,6 @@ src_allocwatchd_SOURCES = \
 	src/daemon/log.c src/daemon/log.h \
 	src/daemon/lost.c src/daemon/lost.h \
 	src/daemon/lost_files.c src/daemon/lost_files.h \
-	src/daemon/main.c \
 	src/daemon/module_files.c src/daemon/module_files.h \
 	src/daemon/notify.c src/daemon/notify.h \
 	src/daemon/options.c src/daemon/options.h \
@@ -49,6 +49,11 @@ src_allocwatchd_SOURCES = \
 	src/daemon/watched.c src/daemon/watches.c src/daemon/watches.h src/daemon/watches_private.h \
 	src/daemon/watches_tell.c \
 	src/daemon/work.c src/daemon/work.h
-src_allocwatchd_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
-src_allocwatchd_LDADD = src/libconf.a src/libsymbolize.a src/libsymbolwire.a src/libvarlink.a src/libstore.a src/libwire.a src/libmodel.a \
+src_libdaemon_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
+
+sbin_PROGRAMS += src/allocwatchd
+src_allocwatchd_SOURCES = src/daemon/main.c
+src_allocwatchd_CFLAGS = $(src_libdaemon_a_CFLAGS)
+src_allocwatchd_LDADD = src/libdaemon.a $(DAEMON_LIBS)
+DAEMON_LIBS = src/libconf.a src/libsymbolize.a src/libsymbolwire.a src/libvarlink.a src/libstore.a src/libwire.a src/libmodel.a \
 	src/libbase.a $(SYSTEMD_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)
