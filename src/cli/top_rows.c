@@ -42,7 +42,7 @@ static void print_frame(FILE *out, const struct statistics *statistics, const st
 
 char *top_row_name(const struct statistics *statistics, const struct statistic *row, enum statistics_key key)
 {
-	char *text = NULL;
+	char *text = NULL, domain[DOMAIN_TEXT_MAX];
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
@@ -53,7 +53,7 @@ char *top_row_name(const struct statistics *statistics, const struct statistic *
 	else if (row->is_thread)
 		fputs("unknown thread", out);
 	else if (row->frame_count == 0)
-		fputs(domain_name(row->domain), out);
+		fputs(domain_name(row->domain, domain), out);
 	else if (key == KEY_LINENO)
 		print_frame(out, statistics, &row->frames[0]);
 	else if (key != KEY_TRACEBACK)

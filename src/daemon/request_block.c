@@ -44,11 +44,11 @@ static struct call *end_search(struct search *search)
 static json_t *encode_with(const struct wire_blocks *found, uint32_t i, const struct traceback *traceback)
 {
 	const char *truncated = traceback->truncated ? truncation_text(traceback->truncated) : NULL;
-	char address[24];
+	char address[24], domain[DOMAIN_TEXT_MAX];
 
 	snprintf(address, sizeof(address), "0x%" PRIx64, found->block[i].address);
 	return json_pack("{s:s, s:I, s:s, s:f, s:I, s:o, s:I, s:s*}", "address", address, "size",
-			 (json_int_t)found->block[i].size, "domain", domain_name(found->block[i].domain),
+			 (json_int_t)found->block[i].size, "domain", domain_name(found->block[i].domain, domain),
 			 "age_seconds", (double)found->block[i].age_ns / 1e9,
 			 "thread", (json_int_t)found->block[i].thread, "traceback", codec_traceback(traceback),
 			 "total_frames", (json_int_t)traceback->total_frames, "truncated", truncated);

@@ -95,14 +95,16 @@ static json_t *encode_domains(const struct wire_status *status)
 	json_t *domains = json_object();
 
 	for (uint32_t i = 0; domains && i < WIRE_DOMAINS; i++) {
+		char text[DOMAIN_TEXT_MAX];
+		const char *name = domain_name(i, text);
 		json_t *domain;
 
 		if (status->domains[i].live_blocks == 0)
 			continue;
-		domain = json_pack("{s:s, s:I, s:I}", "name", domain_name(i), "live_bytes",
+		domain = json_pack("{s:s, s:I, s:I}", "name", name, "live_bytes",
 				   (json_int_t)status->domains[i].live_bytes, "blocks",
 				   (json_int_t)status->domains[i].live_blocks);
-		if (json_object_set_new(domains, domain_name(i), domain) < 0) {
+		if (json_object_set_new(domains, name, domain) < 0) {
 			json_decref(domains);
 			return NULL;
 		}

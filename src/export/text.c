@@ -98,12 +98,14 @@ static void print_thread(FILE *out, const struct statistic *row)
  * is no frame. */
 static void print_subject(FILE *out, const struct statistics *statistics, const struct statistic *row)
 {
+	char domain[DOMAIN_TEXT_MAX];
+
 	if (row->is_thread) {
 		print_thread(out, row);
 		return;
 	}
 	if (row->frame_count == 0) {
-		print_name(out, domain_name(row->domain));
+		print_name(out, domain_name(row->domain, domain));
 		return;
 	}
 	print_name(out, strtab_get(statistics->strings, row->frames[0].name));
@@ -249,7 +251,8 @@ static void print_pretty_row(FILE *out, const struct statistics *statistics, siz
 {
 	const struct statistic *row = &statistics->rows[index];
 	const struct statistic_frame *frame = row->frame_count > 0 ? &row->frames[0] : NULL;
-	const char *name = frame ? strtab_get(statistics->strings, frame->name) : domain_name(row->domain);
+	char domain[DOMAIN_TEXT_MAX];
+	const char *name = frame ? strtab_get(statistics->strings, frame->name) : domain_name(row->domain, domain);
 
 	fprintf(out, "#%zu: ", index + 1);
 	if (row->is_thread)

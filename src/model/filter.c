@@ -4,6 +4,8 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,13 +45,14 @@ int64_t domain_by_name(const char *name)
 	return parse_number(name, UINT32_MAX);
 }
 
-const char *domain_name(uint32_t domain)
+const char *domain_name(uint32_t domain, char text[DOMAIN_TEXT_MAX])
 {
 	for (size_t i = 0; i < DOMAINS; i++) {
 		if (domains[i].domain == domain)
 			return domains[i].name;
 	}
-	return domain >= DOMAIN_USER ? "user" : "unknown";
+	snprintf(text, DOMAIN_TEXT_MAX, "%" PRIu32, domain);
+	return text;
 }
 
 /* --- suffixes: each takes its value, 0 or -EINVAL with a reason --- */

@@ -33,6 +33,8 @@ bool fnmatch_python(const char *pattern, const char *text);
 /* "malloc" <-> 0, ..., "user" <-> 100; the names users gave to theirs are not known here: numbers
  * are accepted too.  -1 when unknown. */
 int64_t domain_by_name(const char *name);
-const char *domain_name(uint32_t domain);      /* static; "user" for 100 and up */
+/* The same back: a static text, or its number, in `text`. */
+#define DOMAIN_TEXT_MAX 12
+const char *domain_name(uint32_t domain, char text[DOMAIN_TEXT_MAX]);
 
 #endif

@@ -110,6 +110,7 @@ static json_t *encode_histogram(const uint64_t *histogram)
 
 static json_t *encode_row(const struct statistics *statistics, const struct statistic *row, bool with_diff)
 {
+	char domain[DOMAIN_TEXT_MAX];
 	json_t *json = json_pack("{s:I, s:I, s:o}", "size", codec_count(row->size),
 				 "count", codec_count(row->count),
 				 "traceback", encode_traceback(statistics->strings, row));
@@ -138,7 +139,7 @@ static json_t *encode_row(const struct statistics *statistics, const struct stat
 	if (row->is_thread)
 		failed |= json_object_set_new(json, "thread", json_integer(row->thread));
 	else if (row->frame_count == 0)
-		failed |= json_object_set_new(json, "domain", json_string(domain_name(row->domain)));
+		failed |= json_object_set_new(json, "domain", json_string(domain_name(row->domain, domain)));
 	if (row->total_frames > 0)
 		failed |= json_object_set_new(json, "total_frames", json_integer(row->total_frames));
 	if (row->truncated != TRUNCATED_NONE)

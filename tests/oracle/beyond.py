@@ -122,7 +122,7 @@ class Question:
         """The groups that a trace counts in: (key, how it is shown, blocks of it that belong there)."""
         if self.key == "domain":
             domain = trace["domain"]
-            yield (("", domain),), dict(traceback=[], domain=DOMAINS.get(domain, "user")), blocks
+            yield (("", domain),), dict(traceback=[], domain=DOMAINS.get(domain, "user" if domain == 100 else str(domain))), blocks
         elif self.key == "thread":
             for thread in dict.fromkeys(block[3] for block in blocks):
                 yield ((("", thread),), dict(traceback=[], thread=thread),

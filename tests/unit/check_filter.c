@@ -133,11 +133,13 @@ END_TEST
 
 START_TEST(domains_have_names_both_ways)
 {
-	static const uint32_t domains[] = { 0, 1, 2, 3, 100 };
+	static const uint32_t domains[] = { 0, 1, 2, 3, 4, 99, 100, 101, 107, UINT32_MAX };
+	char text[DOMAIN_TEXT_MAX];
 
 	for (size_t i = 0; i < sizeof(domains) / sizeof(*domains); i++)
-		ck_assert_int_eq(domain_by_name(domain_name(domains[i])), domains[i]);
-	ck_assert_str_eq(domain_name(107), "user");
+		ck_assert_int_eq(domain_by_name(domain_name(domains[i], text)), domains[i]);
+	ck_assert_str_eq(domain_name(100, text), "user");
+	ck_assert_str_eq(domain_name(107, text), "107");
 	ck_assert_int_eq(domain_by_name("107"), 107);
 	ck_assert_int_eq(domain_by_name("107x"), -1);
 	ck_assert_int_eq(domain_by_name("4294967296"), -1);

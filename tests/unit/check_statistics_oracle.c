@@ -139,6 +139,7 @@ static struct snapshot *random_snapshot(json_t **ret_traces)
 
 static json_t *random_filter(struct filter *ret_filter)
 {
+	char number_text[DOMAIN_TEXT_MAX];
 	static const char *const patterns[] = {
 		"/src/a.c", "*.c", "*a*", "/src/[!a]*", "*\xc3*", "/src/?.c", "/src/[\xc3\xa0-\xf0\x9f\x98\x80].c",
 		"/bin/*", "*(f[01]+*", "nothing", "*", "/src/[[]x].c", "*.pyc", "/src/m.py", "*.py[c]", "/src/?.pyc",
@@ -156,7 +157,7 @@ static json_t *random_filter(struct filter *ret_filter)
 		strcat(text, part);
 	}
 	if (domain >= 0) {
-		snprintf(part, sizeof(part), "@domain=%s", domain_name((uint32_t)domain));
+		snprintf(part, sizeof(part), "@domain=%s", domain_name((uint32_t)domain, number_text));
 		strcat(text, part);
 	}
 	if (all)
