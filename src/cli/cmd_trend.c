@@ -47,7 +47,7 @@ static int show(const struct options *options, const struct statistics_query *qu
 {
 	const char *reason = NULL;
 	struct trend *trend;
-	int r = trend_make(snapshots, count, query, &trend, &reason);
+	int r = trend_make(snapshots, count, query, NULL, &trend, &reason);
 
 	if (r == -EINVAL)
 		return fail_usage("trend", "%s", reason);

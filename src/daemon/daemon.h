@@ -18,7 +18,7 @@ struct daemon {
 	sd_event *event;
 	char *address;                 /* of the socket: which daemon this is */
 	struct limits limits;
-	uint64_t trend_bytes;          /* of the snapshots that trends are being made of */
+	uint64_t trend_bytes;          /* of the snapshots that trends are being made of, and of their sizes; atomic */
 	bool serves_all;               /* root's, for all users: see permit.h */
 	bool heals;                    /* looks for what dead tracers have left when it starts */
 	struct work *work;

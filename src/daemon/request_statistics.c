@@ -38,7 +38,7 @@ static void report_free(struct report *report)
 {
 	for (size_t i = 0; i < report->count; i++)
 		snapshot_put(report->snapshots[i]);
-	report->daemon->trend_bytes -= report->held;
+	__atomic_fetch_sub(&report->daemon->trend_bytes, report->held, __ATOMIC_RELAXED);
 	codec_rows_writer_free(report->writer);
 	if (report->trend)
 		trend_free(report->trend);
@@ -197,9 +197,29 @@ static size_t rows_to_send(const struct report *report)
 
 /* --- the work --- */
 
+/* Of the memory that trends may have, all together; also from the threads that make them. */
+static bool take_trend_bytes(struct report *report, uint64_t bytes)
+{
+	uint64_t most = OWNER_SHARE(report->daemon->limits.snapshot_bytes);
+	uint64_t *all = &report->daemon->trend_bytes, taken = __atomic_load_n(all, __ATOMIC_RELAXED);
+
+	do {
+		if (bytes > most || taken > most - bytes)
+			return false;
+	} while (!__atomic_compare_exchange_n(all, &taken, taken + bytes, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	report->held += bytes;
+	return true;
+}
+
+static bool take_for_sizes(void *context, uint64_t bytes)
+{
+	return take_trend_bytes(context, bytes);
+}
+
 static void run_report(void *context)
 {
 	struct report *report = context;
+	const struct trend_room room = { TREND_SIZES_MAX, take_for_sizes, report };
 	struct snapshot *const *snapshots = report->snapshots;
 	const struct statistics_query *query = &report->query.statistics;
 
@@ -214,7 +234,7 @@ static void run_report(void *context)
 		report->error = statistics_compare(snapshots[0], snapshots[1], query, &report->statistics,
 						   &report->reason);
 	else
-		report->error = trend_make((const struct snapshot *const *)snapshots, report->count, query,
+		report->error = trend_make((const struct snapshot *const *)snapshots, report->count, query, &room,
 					   &report->trend, &report->reason);
 	if (report->trend)
 		report->statistics = report->trend->statistics;
@@ -293,15 +313,7 @@ static void start_work(struct report *report)
  * trends together. */
 static bool hold(struct report *report, const struct snapshot *snapshot)
 {
-	uint64_t bytes = snapshot_memory(snapshot), most = OWNER_SHARE(report->daemon->limits.snapshot_bytes);
-
-	if (report->asked < TREND_SNAPSHOTS_LEAST)
-		return true;
-	if (bytes > most || report->daemon->trend_bytes > most - bytes)
-		return false;
-	report->held += bytes;
-	report->daemon->trend_bytes += bytes;
-	return true;
+	return report->asked < TREND_SNAPSHOTS_LEAST || take_trend_bytes(report, snapshot_memory(snapshot));
 }
 
 static void resolve_next(struct report *report);

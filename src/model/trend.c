@@ -123,14 +123,19 @@ static const char *contradiction(size_t count, const struct statistics_query *qu
 
 /* --- all of them --- */
 
-static int keep_sizes(struct trend *trend, struct grouping *grouping, size_t snapshot, uint64_t *kept,
+/* left: of the room. */
+static int keep_sizes(struct trend *trend, struct grouping *grouping, size_t snapshot, struct trend_room *left,
 		      const char **ret_reason)
 {
 	size_t groups = grouping->groups.count;
 
-	*kept += groups;
-	if (*kept > TREND_SIZES_MAX) {
+	if (groups > left->sizes_max) {
 		*ret_reason = "there are too many groups in so many snapshots: take fewer snapshots, filters, or another key";
+		return -E2BIG;
+	}
+	left->sizes_max -= groups;
+	if (left->take && !left->take(left->context, (groups + 1) * sizeof(**trend->sizes))) {
+		*ret_reason = "its groups need more memory than trends may have: take fewer snapshots, filters, or another key";
 		return -E2BIG;
 	}
 	trend->sizes[snapshot] = calloc(groups + 1, sizeof(**trend->sizes));
@@ -151,16 +156,16 @@ static void forget_numbers(struct grouping *grouping)
 
 /* One snapshot after the other into the same groups, whose numbers are the last one's in the end. */
 static int take_series(struct trend *trend, struct grouping *grouping, const struct snapshot *const *snapshots,
-		       uint32_t limit, const char **ret_reason)
+		       uint32_t limit, const struct trend_room *room, const char **ret_reason)
 {
-	uint64_t kept = 0;
+	struct trend_room left = *room;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < trend->snapshot_count; i++) {
 		forget_numbers(grouping);
 		r = grouping_add(grouping, snapshots[i], limit, false, ret_reason);
 		if (r == 0)
-			r = keep_sizes(trend, grouping, i, &kept, ret_reason);
+			r = keep_sizes(trend, grouping, i, &left, ret_reason);
 	}
 	return r;
 }
@@ -196,7 +201,7 @@ static int compare_rows(const void *left, const void *right, void *context)
 }
 
 static int fill_in(struct trend *trend, const struct snapshot *const *snapshots, const struct statistics_query *query,
-		   const uint64_t *times, const char **ret_reason)
+		   const struct trend_room *room, const uint64_t *times, const char **ret_reason)
 {
 	struct statistics *statistics = trend->statistics;
 	struct grouping grouping;
@@ -208,7 +213,7 @@ static int fill_in(struct trend *trend, const struct snapshot *const *snapshots,
 	for (size_t i = 0; i < trend->snapshot_count; i++)
 		statistics->exact &= snapshots[i]->exact;
 	statistics->limits_differ = statistics_common_limit(snapshots, trend->snapshot_count, query, &limit);
-	r = take_series(trend, &grouping, snapshots, limit, ret_reason);
+	r = take_series(trend, &grouping, snapshots, limit, room, ret_reason);
 	if (r == 0)
 		r = make_rows(trend, grouping.groups.count, times);
 	if (r == 0)
@@ -220,8 +225,9 @@ static int fill_in(struct trend *trend, const struct snapshot *const *snapshots,
 }
 
 int trend_make(const struct snapshot *const *snapshots, size_t count, const struct statistics_query *query,
-	       struct trend **ret, const char **ret_reason)
+	       const struct trend_room *room, struct trend **ret, const char **ret_reason)
 {
+	static const struct trend_room usual = { .sizes_max = TREND_SIZES_MAX };
 	uint64_t times[TREND_SNAPSHOTS_MAX];
 	struct trend *trend;
 	int r;
@@ -235,7 +241,7 @@ int trend_make(const struct snapshot *const *snapshots, size_t count, const stru
 		return -ENOMEM;
 	trend->snapshot_count = count;
 	trend->statistics = statistics_new(snapshots[count - 1]);
-	r = trend->statistics ? fill_in(trend, snapshots, query, times, ret_reason) : -ENOMEM;
+	r = trend->statistics ? fill_in(trend, snapshots, query, room ? room : &usual, times, ret_reason) : -ENOMEM;
 	if (r < 0) {
 		trend_free(trend);
 		return r;

@@ -28,10 +28,19 @@ struct trend {
 	size_t known[TREND_SNAPSHOTS_MAX];
 };
 
+/* What the sizes may take: how many there may be, and an account that is asked for each snapshot's bytes before they are
+ * there (false: there is no room).  What it gave is the caller's to give back, once the trend is freed or was not made. */
+struct trend_room {
+	uint64_t sizes_max;
+	bool (*take)(void *context, uint64_t bytes);    /* NULL: there is no account */
+	void *context;
+};
+
 /* The snapshots come in the order in which they were taken; of different frames limits they are compared at the
- * smallest.  0; -EINVAL with *ret_reason; -E2BIG with *ret_reason, past TREND_SIZES_MAX; -ENOMEM. */
+ * smallest.  room: NULL for TREND_SIZES_MAX without an account.  0; -EINVAL with *ret_reason; -E2BIG with *ret_reason,
+ * when there is no room; -ENOMEM. */
 int trend_make(const struct snapshot *const *snapshots, size_t count, const struct statistics_query *query,
-	       struct trend **ret, const char **ret_reason);
+	       const struct trend_room *room, struct trend **ret, const char **ret_reason);
 void trend_free(struct trend *trend);   /* accepts NULL */
 
 /* What a group had in one of the snapshots. */

@@ -69,7 +69,7 @@ static void follow(const struct snapshot *s, const struct statistics_query *quer
 		later[i].clock_ns += i + 1;
 		later[i].taken_ns += i + 1;
 	}
-	r = trend_make(all, 3, query, &trend, &reason);
+	r = trend_make(all, 3, query, NULL, &trend, &reason);
 	if (r < 0) {
 		MUST(r == -EINVAL && reason && *reason);
 		return;

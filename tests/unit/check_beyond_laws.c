@@ -268,7 +268,7 @@ static struct trend *trend_of(struct snapshot **snapshots, size_t count)
 	struct trend *trend = NULL;
 	const char *reason = "";
 
-	ck_assert_msg(trend_make((const struct snapshot *const *)snapshots, count, &query, &trend, &reason) == 0, "%s", reason);
+	ck_assert_msg(trend_make((const struct snapshot *const *)snapshots, count, &query, NULL, &trend, &reason) == 0, "%s", reason);
 	for (size_t i = 0; i < count; i++)
 		snapshot_put(snapshots[i]);
 	return trend;
@@ -414,6 +414,49 @@ START_TEST(groups_that_tie_in_a_trend_are_ordered_as_statistics_are)
 }
 END_TEST
 
+struct account {
+	uint64_t bytes, most;
+};
+
+static bool take_bytes(void *context, uint64_t bytes)
+{
+	struct account *account = context;
+
+	if (bytes > account->most - account->bytes)
+		return false;
+	account->bytes += bytes;
+	return true;
+}
+
+START_TEST(a_trend_keeps_as_many_sizes_as_there_is_room_for_and_not_one_more)
+{
+	static const uint64_t sizes[LINES] = { 1, 2, 3, 4, 5, 6 };
+	enum { SERIES = 4, BYTES = SERIES * (LINES + 1) * sizeof(uint64_t) };
+	const struct snapshot *series[SERIES];
+	const struct statistics_query query = { .key = KEY_LINENO };
+
+	ck_assert_uint_eq(TREND_SIZES_MAX * sizeof(uint64_t), 512u << 20);
+	for (size_t i = 0; i < SERIES; i++)
+		series[i] = sized(i + 1, sizes);
+	for (int lacking = 0; lacking < 3; lacking++) {
+		struct account account = { .most = BYTES - (lacking == 2) };
+		struct trend_room room = { SERIES * LINES - (lacking == 1), take_bytes, &account };
+		struct trend *trend = NULL;
+		const char *reason = NULL;
+		int r = trend_make(series, SERIES, &query, &room, &trend, &reason);
+
+		ck_assert_int_eq(r, lacking ? -E2BIG : 0);
+		if (lacking)
+			ck_assert_ptr_nonnull(strstr(reason, lacking == 1 ? "too many groups" : "more memory"));
+		else
+			ck_assert_uint_eq(account.bytes, BYTES);
+		trend_free(trend);
+	}
+	for (size_t i = 0; i < SERIES; i++)
+		snapshot_put((struct snapshot *)series[i]);
+}
+END_TEST
+
 START_TEST(a_trend_of_one_snapshot_twice_or_of_too_many_is_refused)
 {
 	static const uint64_t sizes[LINES] = { 1, 2, 3, 4, 5, 6 };
@@ -424,12 +467,12 @@ START_TEST(a_trend_of_one_snapshot_twice_or_of_too_many_is_refused)
 
 	for (size_t i = 0; i < COUNT(many); i++)
 		many[i] = sized(i + 1, sizes);
-	ck_assert_int_eq(trend_make(many, COUNT(many), &query, &trend, &reason), -EINVAL);
-	ck_assert_int_eq(trend_make(many, 2, &query, &trend, &reason), -EINVAL);
-	ck_assert_int_eq(trend_make((const struct snapshot *[]){ many[0], many[1], many[1] }, 3, &query, &trend, &reason),
+	ck_assert_int_eq(trend_make(many, COUNT(many), &query, NULL, &trend, &reason), -EINVAL);
+	ck_assert_int_eq(trend_make(many, 2, &query, NULL, &trend, &reason), -EINVAL);
+	ck_assert_int_eq(trend_make((const struct snapshot *[]){ many[0], many[1], many[1] }, 3, &query, NULL, &trend, &reason),
 			 -EINVAL);
 	ck_assert_ptr_nonnull(strstr(reason, "in the order"));
-	ck_assert_int_eq(trend_make(many, TREND_SNAPSHOTS_MAX, &query, &trend, &reason), 0);
+	ck_assert_int_eq(trend_make(many, TREND_SNAPSHOTS_MAX, &query, NULL, &trend, &reason), 0);
 	for (size_t i = 0; i < LINES; i++)
 		ck_assert(trend->rows[i].growth == 0 && trend->rows[i].steadiness == 0);
 	trend_free(trend);
@@ -450,6 +493,7 @@ int main(void)
 	tcase_add_test(tcase, a_line_that_grows_linearly_has_its_slope_whatever_the_moments);
 	tcase_add_test(tcase, a_trend_turns_stretches_and_moves_with_its_series);
 	tcase_add_test(tcase, groups_that_tie_in_a_trend_are_ordered_as_statistics_are);
+	tcase_add_test(tcase, a_trend_keeps_as_many_sizes_as_there_is_room_for_and_not_one_more);
 	tcase_add_test(tcase, a_trend_of_one_snapshot_twice_or_of_too_many_is_refused);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);

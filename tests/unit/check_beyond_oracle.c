@@ -29,6 +29,7 @@ struct asked {
 
 static json_t *random_filter(struct filter *ret_filter)
 {
+	char number_text[DOMAIN_TEXT_MAX];
 	static const char *const patterns[] = { "/src/a.c", "*.c", "*\xc3*", "/src/?.c", "*(*", "/bin/*", "*" };
 	const char *pattern = pick(6) ? patterns[pick(COUNT(patterns))] : NULL, *reason = "";
 	int line = pattern && !pick(3) ? 1 + (int)pick(2) : 0, domain = !pattern || !pick(4) ? (int)pick(3) : -1;
@@ -41,7 +42,7 @@ static json_t *random_filter(struct filter *ret_filter)
 		strcat(text, part);
 	}
 	if (domain >= 0) {
-		snprintf(part, sizeof(part), "@domain=%s", domain_name((uint32_t)domain));
+		snprintf(part, sizeof(part), "@domain=%s", domain_name((uint32_t)domain, number_text));
 		strcat(text, part);
 	}
 	strcat(text, all ? "@all" : "");
@@ -136,7 +137,7 @@ static json_t *answer(const struct asked *asked, const struct series *series)
 	else if (asked->count == 2)
 		r = statistics_compare(snapshots[0], snapshots[1], &asked->query, &statistics, &reason);
 	else
-		r = trend_make(snapshots, asked->count, &asked->query, &trend, &reason);
+		r = trend_make(snapshots, asked->count, &asked->query, NULL, &trend, &reason);
 	if (r == -EINVAL) {
 		ck_assert_msg(reason && *reason, "refused without a reason");
 		return json_null();
