@@ -1,4 +1,6 @@
 #define _GNU_SOURCE              /* memfd_create, O_PATH */
+#include "require.h"
+
 #include "base/fd.h"
 #include "base/mounts.h"
 #include "base/proc.h"
@@ -17,13 +19,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* As ck_assert(), but free as long as it holds: for what is said a million times. */
-#define REQUIRE(claim) \
-	do { \
-		if (!(claim)) \
-			ck_abort_msg("not true: %s", #claim); \
-	} while (0)
 
 static int read_page(void *context, raddr at, void *buf, size_t len)
 {

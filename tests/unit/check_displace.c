@@ -3,6 +3,7 @@
 #include "arch/arch.h"
 #include "elf_functions.h"
 #include "random.h"
+#include "require.h"
 #include "share.h"
 
 #include <check.h>
@@ -495,12 +496,12 @@ START_TEST(random_bytes_are_displaced_or_refused)
 			bytes[i] = (uint8_t)random_u64();
 		if (arch_displace(bytes, len, from, to, code, &length, &jump, &reason) == 0) {
 			displaced++;
-			ck_assert_uint_le(length, ARCH_SLOT_SIZE);
-			ck_assert_uint_eq(arch_slot_resume(bytes, len, from, to, to), from);
+			REQUIRE(length <= ARCH_SLOT_SIZE);
+			REQUIRE(arch_slot_resume(bytes, len, from, to, to) == from);
 			if (jump < length)
-				ck_assert_uint_ne(arch_slot_resume(bytes, len, from, to, to + jump), ARCH_NOWHERE);
+				REQUIRE(arch_slot_resume(bytes, len, from, to, to + jump) != ARCH_NOWHERE);
 		} else {
-			ck_assert_ptr_nonnull(reason);
+			REQUIRE(reason != NULL);
 		}
 		free(bytes);
 		free(code);

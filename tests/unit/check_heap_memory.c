@@ -1,5 +1,6 @@
 /* The tracer says how much memory its tables take, and the daemon charges snapshots with theirs.  Here every allocation is
  * counted, and the sum must be that figure, to the byte. */
+#include "require.h"
 #include "share.h"
 
 #include "model/heap.h"
@@ -138,7 +139,7 @@ static uint32_t some_stack(struct stack_table *stacks)
 
 		COUNTED(id = stack_table_frame(stacks, &frame));
 		COUNTED(node = stack_table_push(stacks, (uint32_t)node, (uint32_t)id));
-		ck_assert_int_ge(node, 0);
+		REQUIRE(node >= 0);
 	}
 	return (uint32_t)node;
 }

@@ -2,6 +2,7 @@
 #include "arch/arch.h"
 #include "elf_functions.h"
 #include "random.h"
+#include "require.h"
 #include "share.h"
 
 #include <check.h>
@@ -399,15 +400,15 @@ START_TEST(random_bytes_are_decoded_or_refused)
 		fill_hostile(bytes, len);
 		r = arch_decode_function(bytes, len, random_u64(), &function, &reason);
 		if (r == 0) {
-			ck_assert_uint_gt(function.first_length, 0);
-			ck_assert_uint_le(function.first_length, len);
-			ck_assert(function.entry.offset == 0 || function.entry.offset >= function.first_length);
-			ck_assert_uint_lt(function.entry.offset, len);
+			REQUIRE(function.first_length > 0);
+			REQUIRE(function.first_length <= len);
+			REQUIRE(function.entry.offset == 0 || function.entry.offset >= function.first_length);
+			REQUIRE(function.entry.offset < len);
 			arch_function_fini(&function);
 			decoded_count++;
 		} else {
-			ck_assert_int_eq(r, -ENOTSUP);
-			ck_assert_ptr_nonnull(reason);
+			REQUIRE(r == -ENOTSUP);
+			REQUIRE(reason != NULL);
 			refused++;
 		}
 		free(bytes);

@@ -1,16 +1,11 @@
+#include "require.h"
+
 #include "model/module.h"
 
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* As ck_assert(), but free as long as it holds: for what is said a million times. */
-#define REQUIRE(claim) \
-	do { \
-		if (!(claim)) \
-			ck_abort_msg("not true: %s", #claim); \
-	} while (0)
 
 static struct module_map map;
 

@@ -1,3 +1,5 @@
+#include "require.h"
+
 #include "model/snapshot.h"
 #include "model/snapshot_image.h"
 
@@ -7,13 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* As ck_assert(), but free as long as it holds: for what is said a million times. */
-#define REQUIRE(claim) \
-	do { \
-		if (!(claim)) \
-			ck_abort_msg("not true: %s", #claim); \
-	} while (0)
 
 struct image {
 	VEC_OF(char) bytes;

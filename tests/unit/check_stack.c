@@ -1,3 +1,4 @@
+#include "require.h"
 #include "share.h"
 
 #include "model/module.h"
@@ -7,13 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* As ck_assert(), but free as long as it holds: for what is said a million times. */
-#define REQUIRE(claim) \
-	do { \
-		if (!(claim)) \
-			ck_abort_msg("not true: %s", #claim); \
-	} while (0)
 
 static struct frame frame_at(uint64_t offset)
 {

@@ -4,6 +4,7 @@
 #include "model/index.h"
 #include "model/statistics.h"
 #include "oracle.h"
+#include "require.h"
 #include "share.h"
 #include "snapshot_builder.h"
 
@@ -12,13 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* As ck_assert(), but free as long as it holds: for what is said a million times. */
-#define REQUIRE(claim) \
-	do { \
-		if (!(claim)) \
-			ck_abort_msg("not true: %s", #claim); \
-	} while (0)
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 

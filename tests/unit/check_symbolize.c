@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "daemon/symbolize.h"
 #include "daemon/symbolize_cache.h"
+#include "require.h"
 #include "symbol_fixture.h"
 
 #include <check.h>
@@ -619,15 +620,15 @@ START_TEST(the_cache_is_right_or_empty_and_never_larger_than_its_bound)
 		expected(&key, &want, name);
 		if (symbolize_cache_find(cache, &key, have, &count)) {
 			hits++;
-			ck_assert_uint_eq(count, key.address % 5 ? 1 : 0);
+			REQUIRE(count == (key.address % 5 ? 1 : 0));
 			if (count > 0) {
-				ck_assert_str_eq(have[0].function, want.function);
-				ck_assert_str_eq(have[0].file, want.file);
-				ck_assert_uint_eq(have[0].line, want.line);
+				REQUIRE(strcmp(have[0].function, want.function) == 0);
+				REQUIRE(strcmp(have[0].file, want.file) == 0);
+				REQUIRE(have[0].line == want.line);
 			}
 		} else {
 			misses++;
-			ck_assert_int_eq(symbolize_cache_add(cache, &key, &want, key.address % 5 ? 1 : 0), 0);
+			REQUIRE(symbolize_cache_add(cache, &key, &want, key.address % 5 ? 1 : 0) == 0);
 		}
 		if (symbolize_cache_memory(cache) > peak)
 			peak = symbolize_cache_memory(cache);
@@ -655,9 +656,9 @@ START_TEST(what_is_used_stays_in_the_cache)
 		char other[64];
 
 		expected(&key, &want, other);
-		ck_assert_int_eq(symbolize_cache_add(cache, &key, &want, 1), 0);
-		ck_assert(symbolize_cache_find(cache, &used, have, &count));
-		ck_assert_str_eq(have[0].function, name);
+		REQUIRE(symbolize_cache_add(cache, &key, &want, 1) == 0);
+		REQUIRE(symbolize_cache_find(cache, &used, have, &count));
+		REQUIRE(strcmp(have[0].function, name) == 0);
 	}
 	symbolize_cache_free(cache);
 }

@@ -1,5 +1,6 @@
 /* Stacks of this very program, recorded and unwound, against libgcc's unwinder and libunwind. */
 #include "process_map.h"
+#include "require.h"
 #include "unwind_fixture.h"
 
 #include <check.h>
@@ -121,9 +122,9 @@ static void compare(const struct pcs *pcs)
 	ck_assert_uint_eq(pcs->at[0], libunwind_pcs[0]);
 	ck_assert_int_eq(pcs->kind[0], FRAME_EXACT);
 	for (unsigned int i = 1; i < pcs->count; i++) {
-		ck_assert_uint_eq(pcs->at[i], libgcc_pcs[i]);
-		ck_assert_uint_eq(pcs->at[i], libunwind_pcs[i]);
-		ck_assert_int_eq(pcs->kind[i], FRAME_CALL);
+		REQUIRE(pcs->at[i] == libgcc_pcs[i]);
+		REQUIRE(pcs->at[i] == libunwind_pcs[i]);
+		REQUIRE(pcs->kind[i] == FRAME_CALL);
 	}
 	compared++;
 }

@@ -24,5 +24,5 @@ list-unit-tests:
 	@echo '$(TESTS)' | $(without_live)
 .PHONY: check-unit list-unit-tests
 
-# Of random tests with a share of their rounds, see there.
-EXTRA_DIST += tests/unit/share.h
+# For what is said a million times, and for random tests with a share of their rounds.
+EXTRA_DIST += tests/unit/require.h tests/unit/share.h

@@ -1,3 +1,4 @@
+#include "require.h"
 #include "unwind_fixture.h"
 
 #include "process_map.h"
@@ -113,12 +114,12 @@ struct pcs pcs_of_node(const struct subject *subject, uint32_t node)
 
 		node = here.parent;
 		if (frame.kind == FRAME_TRUNCATED) {
-			ck_assert_uint_eq(node, STACK_ROOT);
-			ck_assert_uint_eq(frame.module, MODULE_NONE);
+			REQUIRE(node == STACK_ROOT);
+			REQUIRE(frame.module == MODULE_NONE);
 			pcs.truncated = (enum truncation)frame.offset;
 			break;
 		}
-		ck_assert_uint_lt(pcs.count, PCS_MAX);
+		REQUIRE(pcs.count < PCS_MAX);
 		pcs.kind[pcs.count] = frame.kind;
 		pcs.at[pcs.count] = frame.offset;
 		if (frame.module != MODULE_NONE)
