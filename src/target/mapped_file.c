@@ -45,9 +45,6 @@ static bool has_way(const struct wanted *wanted, enum way way)
 	return (way != WAY_ROOT && way != WAY_PATH) || !wanted->map->deleted;
 }
 
-/* The paths are what another process may have put there meanwhile: a FIFO must not hold us either. */
-#define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
-
 static int open_way(const struct wanted *wanted, enum way way, int flags)
 {
 	char path[PATH_SPACE];
@@ -99,12 +96,13 @@ static bool is_wanted(const struct wanted *wanted, enum way way, int fd)
 
 /* --- without asking --- */
 
+/* A path may by now name what must not be opened, which is known by its place. */
 static int reopen(int fd)
 {
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return open(path, OPEN_FLAGS);
+	return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
 
 /* The file; -1: there is none; -EAGAIN: that takes somebody's answer. */
@@ -194,9 +192,11 @@ static void fetch(const struct wanted *wanted, int sock)
 	int fd = -1;
 
 	for (enum way way = 0; way < WAYS && fd < 0; way++) {
-		fd = has_way(wanted, way) ? open_way(wanted, way, OPEN_FLAGS) : -1;
-		if (fd >= 0 && !is_wanted(wanted, way, fd))
-			fd_close(&fd);
+		int place = has_way(wanted, way) ? open_way(wanted, way, O_PATH | O_CLOEXEC) : -1;
+
+		if (place >= 0 && is_wanted(wanted, way, place))
+			fd = reopen(place);
+		fd_close(&place);
 	}
 	if (fd >= 0 && mounts_may_wait(wanted->mounts, fd))
 		fd = copy(wanted, fd, sock, &fetched);

@@ -140,13 +140,48 @@ static int remove_with(struct target *target, struct task *task)
 	return failed;
 }
 
+/* The process has unmapped the object in whose unused bytes our code stood. */
+static bool is_taken_away(struct target *target)
+{
+	uint8_t byte;
+	int r = target->areas ? target_read(target, target->areas->start, &byte, 1) : 0;
+
+	return r == -EFAULT;
+}
+
+/* What is left then is elsewhere, and the action, which leads to nothing. */
+static int remove_rest(struct target *target, struct task *task)
+{
+	static const uint8_t zeros[STUB_SPACE];
+	int r = resident_move_stub(target), failed = 0;
+
+	if (r == 0 && target->handler_installed)
+		r = task ? restore_action(target, task) : -EAGAIN;
+	if (r == 0)
+		r = restore_guests(target);
+	if (r < 0)
+		return r;
+	for (struct resident_area *area = target->areas->next; area; area = area->next) {
+		r = area->injected ? resident_area_unmap(task, area) : resident_area_clear(target, area, false);
+		if (r < 0)
+			failed = r;
+	}
+	r = masks_remove(target, task);
+	if (r == 0)
+		r = target_write(target, target->stub, zeros, sizeof(zeros));
+	return failed < 0 ? failed : r;
+}
+
 int resident_remove(struct target *target)
 {
 	int r;
 
 	if (!target->areas)
 		return 0;
-	r = remove_with(target, inject_find_task(target));
+	if (is_taken_away(target))
+		r = remove_rest(target, inject_find_task(target));
+	else
+		r = remove_with(target, inject_find_task(target));
 	if (r == 0) {
 		target->handler_installed = false;
 		resident_forget(target);
@@ -196,6 +231,8 @@ bool resident_is_safe(struct target *target, const char **ret_reason)
 		*ret_reason = "nothing is planted yet";
 		return true;
 	}
+	if (is_taken_away(target))
+		*ret_reason = "the program has unmapped the object that the SIGTRAP handler stood in";
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		uint64_t blocked, ignored, caught;
 

@@ -174,6 +174,16 @@ static int append_area(struct target *target, struct resident_area *area)
 	return r;
 }
 
+int resident_move_stub(struct target *target)
+{
+	struct module_slack *slack = biggest_slack(target);
+
+	if (!slack || slack->end - slack->start < STUB_SPACE)
+		return -ENOSPC;
+	target->stub = slack->end - STUB_SPACE;
+	return 0;
+}
+
 int resident_prepare(struct target *target)
 {
 	struct module_slack *slack = biggest_slack(target);

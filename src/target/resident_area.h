@@ -24,6 +24,8 @@ void resident_area_free(struct resident_area *area);     /* accepts NULL */
 /* A mapping within reach of `near`, noted as begun. */
 int resident_map(struct target *target, struct task *task, raddr near, uint64_t size, int protection,
 		 raddr *ret_start);
+/* Calls are made from other unused bytes from now on; they are to be zeroed in the end.  -ENOSPC: there are none. */
+int resident_move_stub(struct target *target);
 /* 0: it is linked, or gone. */
 int resident_note_begun(struct target *target, raddr at);
 /* Takes out what a tracer that died was about to link, or had unlinked, and is still there. */
