@@ -17,6 +17,10 @@ int fd_write_all(int fd, const void *data, size_t len);
 int fd_read_text(int fd, size_t max, char **ret_text, size_t *ret_len);
 int file_read_text(const char *path, size_t max, char **ret_text, size_t *ret_len);
 
+/* Opens a regular file for reading, and nothing else: to open a device or a pipe can be an action of its own (a watchdog
+ * begins to count, who waits to write goes on).  A descriptor, or negative errno: -EINVAL, it is another thing. */
+int file_open_plain(const char *path);
+
 /* One message on a SOCK_SEQPACKET socket, with one descriptor or none (fd = -1).
  * Sending: 0 or negative errno (-EAGAIN on a full nonblocking socket). */
 int fd_send_message(int sock, const void *data, size_t len, int fd);

@@ -6,10 +6,10 @@
 #include "export/printable.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define BUCKETS 1024
 
@@ -58,19 +58,24 @@ void source_free(struct source *source)
 	free(source);
 }
 
-/* O_NONBLOCK: opening somebody's fifo must not wait for a writer. */
+/* Root could show anybody's secrets to who looks over its shoulder, because a program of somebody's says that they are its
+ * source. */
+static bool may_be_shown(const struct stat *st)
+{
+	return geteuid() != 0 || (st->st_mode & S_IROTH);
+}
+
 static int read_regular_file(const char *path, char **ret_text, size_t *ret_len)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int fd = file_open_plain(path), r;
 	struct stat st;
-	int r;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fstat(fd, &st) < 0)
 		r = -errno;
-	else if (!S_ISREG(st.st_mode))
-		r = -EINVAL;
+	else if (!may_be_shown(&st))
+		r = -EACCES;
 	else
 		r = fd_read_text(fd, SOURCE_FILE_MAX, ret_text, ret_len);
 	fd_close(&fd);

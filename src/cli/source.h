@@ -1,7 +1,7 @@
 /* Lines of source files, for tracebacks and the pretty top.
  *
- * Only regular files are read, with the rights of whoever runs the client; a path comes from
- * somebody's debug information and may name anything.  Files are kept while the source lives. */
+ * Only regular files are read, with the rights of whoever runs the client, and by root only those that everybody
+ * may read; a path comes from somebody's debug information and may name anything.  Files are kept while the source lives. */
 #ifndef ALLOCWATCH_CLI_SOURCE_H
 #define ALLOCWATCH_CLI_SOURCE_H
 

@@ -4,10 +4,8 @@
 
 #include <elfutils/libdwelf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static int read_code_segments(struct elf_file *file)
 {
@@ -71,16 +69,11 @@ int elf_file_open(int fd, struct elf_file **ret)
 
 int elf_file_open_path(const char *path, struct elf_file **ret)
 {
-	/* Nonblocking: the path comes out of a hostile file and may name a FIFO. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
+	/* The path comes out of a hostile file. */
+	int fd = file_open_plain(path);
 
 	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		fd_close(&fd);
-		return -EINVAL;
-	}
+		return fd;
 	return elf_file_open(fd, ret);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,6 +63,44 @@ START_TEST(a_file_is_read_once)
 }
 END_TEST
 
+START_TEST(root_is_shown_what_everybody_may_read)
+{
+	struct source *source = source_new();
+
+	write_file("secret\n");
+	ck_assert_int_eq(chmod(path, 0640), 0);
+	if (geteuid() == 0)
+		ck_assert_ptr_null(source_line(source, path, 1));
+	else
+		ck_assert_str_eq(source_line(source, path, 1), "secret");
+	source_free(source);
+	source = source_new();
+	ck_assert_int_eq(chmod(path, 0644), 0);
+	ck_assert_str_eq(source_line(source, path, 1), "secret");
+	source_free(source);
+}
+END_TEST
+
+/* Who waits to write to it would go on, and a watchdog begin to count. */
+START_TEST(what_is_no_file_is_not_even_opened)
+{
+	struct source *source = source_new();
+	char events[512];
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), fd;
+
+	ck_assert_int_eq(mkfifo(path, 0644), 0);
+	ck_assert_int_ge(inotify_add_watch(watch, path, IN_OPEN), 0);
+	ck_assert_ptr_null(source_line(source, path, 1));
+	ck_assert_int_lt(read(watch, events, sizeof(events)), 0);
+	/* That would have been told. */
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	ck_assert_int_gt(read(watch, events, sizeof(events)), 0);
+	close(fd);
+	close(watch);
+	source_free(source);
+}
+END_TEST
+
 /* Opening a fifo for reading would wait for a writer: the test would time out. */
 START_TEST(only_regular_files_are_read)
 {
@@ -104,6 +143,8 @@ int main(void)
 	tcase_add_test(tcase, lines_are_stripped_and_counted_from_one);
 	tcase_add_test(tcase, a_file_is_read_once);
 	tcase_add_test(tcase, only_regular_files_are_read);
+	tcase_add_test(tcase, root_is_shown_what_everybody_may_read);
+	tcase_add_test(tcase, what_is_no_file_is_not_even_opened);
 	tcase_add_test(tcase, a_file_over_the_limit_has_no_lines);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
