@@ -313,6 +313,25 @@ static void a_stack_that_ends_in_nothing_is_told(void)
 	subject_quit(h.subject);
 }
 
+static void a_process_that_unmaps_its_libc_is_let_go(void)
+{
+	struct hostile h = start_hostile(victim_start("tests/victims/hostile", "0", NULL));
+	long long caught = status_number(h.subject->pid, "SigCgt", 16);
+	json_t *status;
+
+	attach_in_time(&h, MANY_MOST_KB, NULL);
+	require_text(subject_command(h.subject, 'l'), "L");
+	status = tool_status(h.tool, h.subject->pid);
+	require(!json_is_true(json_object_get(status, "crash_safe")));
+	require_text(json_text(status, "crash_safe_reason"), "has unmapped");
+	tool_detach(h.tool, h.subject->pid);
+	require_equal(status_number(h.subject->pid, "TracerPid", 10), 0);
+	require_equal(status_number(h.subject->pid, "SigCgt", 16), caught);
+	text_require_intact(h.subject->pid);
+	require_text(subject_command(h.subject, 'g'), "L");
+	subject_quit(h.subject);
+}
+
 static void births_of_threads_without_an_end_take_no_memory(void)
 {
 	struct hostile h = start_hostile(victim_start("tests/victims/hostile", "0", NULL));
@@ -340,6 +359,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_forged_list_of_objects_is_not_believed),
 	LIVE_CASE(traps_that_are_overwritten_are_told_and_set_again),
 	LIVE_CASE(a_stack_that_ends_in_nothing_is_told),
+	LIVE_CASE(a_process_that_unmaps_its_libc_is_let_go),
 	LIVE_CASE(births_of_threads_without_an_end_take_no_memory),
 	LIVE_CASE(an_object_on_a_mute_file_system_holds_nobody),
 	LIVE_CASE(an_object_whose_file_system_falls_silent_holds_nobody),
