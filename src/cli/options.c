@@ -276,6 +276,7 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_FOLLOW_FORKS] = { "follow-forks", NULL, "trace the children it starts, too, each as a target of its own", NULL },
 	[OPTION_FORMAT] = { "format", "FORMAT", "what to write: tracemalloc (a pickle that Python's "
 			    "tracemalloc.Snapshot.load() reads)", set_format },
+	[OPTION_METRICS_FORMAT] = { "format", "FORMAT", "openmetrics (default) or prometheus", set_format },
 	[OPTION_FRAMES] = { "frames", "N", "at most N frames of each stack (when tracing: 25)", set_frames },
 	[OPTION_FRAMES_SHOWN] = { "frames-shown", "N", "print the N most recent frames; -N leaves the N "
 				  "most recent ones out", set_frames_shown },

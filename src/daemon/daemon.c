@@ -3,6 +3,8 @@
 #include "daemon/last_words.h"
 #include "daemon/log.h"
 #include "daemon/lost.h"
+#include "daemon/metrics.h"
+#include "daemon/metrics_serve.h"
 #include "daemon/module_files.h"
 #include "daemon/notify.h"
 #include "daemon/reload.h"
@@ -250,6 +252,9 @@ static int build(struct daemon *daemon, struct options *options)
 		return r;
 	daemon->lost = lost_new(daemon);
 	daemon->reload = reload_new(daemon, options);
+	r = metrics_new(daemon, options, &daemon->metrics);
+	if (r < 0)
+		return r;
 	return daemon->lost && daemon->reload ? watches_new(daemon, &daemon->watches) : -ENOMEM;
 }
 
@@ -266,7 +271,7 @@ static int add_timers(struct daemon *daemon)
 	return r;
 }
 
-int daemon_new(struct options *options, int listen_fd, const char *address, struct daemon **ret)
+int daemon_new(struct options *options, int listen_fd, int metrics_fd, const char *address, struct daemon **ret)
 {
 	struct daemon *daemon = calloc(1, sizeof(*daemon));
 	int r = -ENOMEM;
@@ -284,6 +289,10 @@ int daemon_new(struct options *options, int listen_fd, const char *address, stru
 		r = server_new(daemon->event, listen_fd, daemon->limits.clients, daemon, changed, &daemon->server);
 	else
 		close(listen_fd);
+	if (r >= 0)
+		r = metrics_serve_new(daemon, options, metrics_fd, &daemon->metrics_serve);
+	else if (metrics_fd >= 0)
+		close(metrics_fd);
 	if (r < 0) {
 		log_error("the daemon cannot be set up: %s", strerror(-r));
 		daemon_free(daemon);
@@ -304,6 +313,8 @@ void daemon_free(struct daemon *daemon)
 	server = daemon->server;
 	daemon->server = NULL;          /* changes are of no interest any more */
 	server_free(server);
+	metrics_serve_free(daemon->metrics_serve);
+	metrics_stop(daemon->metrics);
 	lost_stop(daemon->lost);
 	watches_stop(daemon->watches);
 	sessions_free(daemon->sessions);
@@ -315,6 +326,7 @@ void daemon_free(struct daemon *daemon)
 	lost_free(daemon->lost);
 	reload_free(daemon->reload);
 	watches_free(daemon->watches);
+	metrics_free(daemon->metrics);
 	sd_event_source_disable_unref(daemon->status_timer);
 	sd_event_source_disable_unref(daemon->idle_timer);
 	sd_event_source_disable_unref(daemon->stop_timer);

@@ -31,6 +31,8 @@ struct daemon {
 	struct lost *lost;             /* what tracers stored when a daemon before this one was gone */
 	struct server *server;
 	struct reload *reload;
+	struct metrics *metrics;
+	struct metrics_serve *metrics_serve;
 	sd_event_source *status_timer, *idle_timer, *stop_timer, *stop_check;
 	bool stopping, in_a_hurry;
 };
@@ -38,9 +40,9 @@ struct daemon {
 /* Holds back the signals that the event loop will take, from before anybody can find the daemon by its socket.  0 or
  * negative errno. */
 int daemon_hold_signals(void);
-/* Takes over listen_fd; options are the daemon's own as long as it lives, and are changed by a reload.  0 or negative errno;
+/* Takes over listen_fd, and metrics_fd (-1: none); options are the daemon's own as long as it lives, and are changed by a reload.  0 or negative errno;
  * what failed was logged. */
-int daemon_new(struct options *options, int listen_fd, const char *address, struct daemon **ret);
+int daemon_new(struct options *options, int listen_fd, int metrics_fd, const char *address, struct daemon **ret);
 void daemon_free(struct daemon *daemon);               /* accepts NULL */
 /* Until SIGTERM, SIGINT or idleness: 0; 1: not all is done, and it must not be waited for; or a negative
  * errno that was logged. */

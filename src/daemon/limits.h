@@ -97,6 +97,26 @@ struct limits {
 #define WATCH_EVERY_MIN_MS 100
 #define WATCH_KEEP_DEFAULT 50
 
+/* --- metrics --- */
+/* Source lines that are told of one process, unless something else is asked for; at most; and of all processes together. */
+#define METRICS_GROUPS_DEFAULT 10
+#define METRICS_GROUPS_MAX 100
+#define METRICS_GROUPS_TOTAL_MAX 20000
+/* For these lines a process is asked that often at most, and rests for that many times as long as the last time took. */
+#define METRICS_INTERVAL_DEFAULT_S 60
+#define METRICS_INTERVAL_MIN_S 5
+#define METRICS_REST 20
+/* So many processes at a time. */
+#define METRICS_SNAPSHOTS_MAX 2
+/* A text is made of what is there by then. */
+#define METRICS_DEADLINE_US (5ULL * 1000000)
+/* Of the HTTP listener: connections at a time, each from its beginning to its end, memory of each for its request; who
+ * asks again sooner gets the same text. */
+#define METRICS_CONNECTIONS_MAX 16
+#define METRICS_CONNECTION_S 20
+#define METRICS_REQUEST_BYTES_MAX 16384
+#define METRICS_SAME_TEXT_NS (1000000000ULL)
+
 /* --- the daemon itself --- */
 #define WORK_THREADS 2
 #define WORK_QUEUE_MAX 4096

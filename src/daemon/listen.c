@@ -20,6 +20,7 @@
 
 #define SYSTEM_FOLDER "/run/allocwatch"
 #define SOCKET_NAME "allocwatch.sock"
+#define METRICS_NAME "metrics"
 #define BACKLOG 128
 #define LOCK_WAIT_MS 5000
 #define LOCK_POLL_MS 10
@@ -50,24 +51,50 @@ static int describe(int fd, char **ret_address)
 	return *ret_address ? 0 : -ENOMEM;
 }
 
-/* 1: taken; 0: none was handed over. */
-static int take_handed_over(struct listen *own, char **ret_reason)
+/* FileDescriptorName= of its unit. */
+static int take_for_metrics(struct listen *own, int fd, char **ret_reason)
 {
-	int count = sd_listen_fds(1), fd = SD_LISTEN_FDS_START, r;
+	if (own->metrics_fd >= 0)
+		return explain(ret_reason, -EINVAL, "more than one socket named " METRICS_NAME " was handed over");
+	if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0)
+		return explain(ret_reason, -EINVAL, "what was handed over for metrics is no listening stream socket");
+	own->metrics_fd = fd;
+	return 0;
+}
 
-	if (count == 0)
-		return 0;
-	if (count < 0)
-		return explain(ret_reason, count, "the sockets handed over cannot be taken: %s", strerror(-count));
-	if (count > 1)
-		return explain(ret_reason, -EINVAL, "%d sockets were handed over, and one is wanted", count);
+static int take_for_clients(struct listen *own, int fd, char **ret_reason)
+{
+	if (own->fd >= 0)
+		return explain(ret_reason, -EINVAL, "more than one socket was handed over that is not named " METRICS_NAME);
 	if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0)
 		return explain(ret_reason, -EINVAL, "what was handed over is no listening Unix stream socket");
-	r = describe(fd, &own->address);
-	if (r < 0)
-		return r;
 	own->fd = fd;
-	return 1;
+	return describe(fd, &own->address);
+}
+
+static void free_names(char **names)
+{
+	for (size_t i = 0; names && names[i]; i++)
+		free(names[i]);
+	free(names);
+}
+
+/* Called once: what is handed over is handed over no more. */
+static int take_handed_over(struct listen *own, char **ret_reason)
+{
+	char **names = NULL;
+	int count = sd_listen_fds_with_names(1, &names), r = 0;
+
+	if (count < 0)
+		return explain(ret_reason, count, "the sockets handed over cannot be taken: %s", strerror(-count));
+	for (int i = 0; r == 0 && i < count; i++) {
+		int fd = SD_LISTEN_FDS_START + i;
+
+		r = strcmp(names[i], METRICS_NAME) == 0 ? take_for_metrics(own, fd, ret_reason) :
+							    take_for_clients(own, fd, ret_reason);
+	}
+	free_names(names);
+	return r;
 }
 
 /* --- an own one --- */
@@ -257,18 +284,18 @@ static int default_path(bool private_daemon, char **ret_path, char **ret_reason)
 
 int listen_open(const char *path, bool private_daemon, struct listen *ret, char **ret_reason)
 {
-	struct listen own = { .fd = -1, .lock_fd = -1 };
+	struct listen own = { .fd = -1, .metrics_fd = -1, .lock_fd = -1 };
 	char *chosen = NULL;
 	int r = 0;
 
 	*ret_reason = NULL;
 	if (!path) {
 		r = take_handed_over(&own, ret_reason);
-		if (r == 0)
+		if (r == 0 && own.fd < 0)
 			r = default_path(private_daemon, &chosen, ret_reason);
 		path = chosen;
 	}
-	if (r == 0)
+	if (r == 0 && own.fd < 0)
 		r = open_own(&own, path, !private_daemon && geteuid() == 0, ret_reason);
 	free(chosen);
 	if (r < 0) {
@@ -284,6 +311,7 @@ void listen_close(struct listen *own)
 	struct stat st;
 
 	fd_close(&own->fd);
+	fd_close(&own->metrics_fd);
 	if (own->path && own->inode != 0 && lstat(own->path, &st) == 0 &&
 	    st.st_dev == own->device && st.st_ino == own->inode)
 		unlink(own->path);
@@ -291,5 +319,5 @@ void listen_close(struct listen *own)
 	free(own->path);
 	free(own->address);
 	memset(own, 0, sizeof(*own));
-	own->fd = own->lock_fd = -1;
+	own->fd = own->metrics_fd = own->lock_fd = -1;
 }

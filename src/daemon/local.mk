@@ -18,6 +18,11 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/log.c src/daemon/log.h \
 	src/daemon/lost.c src/daemon/lost.h \
 	src/daemon/lost_files.c src/daemon/lost_files.h \
+	src/daemon/metrics.c src/daemon/metrics.h \
+	src/daemon/metrics_address.c src/daemon/metrics_address.h \
+	src/daemon/metrics_groups.c src/daemon/metrics_groups.h \
+	src/daemon/metrics_http.h \
+	src/daemon/metrics_serve.c src/daemon/metrics_serve.h \
 	src/daemon/module_files.c src/daemon/module_files.h \
 	src/daemon/notify.c src/daemon/notify.h \
 	src/daemon/options.c src/daemon/options.h \
@@ -28,6 +33,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/query.c src/daemon/query.h \
 	src/daemon/reload.c src/daemon/reload.h \
 	src/daemon/request_block.c \
+	src/daemon/request_metrics.c \
 	src/daemon/request_snapshot.c \
 	src/daemon/request_statistics.c \
 	src/daemon/request_status.c \
@@ -49,11 +55,16 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/watched.c src/daemon/watches.c src/daemon/watches.h src/daemon/watches_private.h \
 	src/daemon/watches_tell.c \
 	src/daemon/work.c src/daemon/work.h
-src_libdaemon_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
+src_libdaemon_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS)
+if HAVE_MICROHTTPD
+src_libdaemon_a_SOURCES += src/daemon/metrics_http.c
+else
+src_libdaemon_a_SOURCES += src/daemon/metrics_no_http.c
+endif
 
 sbin_PROGRAMS += src/allocwatchd
 src_allocwatchd_SOURCES = src/daemon/main.c
 src_allocwatchd_CFLAGS = $(src_libdaemon_a_CFLAGS)
 src_allocwatchd_LDADD = src/libdaemon.a $(DAEMON_LIBS)
-DAEMON_LIBS = src/libconf.a src/libsymbolize.a src/libsymbolwire.a src/libvarlink.a src/libstore.a src/libwire.a src/libmodel.a \
-	src/libbase.a $(SYSTEMD_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS)
+DAEMON_LIBS = src/libconf.a src/libexport.a src/libsymbolize.a src/libsymbolwire.a src/libvarlink.a src/libstore.a \
+	src/libwire.a src/libmodel.a src/libbase.a $(SYSTEMD_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS) $(MICROHTTPD_LIBS)

@@ -27,8 +27,8 @@ static int run(struct options *options)
 		free(reason);
 		return EXIT_FAILURE;
 	}
-	r = daemon_new(options, listen.fd, listen.address, &daemon);
-	listen.fd = -1;             /* the daemon has it */
+	r = daemon_new(options, listen.fd, listen.metrics_fd, listen.address, &daemon);
+	listen.fd = listen.metrics_fd = -1;     /* the daemon has them */
 	if (r == 0) {
 		r = daemon_run(daemon);
 		if (r <= 0)

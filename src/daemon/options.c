@@ -35,6 +35,10 @@ static const struct flag {
 	{ "max-snapshots", "MaxSnapshots", NULL },
 	{ "max-memory", "MaxMemory", NULL },
 	{ "max-disk", "MaxDisk", NULL },
+	{ "metrics-listen", "Listen", NULL },
+	{ "metrics-show", "Show", NULL },
+	{ "metrics-groups", "Groups", NULL },
+	{ "metrics-interval", "Interval", NULL },
 };
 #define FLAG_COUNT (sizeof(flags) / sizeof(flags[0]))
 
@@ -74,6 +78,14 @@ static const char help[] =
 	"  --max-snapshots N     snapshots kept (default 512)\n"
 	"  --max-memory MIB      memory for snapshots (default 4096); those on disk make way\n"
 	"  --max-disk MIB        for their files (default 16384)\n"
+	"  --metrics-listen ADDRESS\n"
+	"                        serve metrics by HTTP at 127.0.0.1:PORT, [::1]:PORT or PATH\n"
+	"                        (default: none)\n"
+	"  --metrics-show own|all\n"
+	"                        there, tell of the processes of this user (the default) or of all\n"
+	"  --metrics-groups N    tell the N source lines of a process that hold most (default 10)\n"
+	"  --metrics-interval SECONDS\n"
+	"                        look for them that often at most (default 60)\n"
 	"  --config FILE         read that file and the drop-ins of FILE.d, not the usual ones\n"
 	"  --check-config [FILE] say what is wrong with the configuration, or with FILE, and leave\n"
 	"  --log-level LEVEL     log what is at least that important: error, warning, notice,\n"

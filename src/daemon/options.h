@@ -11,6 +11,8 @@
 
 #define IDLE_EXIT_DEFAULT (-1)
 #define STATE_NONE "none"
+/* Whose processes the HTTP listener tells of: the daemon's user's, or all. */
+enum { METRICS_SHOW_OWN, METRICS_SHOW_ALL };
 
 /* A setting of the command line, which wins over all files. */
 struct given {
@@ -39,6 +41,10 @@ struct options {
 	char *tracer, *symbolizer;     /* programs; NULL: ours */
 	char *tracer_service;          /* a socket that starts them; NULL: the daemon does */
 	char *state;                   /* a folder, STATE_NONE, or NULL: the usual one */
+	char *metrics_listen;          /* see metrics_address.h; NULL: nowhere */
+	size_t metrics_groups;
+	int64_t metrics_interval_s;
+	unsigned metrics_show;         /* METRICS_SHOW_... */
 	struct limits limits;
 	/* what becomes of it */
 	char *tracer_program, *symbolizer_program;

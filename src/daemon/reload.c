@@ -2,6 +2,8 @@
 
 #include "daemon/daemon.h"
 #include "daemon/log.h"
+#include "daemon/metrics.h"
+#include "daemon/metrics_serve.h"
 #include "daemon/notify.h"
 
 #include <errno.h>
@@ -70,10 +72,13 @@ static int put_in_force(struct reload *reload)
 
 	name_changes(reload->options, fresh);
 	r = keep_what_stays(reload->options, fresh);
+	if (r == 0)
+		r = metrics_serve_set(reload->daemon->metrics_serve, fresh);
 	if (r < 0)
 		return r;
 	log_set_level(fresh->log_level);
 	daemon_set_limits(reload->daemon, &fresh->limits);
+	metrics_set_options(reload->daemon->metrics, fresh);
 	options_fini(reload->options);
 	*reload->options = *fresh;
 	memset(fresh, 0, sizeof(*fresh));
@@ -94,7 +99,7 @@ static void end(struct reload *reload, int error)
 	if (error == -EBADMSG)
 		log_error("the configuration is wrong, and the old one stays in force");
 	else if (error < 0)
-		log_error("the configuration cannot be read, and the old one stays in force: %s", strerror(-error));
+		log_error("the configuration cannot be put in force, and the old one stays: %s", strerror(-error));
 	options_fini(&reload->fresh);
 	memset(&reload->fresh, 0, sizeof(reload->fresh));
 	notify_ready();

@@ -12,6 +12,7 @@
 #include <string.h>
 
 static const struct param no_params[] = { { 0 } };
+static const struct param metrics_params[] = { { "format", PARAM_TEXT, true }, { 0 } };
 static const struct param pid_params[] = { { "pid", PARAM_PID, false }, { 0 } };
 static const struct param interface_params[] = { { "interface", PARAM_TEXT, false }, { 0 } };
 static const struct param attach_params[] = {
@@ -91,6 +92,7 @@ static const struct method {
 	{ VARLINK_OWN_INTERFACE, "FindBlock", block_params, handle_find_block },
 	{ VARLINK_OWN_INTERFACE, "Clear", pid_params, handle_clear },
 	{ VARLINK_OWN_INTERFACE, "ResetPeak", pid_params, handle_reset_peak },
+	{ VARLINK_OWN_INTERFACE, "Metrics", metrics_params, handle_metrics },
 	{ VARLINK_OWN_INTERFACE, "WaitGone", pid_params, handle_wait_gone },
 	{ VARLINK_OWN_INTERFACE, "Watch", watch_params, handle_watch },
 	{ VARLINK_OWN_INTERFACE, "Unwatch", who_params, handle_unwatch },

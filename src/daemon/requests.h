@@ -11,6 +11,7 @@ bool requests_dispatch(struct daemon *daemon, struct conn *conn, const json_t *m
 /* The handlers: parameters are checked against their tables, the peer may ask.  Each ends the call. */
 void handle_attach(struct call *call);
 void handle_detach(struct call *call);
+void handle_metrics(struct call *call);
 void handle_wait_gone(struct call *call);
 void handle_clear(struct call *call);
 void handle_reset_peak(struct call *call);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "daemon/log.h"
+#include "daemon/metrics_address.h"
 #include "daemon/options.h"
 
 #include <errno.h>
@@ -126,7 +127,20 @@ static int take_word(const struct setting *setting, const char *value, void *fie
 	return refuse(ret_reason, "wants one of %s, not '%.80s'", list, value);
 }
 
+static int take_address(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	struct metrics_address address;
+
+	(void)setting;
+	if (metrics_address_parse(value, &address) < 0)
+		return refuse(ret_reason, "wants an address such as 127.0.0.1:9772 or [::1]:9772, a path, or none, not '%.80s'",
+			      value);
+	return set_text(field, value);
+}
+
 /* --- the table --- */
+
+static const char *const whose[] = { "own", "all", NULL };
 
 #define TEXT_FIELD(name) .offset = offsetof(struct options, name)
 #define FIELD(name) .offset = offsetof(struct options, name), .size = sizeof(((struct options *)NULL)->name)
@@ -147,6 +161,11 @@ const struct setting settings[] = {
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
 	{ "Snapshots", "MaxDisk", take_bytes, FIELD(limits.file_bytes), .least = MEBIBYTE,
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
+	{ "Metrics", "Listen", take_address, TEXT_FIELD(metrics_listen), .live = true },
+	{ "Metrics", "Show", take_word, FIELD(metrics_show), .words = whose, .live = true },
+	{ "Metrics", "Groups", take_count, FIELD(metrics_groups), .most = METRICS_GROUPS_MAX, .live = true },
+	{ "Metrics", "Interval", take_seconds, FIELD(metrics_interval_s), .least = METRICS_INTERVAL_MIN_S, .most = 86400,
+	  .live = true },
 	{ .key = NULL },
 };
 
@@ -154,6 +173,8 @@ static const struct options defaults = {
 	.idle_exit_s = IDLE_EXIT_DEFAULT,
 	.heal_at_start = true,
 	.log_level = LOG_LEVEL_INFO,
+	.metrics_groups = METRICS_GROUPS_DEFAULT,
+	.metrics_interval_s = METRICS_INTERVAL_DEFAULT_S,
 	.limits = { .sessions = SESSIONS_MAX, .clients = CLIENTS_MAX, .snapshots = SNAPSHOTS_MAX,
 		    .snapshot_bytes = SNAPSHOT_BYTES_MAX, .file_bytes = FILE_BYTES_MAX },
 };

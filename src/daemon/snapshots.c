@@ -121,6 +121,16 @@ void kept_tell(struct kept *kept, const char *reason)
 	}
 }
 
+uint64_t kept_start_time(const struct kept *kept)
+{
+	return kept->start_time;
+}
+
+uint64_t kept_taken_ns(const struct kept *kept)
+{
+	return kept->taken_ns;
+}
+
 const char *kept_id(const struct kept *kept)
 {
 	return kept->id;
@@ -182,6 +192,25 @@ void snapshots_free(struct snapshots *snapshots)
 const char *snapshots_folder(const struct snapshots *snapshots)
 {
 	return snapshots->spool ? spool_folder(snapshots->spool) : NULL;
+}
+
+size_t snapshots_count_of(const struct snapshots *snapshots, uid_t owner, bool all)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < snapshots->list.count; i++)
+		count += all || snapshots->list.items[i]->owner == owner;
+	return count;
+}
+
+uint64_t snapshots_memory(const struct snapshots *snapshots)
+{
+	return snapshots->bytes;
+}
+
+uint64_t snapshots_disk(const struct snapshots *snapshots)
+{
+	return snapshots->file_bytes;
 }
 
 size_t snapshots_count(const struct snapshots *snapshots)

@@ -28,6 +28,11 @@ void snapshots_set_limits(struct snapshots *snapshots, const struct limits *limi
 /* NULL: they are kept in memory only. */
 const char *snapshots_folder(const struct snapshots *snapshots);
 size_t snapshots_count(const struct snapshots *snapshots);
+/* Of one owner, or of all. */
+size_t snapshots_count_of(const struct snapshots *snapshots, uid_t owner, bool all);
+/* Bytes that all of them take in memory, and on disk. */
+uint64_t snapshots_memory(const struct snapshots *snapshots);
+uint64_t snapshots_disk(const struct snapshots *snapshots);
 /* Nothing waits for its names or to be written. */
 bool snapshots_are_settled(const struct snapshots *snapshots);
 
@@ -66,6 +71,8 @@ struct kept *snapshots_by_id(struct snapshots *snapshots, uid_t viewer, const ch
 struct kept *snapshots_by_name(struct snapshots *snapshots, uid_t viewer, int pid, const char *name);
 struct kept *snapshots_last_of(struct snapshots *snapshots, uid_t viewer, int pid);
 const char *kept_id(const struct kept *kept);
+uint64_t kept_start_time(const struct kept *kept);     /* with its PID, whose it is */
+uint64_t kept_taken_ns(const struct kept *kept);       /* CLOCK_REALTIME */
 
 /* Whose and how much a kept snapshot is; i below snapshots_count(), by id.  The name is the snapshot's. */
 struct kept_facts {

@@ -25,7 +25,7 @@ bool printable_is_space(uint32_t code)
 	       code == 0x3000;
 }
 
-static bool is_control(uint32_t code)
+bool printable_is_control(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
@@ -40,7 +40,7 @@ void printable_write(FILE *out, const char *text, size_t len, bool keep_tabs)
 
 		if (n > (size_t)(end - text))
 			n = 0;
-		if (n > 0 && (!is_control(code) || (keep_tabs && code == '\t'))) {
+		if (n > 0 && (!printable_is_control(code) || (keep_tabs && code == '\t'))) {
 			fwrite(text, 1, n, out);
 			text += n;
 			continue;

@@ -17,6 +17,9 @@ size_t printable_decode(const char *text, uint32_t *ret_code);
 /* What Python's str.strip() takes away. */
 bool printable_is_space(uint32_t code);
 
+/* What would steer a terminal. */
+bool printable_is_control(uint32_t code);
+
 /* Writes text; control characters and what is not UTF-8 become \xNN, one for each byte.  Tabs pass
  * when keep_tabs is set. */
 void printable_write(FILE *out, const char *text, size_t len, bool keep_tabs);

@@ -22,8 +22,11 @@ void held_ends(struct task *task)
 	uint64_t now_ns = clock_monotonic_ns();
 	uint64_t since_ns = task->running_ns > target->none_held_ns ? task->running_ns : target->none_held_ns;
 
-	if (now_ns > since_ns && now_ns - since_ns > target->longest_stop_ns)
-		target->longest_stop_ns = now_ns - since_ns;
+	if (now_ns > since_ns) {
+		target->held_ns += now_ns - since_ns;
+		if (now_ns - since_ns > target->longest_stop_ns)
+			target->longest_stop_ns = now_ns - since_ns;
+	}
 	task->running_ns = now_ns;
 }
 

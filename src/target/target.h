@@ -91,6 +91,7 @@ struct target {
 	bool handler_lost;             /* the kernel has set the default in its place */
 	uint8_t old_action[32];        /* the kernel's struct sigaction of SIGTRAP: the program's own */
 	uint64_t longest_stop_ns;      /* of one thread, at once; see held.h */
+	uint64_t held_ns;              /* of all threads together, ever */
 	uint64_t none_held_ns;         /* then no thread stood still unseen */
 	bool gone;                     /* its memory has ended */
 	pid_t stranger;                /* a thread, or who shares the memory, that may not be traced; 0: none */

@@ -59,6 +59,7 @@ static int become_target_of(struct target *target, pid_t child)
 	target->pid = target->memory_tid = child;
 	target->gone = false;
 	target->longest_stop_ns = 0;
+	target->held_ns = 0;
 	fd_close(&target->pid_fd);
 	target->pid_fd = (int)syscall(SYS_pidfd_open, child, 0);
 	if (target->pid_fd < 0)

@@ -545,6 +545,7 @@ void session_send_status(struct session *session, uint32_t serial)
 		.tracer_memory = session_memory(session),
 		.block_memory = heap_block_memory(session->heap),
 		.longest_stop_us = target->longest_stop_ns / NSEC_PER_USEC,
+		.held_us = target->held_ns / NSEC_PER_USEC,
 		.events = session->stops,
 		.children_not_followed = session->not_followed,
 		.tasks = (uint32_t)target->tasks.count,

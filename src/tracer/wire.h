@@ -170,6 +170,7 @@ struct wire_status {
 	uint64_t truncated_stacks, probe_gaps;
 	uint64_t tracer_memory, block_memory;   /* bytes */
 	uint64_t longest_stop_us;               /* attach, snapshot and other stops of all threads */
+	uint64_t held_us;                       /* all threads together, ever */
 	uint64_t events;                        /* stops handled */
 	uint64_t children_not_followed;         /* that should have been: past a limit, or without the right to */
 	uint32_t tasks, probes;

@@ -139,7 +139,7 @@ void host_start(struct host *host)
 	MUST(daemon_hold_signals() == 0);
 	make_listener(&fd, &address, &len);
 	*host = (struct host){ .client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) };
-	MUST(daemon_new(&options, fd, "fuzz", &host->daemon) == 0);
+	MUST(daemon_new(&options, fd, -1, "fuzz", &host->daemon) == 0);
 	MUST(host->client >= 0 && connect(host->client, (struct sockaddr *)&address, len) == 0);
 	attach(host);
 }

@@ -11,8 +11,8 @@ tests_unit_check_conf_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_conf_LDADD = src/libconf.a src/libmodel.a src/libbase.a $(CHECK_LIBS)
 
 DAEMON_TESTS = tests/unit/check_daemon_clients tests/unit/check_daemon_config tests/unit/check_daemon_life \
-	tests/unit/check_daemon_limits tests/unit/check_daemon_snapshots tests/unit/check_daemon_tracers \
-	tests/unit/check_daemon_watches
+	tests/unit/check_daemon_limits tests/unit/check_daemon_metrics tests/unit/check_daemon_snapshots \
+	tests/unit/check_daemon_tracers tests/unit/check_daemon_watches
 check_PROGRAMS += $(DAEMON_TESTS)
 TESTS += $(DAEMON_TESTS)
 
@@ -30,6 +30,11 @@ tests_unit_check_daemon_life_SOURCES = tests/unit/check_daemon_life.c
 tests_unit_check_daemon_life_LDADD = $(DAEMON_TEST_LIBS)
 tests_unit_check_daemon_limits_SOURCES = tests/unit/check_daemon_limits.c
 tests_unit_check_daemon_limits_LDADD = $(DAEMON_TEST_LIBS)
+tests_unit_check_daemon_metrics_SOURCES = tests/unit/check_daemon_metrics.c
+tests_unit_check_daemon_metrics_LDADD = $(DAEMON_TEST_LIBS)
+if HAVE_MICROHTTPD
+tests_unit_check_daemon_metrics_CPPFLAGS = $(AM_CPPFLAGS) -DWITH_HTTP=1
+endif
 tests_unit_check_daemon_snapshots_SOURCES = tests/unit/check_daemon_snapshots.c
 tests_unit_check_daemon_snapshots_LDADD = $(DAEMON_TEST_LIBS)
 tests_unit_check_daemon_tracers_SOURCES = tests/unit/check_daemon_tracers.c

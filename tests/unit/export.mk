@@ -15,3 +15,10 @@ tests_unit_random_snapshots_LDADD = src/libstore.a src/libmodel.a src/libbase.a 
 TESTS += tests/unit/check_export_oracle tests/unit/check_beyond tests/unit/check_files tests/unit/check_asked
 EXTRA_DIST += tests/unit/check_export_oracle tests/unit/check_beyond tests/unit/check_files tests/unit/check_asked \
 	tests/oracle/tracemalloc_snapshots.py
+if HAVE_CHECK
+check_PROGRAMS += tests/unit/check_openmetrics
+TESTS += tests/unit/check_openmetrics
+tests_unit_check_openmetrics_SOURCES = tests/unit/check_openmetrics.c
+tests_unit_check_openmetrics_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_openmetrics_LDADD = src/libexport.a src/libmodel.a src/libbase.a $(CHECK_LIBS)
+endif

@@ -380,7 +380,7 @@ static void status(uint32_t serial)
 {
 	struct wire_status reply = { .counters = heap_counters(heap), .tracer_memory = heap_memory(heap),
 				     .frames_limit = frames_limit, .exact = 1, .crash_safe = 1, .tasks = 1,
-				     .longest_stop_us = 42, .stopped = mode_is("stopped") };
+				     .longest_stop_us = 42, .held_us = 4200, .stopped = mode_is("stopped") };
 
 	reply.domains[DOMAIN_MALLOC].live_bytes = 300;
 	reply.domains[DOMAIN_MALLOC].live_blocks = 2;
@@ -462,6 +462,7 @@ static void handle(const struct wire_head *message)
 		attach((const struct wire_attach *)message);
 		break;
 	case WIRE_SNAPSHOT:
+		note("snapshot");
 		die_if("die-at-snapshot");
 		if (mode_is("growing"))
 			grow_heap();
