@@ -157,7 +157,7 @@ static void process_init(struct process *p, int fd)
 
 	module_map_init(&p->map);
 	p->stacks = stack_table_new(1u << 16);
-	p->unwinder = unwinder_new(&p->map, p->stacks, 0);
+	p->unwinder = unwinder_new(&p->map, p->stacks);
 	MUST(p->stacks && p->unwinder && module_map_add(&p->map, &module) == 0);
 	MUST(module_map_add_range(&p->map, TEXT_AT, TEXT_AT + TEXT_SIZE, 0) == 0);
 	unwinder_add_module(p->unwinder, 0, fd);
