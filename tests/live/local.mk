@@ -272,3 +272,7 @@ load: tests/live/check_load $(check_PROGRAMS) $(check_DATA) all
 	srcdir=$(srcdir) LIVE_TORTURE=1 LOAD_SECONDS=$(LOAD_SECONDS) tests/live/check_load
 EXTRA_DIST += tests/live/torture
 .PHONY: torture chaos load
+
+# Needs the packages prometheus and python3-prometheus-client.
+TESTS += tests/live/check_metrics
+EXTRA_DIST += tests/live/check_metrics
