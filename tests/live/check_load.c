@@ -337,7 +337,7 @@ static void tell_deeds(const struct load *load)
 			printf(" %5u", load->board->done[deed][t]);
 		putchar('\n');
 	}
-	printf("# %-36s %8u\n# %-36s %8u\n# %-36s %8u\n", "refused by a limit, or in vfork", load->board->refused,
+	printf("# %-36s %8u\n# %-36s %8u\n# %-36s %8u\n", "refused, and asked for again", load->board->refused,
 	       "tracers that were taken for stuck", load->board->lost, "portions of work of the targets",
 	       load->board->portions);
 }

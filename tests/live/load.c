@@ -19,8 +19,8 @@
 #define KEPT_MOST 8            /* snapshots of one hand */
 #define PAUSE_US 4000          /* between two deeds, at most */
 #define ANSWER_S 60
-#define HEAL_MS 30000
-#define ATTACH_MS 30000
+#define HEAL_MS 60000
+#define ATTACH_MS 60000
 
 enum tie { FREE, TRACED, KEPT };
 
@@ -114,11 +114,12 @@ static struct varlink_client *open_client(const struct hand *hand)
 
 /* --- deeds: false when the target is in no state for it --- */
 
+/* All threads in vfork, or not stopped in time on a machine that has too much to do: refused, with nothing changed. */
 static bool is_attached(void *context)
 {
 	struct hand *hand = context;
 	json_t *parameters = json_pack("{s:i, s:i}", "pid", (int)hand->pid, "frames", (int)take(hand, 40) + 1);
-	json_t *reply = ask(hand, "Attach", parameters, hand->target->busy ? "Failed" : NULL);
+	json_t *reply = ask(hand, "Attach", parameters, "Failed");
 
 	json_decref(reply);
 	return reply != NULL;
@@ -436,6 +437,8 @@ static void rest(struct load_board *board, unsigned *rested)
 
 static void become_comparable(struct hand *hand)
 {
+	if (hand->tie != FREE)
+		take_loss(hand, "org.allocwatch.Tracer.NotTraced");
 	while (remove_oldest(hand))
 		;
 	detach(hand);

@@ -25,7 +25,7 @@ struct load_target {
 	/* Its threads block all signals by system calls of the C library's own, which detached ones do at their ends, and
 	 * posix_spawn: should its tracer die just then, so may the target, see doc/SAFETY.md. */
 	bool blocks;
-	bool busy;                     /* may be refused for a moment: all of its threads wait in vfork */
+	bool busy;                     /* all of its threads may wait in vfork for a moment */
 };
 
 /* Shared by the case, the hands and those who keep the targets at work. */
