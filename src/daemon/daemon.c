@@ -195,6 +195,11 @@ static void set_idle_exit(struct daemon *daemon, unsigned idle_exit_s)
 		restart_idle_timer(daemon);
 }
 
+static void reserve_descriptors(const struct daemon *daemon)
+{
+	module_files_set_limit(DESCRIPTORS_RESERVED(daemon->limits.clients, daemon->limits.sessions));
+}
+
 void daemon_set_limits(struct daemon *daemon, const struct limits *limits)
 {
 	sessions_set_max(daemon->sessions, limits->sessions);
@@ -202,6 +207,7 @@ void daemon_set_limits(struct daemon *daemon, const struct limits *limits)
 	snapshots_set_limits(daemon->snapshots, limits);
 	intakes_set_max_bytes(daemon->intakes, limits->snapshot_bytes);
 	daemon->limits = *limits;
+	reserve_descriptors(daemon);
 	set_idle_exit(daemon, limits->idle_exit_s);
 }
 
@@ -298,7 +304,7 @@ int daemon_new(struct options *options, int listen_fd, int metrics_fd, const cha
 		daemon_free(daemon);
 		return r;
 	}
-	module_files_raise_limit();
+	reserve_descriptors(daemon);
 	*ret = daemon;
 	return 0;
 }

@@ -190,7 +190,7 @@ int intake_start(struct intakes *intakes, int *fd, struct module_files *files, i
 		return -ENOSPC;
 	}
 	reserved = len < INTAKE_SMALL ? 0 : len;
-	if (!snapshots_reserve(intakes->snapshots, reserved)) {
+	if (!snapshots_reserve(intakes->snapshots, reserved, steps->last)) {
 		*ret_reason = snapshots_memory_full;
 		return -ENOSPC;
 	}

@@ -26,6 +26,9 @@ struct limits {
 #define FILE_BYTES_MAX (16ULL << 30)
 /* Of those that the daemon takes by itself, of one process (which may exec without an end). */
 #define AUTOMATIC_SNAPSHOTS_MAX 4
+/* Of the memory for snapshots the part that only those may take: they cannot be asked for again, and clients that read
+ * slowly must not be in their way. */
+#define AUTOMATIC_MEMORY(all) ((all) / 8)
 /* A private daemon leaves this long after its last target, client and request. */
 #define PRIVATE_IDLE_EXIT_S 600
 
@@ -73,8 +76,6 @@ struct limits {
 #define TRACER_LOG_LINES_MAX 100
 #define TRACER_LOG_PERIOD_NS (60ULL * 1000000000)
 #define MODULE_FILES_MAX 4096
-/* Descriptors that are not files of modules. */
-#define DESCRIPTORS_RESERVED 1024
 /* What tracers have stored when their daemon was gone (of REFUGE_BYTES_MAX each): that many files are read at a start,
  * and none that is older.  One whose tracer still lives is looked at again, for a minute; then the next start does. */
 #define LOST_FILES_MAX (2 * SESSIONS_MAX)
@@ -124,5 +125,14 @@ struct limits {
 #define STATUS_PERIOD_US (500ULL * 1000)
 /* SIGTERM: targets are let go and snapshots written by then. */
 #define STOP_TIMEOUT_US (40ULL * 1000000)
+
+/* --- descriptors --- */
+/* Of a session: the target's pidfd, its tracer's socket and pidfd, and what is on its way between them. */
+#define DESCRIPTORS_OF_SESSION 8
+/* Sockets and timers of its own, files that are written, healers, the symbolizer. */
+#define DESCRIPTORS_OF_DAEMON 128
+/* Those that are not files of modules: as many as all that have a limit may take at once. */
+#define DESCRIPTORS_RESERVED(clients, sessions) \
+	((clients) + INTAKES_MAX + INTAKES_LAST_MAX + (sessions) * DESCRIPTORS_OF_SESSION + DESCRIPTORS_OF_DAEMON)
 
 #endif

@@ -22,9 +22,9 @@ struct module_files {
 };
 
 /* Descriptors that all targets together hold, and may hold. */
-static size_t open_files, open_files_max = DESCRIPTORS_RESERVED;
+static size_t open_files, open_files_max = MODULE_FILES_MAX;
 
-void module_files_raise_limit(void)
+void module_files_set_limit(size_t reserved)
 {
 	struct rlimit limit;
 
@@ -35,8 +35,7 @@ void module_files_raise_limit(void)
 		if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
 			getrlimit(RLIMIT_NOFILE, &limit);
 	}
-	open_files_max = limit.rlim_cur > 2 * DESCRIPTORS_RESERVED ? limit.rlim_cur - DESCRIPTORS_RESERVED
-								   : limit.rlim_cur / 2;
+	open_files_max = limit.rlim_cur > 2 * reserved ? limit.rlim_cur - reserved : limit.rlim_cur / 2;
 }
 
 struct module_files *module_files_new(void)

@@ -8,8 +8,9 @@
 
 struct module_files;
 
-/* Raises the limit of open files as far as allowed; how many of them modules may hold is bounded. */
-void module_files_raise_limit(void);
+/* Raises the limit of open files as far as allowed; what is not reserved for others, or half of it, is for the files of
+ * modules. */
+void module_files_set_limit(size_t reserved);
 
 struct module_files *module_files_new(void);        /* one reference; NULL: no memory */
 struct module_files *module_files_ref(struct module_files *files);

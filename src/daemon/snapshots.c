@@ -314,14 +314,21 @@ static struct kept *least_used_saved(const struct snapshots *snapshots)
 	return found;
 }
 
+static uint64_t memory_for(const struct snapshots *snapshots, bool automatic)
+{
+	uint64_t all = snapshots->limits.snapshot_bytes;
+
+	return automatic ? all : all - AUTOMATIC_MEMORY(all);
+}
+
 /* Lets snapshots that are on disk leave memory until `more` bytes fit. */
-static bool make_memory(struct snapshots *snapshots, uint64_t more)
+static bool make_memory(struct snapshots *snapshots, uint64_t more, bool automatic)
 {
 	struct kept *kept;
 
-	if (snapshots->bytes + more > snapshots->limits.snapshot_bytes)
+	if (snapshots->bytes + more > memory_for(snapshots, automatic))
 		drop_indexes(snapshots);
-	while (snapshots->bytes + more > snapshots->limits.snapshot_bytes) {
+	while (snapshots->bytes + more > memory_for(snapshots, automatic)) {
 		kept = least_used_saved(snapshots);
 		if (!kept)
 			return false;
@@ -332,21 +339,22 @@ static bool make_memory(struct snapshots *snapshots, uint64_t more)
 
 void snapshots_make_memory(struct snapshots *snapshots)
 {
-	make_memory(snapshots, 0);
+	make_memory(snapshots, 0, false);
 }
 
 void snapshots_set_limits(struct snapshots *snapshots, const struct limits *limits)
 {
 	snapshots->limits = *limits;
-	make_memory(snapshots, 0);
+	make_memory(snapshots, 0, false);
 }
 
 const char snapshots_memory_full[] =
 	"the snapshots that are kept, read or in use take the memory allowed for them (--max-memory of allocwatchd)";
 
-bool snapshots_reserve(struct snapshots *snapshots, uint64_t bytes)
+bool snapshots_reserve(struct snapshots *snapshots, uint64_t bytes, bool automatic)
 {
-	if (bytes > 0 && !make_memory(snapshots, bytes))
+	/* One that is larger than the others' part has all of it when there is no other. */
+	if (bytes > 0 && !make_memory(snapshots, bytes, automatic || snapshots->bytes == 0))
 		return false;
 	snapshots->bytes += bytes;
 	return true;
@@ -502,12 +510,14 @@ int snapshot_label(struct snapshot *snapshot, const char *id, const char *name)
 int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const char *name, uid_t owner,
 		   struct kept **ret)
 {
+	bool automatic = is_automatic_name(name) && strcmp(name, SNAPSHOT_OF_RULE) != 0;
 	struct kept *kept;
 
-	if (is_automatic_name(name) && strcmp(name, SNAPSHOT_OF_RULE) != 0)
+	if (automatic)
 		thin_out(snapshots, (int)snapshot->pid, snapshot->start_time, AUTOMATIC_SNAPSHOTS_MAX - 1);
 	snapshots_charge(snapshots, snapshot);
-	if (!make_place(snapshots, owner) || !make_memory(snapshots, 0))
+	if (!make_place(snapshots, owner) ||
+	    !make_memory(snapshots, 0, automatic || snapshots->bytes <= snapshot->charged))
 		return -ENOSPC;
 	kept = kept_new(snapshots, snapshots->last_number + 1, owner);
 	if (!kept)
@@ -538,7 +548,7 @@ void snapshots_named(struct snapshots *snapshots, struct kept *kept)
 	/* Some were in use when this one came.  It may itself go, or be freed by what follows. */
 	if (is_automatic_name(kept->name))
 		thin_out(snapshots, kept->pid, kept->start_time, AUTOMATIC_SNAPSHOTS_MAX);
-	make_memory(snapshots, 0);
+	make_memory(snapshots, 0, false);
 }
 
 void snapshots_get(struct snapshots *snapshots, struct kept *kept,

@@ -53,8 +53,9 @@ void snapshots_named(struct snapshots *snapshots, struct kept *kept);
 void snapshots_when_listed(struct snapshots *snapshots, void (*listed)(void *context), void *context);
 
 /* Memory that a snapshot under way will take.  All that are in the daemon's memory count, kept or not, whoever uses
- * them; those that are on disk and in nobody's use make way.  False: there is not so much. */
-bool snapshots_reserve(struct snapshots *snapshots, uint64_t bytes);
+ * them; those that are on disk and in nobody's use make way.  automatic: of one that the daemon takes by itself, for which
+ * AUTOMATIC_MEMORY is kept free of others.  False: there is not so much. */
+bool snapshots_reserve(struct snapshots *snapshots, uint64_t bytes, bool automatic);
 void snapshots_unreserve(struct snapshots *snapshots, uint64_t bytes);
 /* The same for what can be done without: nothing makes way for it. */
 bool snapshots_reserve_spare(struct snapshots *snapshots, uint64_t bytes);

@@ -163,7 +163,7 @@ void disk_load(struct kept *kept)
 	uint64_t bytes = kept->bytes_before ? kept->bytes_before : kept->file_bytes;
 	struct file_job *job;
 
-	if (!snapshots_reserve(snapshots, bytes)) {
+	if (!snapshots_reserve(snapshots, bytes, false)) {
 		if (snapshots->bytes > 0) {
 			kept_tell(kept, snapshots_memory_full);
 			return;

@@ -108,6 +108,54 @@ START_TEST(snapshots_in_use_count_as_much_as_those_that_lie_there)
 }
 END_TEST
 
+static bool has_exit_snapshot(void *pid)
+{
+	json_t *reply = call_ok("ListSnapshots", pid_of(*(pid_t *)pid)), *info;
+	bool found = false;
+	size_t i;
+
+	json_array_foreach(member(reply, "snapshots"), i, info) {
+		found |= strcmp(text_of(info, "name"), "exit") == 0;
+	}
+	json_decref(reply);
+	return found;
+}
+
+/* It cannot be asked for again, so others may not have all of the memory. */
+START_TEST(a_last_snapshot_gets_in_while_readers_hold_all_the_memory_they_may)
+{
+	int socks[READERS], reading = 0;
+	pid_t pid = target_start();
+	json_t *error;
+	char id[16];
+
+	start_with_state("--max-memory", "32");
+	tracer_mode("big");
+	attach_ok(pid);
+	for (int i = 0; i < READERS; i++)
+		take(pid, "");
+	wait_until(all_are_written, NULL, "all are written");
+	for (bool refused = false; !refused; reading++) {
+		char *answer;
+
+		ck_assert_int_lt(reading, READERS);
+		snprintf(id, sizeof(id), "s%d", reading + 1);
+		answer = begin_to_read(id, &socks[reading]);
+		ck_assert_ptr_nonnull(answer);
+		refused = strstr(answer, "LimitReached") != NULL;
+		free(answer);
+	}
+	printf("32 MiB are enough for %d readers\n", reading - 1);
+	error = call_fails("TakeSnapshot", pid_of(pid), "LimitReached");
+	json_decref(error);
+	target_exit(pid, 0);
+	wait_until(has_exit_snapshot, &pid, "its last snapshot is kept");
+	ck_assert(!daemon_log_holds("snapshot is lost"));
+	for (int i = 0; i < reading; i++)
+		close(socks[i]);
+}
+END_TEST
+
 START_TEST(files_still_to_be_written_count_as_much_as_those_that_are)
 {
 	int socks[READERS], taken = 0;
@@ -221,6 +269,7 @@ static void add_tests(Suite *suite)
 	TCase *t = fixture_case(suite, "limits");
 
 	tcase_add_test(t, snapshots_in_use_count_as_much_as_those_that_lie_there);
+	tcase_add_test(t, a_last_snapshot_gets_in_while_readers_hold_all_the_memory_they_may);
 	tcase_add_test(t, files_still_to_be_written_count_as_much_as_those_that_are);
 	tcase_add_test(t, a_full_list_says_so_and_by_which_limit);
 	tcase_add_test(t, what_a_killed_daemon_was_writing_is_removed_by_the_next);
