@@ -38,6 +38,7 @@ struct collection {
 struct figures {
 	struct openmetrics_target target;
 	struct openmetrics_domain domains[WIRE_DOMAINS];
+	char domain_texts[WIRE_DOMAINS][DOMAIN_TEXT_MAX];
 };
 
 static void fill_domains(struct figures *figures, const struct wire_status *status)
@@ -46,7 +47,7 @@ static void fill_domains(struct figures *figures, const struct wire_status *stat
 		if (status->domains[i].live_blocks == 0)
 			continue;
 		figures->domains[figures->target.domain_count++] = (struct openmetrics_domain){
-			domain_name(i), status->domains[i].live_bytes, status->domains[i].live_blocks };
+			domain_name(i, figures->domain_texts[i]), status->domains[i].live_bytes, status->domains[i].live_blocks };
 	}
 	figures->target.domains = figures->domains;
 }
