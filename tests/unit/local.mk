@@ -13,9 +13,8 @@ include tests/unit/daemon.mk
 include tests/unit/tracer.mk
 include tests/unit/cli.mk
 
-# The tests that need no process to watch, for builds where those cannot run: sanitized (where there
-# are fuzz targets, too), packaged.  What they need is built, and none of the programs that the live tests and the
-# benchmarks are made of.
+# The tests that need no process to watch, for builds where those cannot run: sanitized (where there are fuzz targets, too),
+# packaged.  What they need is built, and none of the programs that the live tests and the benchmarks are made of.
 without_live = tr ' ' '\n' | grep '^tests/\(unit\|fuzz\)/' | tr '\n' ' '
 check-unit:
 	@$(MAKE) $(AM_MAKEFLAGS) check TESTS="`echo '$(TESTS)' | $(without_live)`" \
