@@ -165,18 +165,22 @@ static void load_one(void)
 static void call_with_little_stack(void)
 {
 	char *stack = mmap(NULL, TINY_STACK + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	register void *result __asm__("rax");
+	void *result, *top = stack + TINY_STACK, *function = functions[0];
+	size_t size = KEPT_BYTES;
 
 	if (stack == MAP_FAILED || munmap(stack + TINY_STACK, PAGE))
 		die("mapping a stack: %s", strerror(errno));
+	/* What is kept over the call is where malloc() must leave it. */
 	__asm__ volatile("mov %%rsp, %%rbx\n\t"
-			 "mov %1, %%rsp\n\t"
-			 "mov %1, %%rbp\n\t"
-			 "call *%3\n\t"
+			 "mov %%rbp, %%r12\n\t"
+			 "mov %%rsi, %%rsp\n\t"
+			 "mov %%rsi, %%rbp\n\t"
+			 "call *%%rdx\n\t"
+			 "mov %%r12, %%rbp\n\t"
 			 "mov %%rbx, %%rsp"
-			 : "=r"(result)
-			 : "r"(stack + TINY_STACK), "D"(KEPT_BYTES), "r"(functions[0])
-			 : "rbx", "r12", "r13", "r14", "r15", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "memory");
+			 : "=a"(result), "+D"(size), "+S"(top), "+d"(function)
+			 :
+			 : "rbx", "r12", "rcx", "r8", "r9", "r10", "r11", "memory");
 	if (!result)
 		die("malloc failed");
 	blocks++;
