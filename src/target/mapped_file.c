@@ -291,6 +291,9 @@ static bool is_mute(const struct mapped_files *files, uint64_t device)
 
 void mapped_files_miss(struct mapped_files *files, const char *path, const char *why)
 {
+	/* The same again, at the next look. */
+	if (files->missed_why == why && strncmp(files->missed_path, path, sizeof(files->missed_path) - 1) == 0)
+		return;
 	files->missed++;
 	files->missed_why = why;
 	snprintf(files->missed_path, sizeof(files->missed_path), "%s", path);
