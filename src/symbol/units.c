@@ -1,5 +1,6 @@
 #include "symbol/units.h"
 
+#include "symbol/debugfile.h"
 #include "symbol/file_names.h"
 #include "symbol/intervals.h"
 
@@ -172,8 +173,10 @@ static void open_unit(struct unit *unit)
 
 	unit->opened = true;
 	unit->full = unit->die;
-	if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, &split, NULL, NULL, NULL) == 0 &&
-	    type == DW_UT_skeleton && split.addr)
+	/* The type alone first: to ask for the other one opens its file. */
+	if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) == 0 && type == DW_UT_skeleton &&
+	    !debugfile_split_is_odd(&unit->die, unit->owner->file) &&
+	    dwarf_cu_info(unit->die.cu, NULL, NULL, NULL, &split, NULL, NULL, NULL) == 0 && split.addr)
 		unit->full = split;
 	if (scopes_new(&unit->full, unit->owner->file, &unit->scopes) < 0)
 		unit->owner->out_of_memory = true;

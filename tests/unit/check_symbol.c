@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #define NO_ROOT "no-such-directory"
@@ -393,6 +394,25 @@ START_TEST(a_debug_file_that_is_no_file_is_not_waited_for)
 }
 END_TEST
 
+/* Nor is it opened: who waits to write to it would go on. */
+START_TEST(split_dwarf_that_is_no_file_is_not_opened)
+{
+	struct symbol_location at[SYMBOL_LOCATIONS_MAX];
+	struct symbol_module *module;
+	char events[512];
+	int watch;
+
+	fixture_run("gcc -gdwarf-5 -O2 -gsplit-dwarf -fPIE -c -o levels.o $DATA/levels.c && gcc -pie -o levels levels.o");
+	fixture_run("rm levels.dwo && mkfifo levels.dwo");
+	watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	ck_assert_int_ge(inotify_add_watch(watch, "levels.dwo", IN_OPEN), 0);
+	ck_assert_int_ge(resolve("levels", NO_ROOT, fixture_address("levels", "main", NULL), false, at, &module), 1);
+	ck_assert_int_lt(read(watch, events, sizeof(events)), 0);
+	symbol_module_free(module);
+	close(watch);
+}
+END_TEST
+
 /* dwz moves what two files share into a third. */
 static void make_shared(void)
 {
@@ -508,6 +528,7 @@ int main(void)
 	tcase_add_test(separate, a_debug_file_of_another_build_id_is_not_used);
 	tcase_add_test(separate, a_debug_file_is_found_by_build_id);
 	tcase_add_test(separate, a_debug_file_that_is_no_file_is_not_waited_for);
+	tcase_add_test(separate, split_dwarf_that_is_no_file_is_not_opened);
 	tcase_add_test(separate, what_dwz_shares_is_read_from_the_third_file);
 	tcase_add_test(separate, a_wrong_third_file_of_dwz_is_not_used);
 	tcase_add_test(real, libc_reads_as_addr2line_says);
