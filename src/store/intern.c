@@ -17,39 +17,49 @@ void intern_fini(struct intern *intern)
 	intern->slot_count = 0;
 }
 
-static uint32_t *find_slot(const struct intern *intern, const void *record, size_t len)
+static struct intern_slot *find_slot(const struct intern *intern, const void *record, size_t len, uint32_t hash)
 {
 	size_t mask = intern->slot_count - 1;
-	size_t i = hash_bytes(record, len) & mask;
 
-	for (;; i = (i + 1) & mask) {
+	for (size_t i = hash & mask;; i = (i + 1) & mask) {
+		struct intern_slot *slot = &intern->slots[i];
 		const void *have;
 		size_t have_len;
 
-		if (intern->slots[i] == 0)
-			return &intern->slots[i];
-		have = intern_get(intern, intern->slots[i], &have_len);
+		if (slot->id == 0)
+			return slot;
+		if (slot->hash != hash)
+			continue;
+		have = intern_get(intern, slot->id, &have_len);
 		if (have_len == len && memcmp(have, record, len) == 0)
-			return &intern->slots[i];
+			return slot;
 	}
+}
+
+/* All of these are different. */
+static void move_slot(struct intern_slot *slots, size_t mask, struct intern_slot slot)
+{
+	size_t i = slot.hash & mask;
+
+	while (slots[i].id)
+		i = (i + 1) & mask;
+	slots[i] = slot;
 }
 
 static int grow_slots(struct intern *intern)
 {
 	size_t count = intern->slot_count ? intern->slot_count * 2 : SLOTS_MIN;
-	uint32_t *slots = calloc(count, sizeof(*slots));
+	struct intern_slot *slots = calloc(count, sizeof(*slots));
 
 	if (!slots)
 		return -ENOMEM;
+	for (size_t i = 0; i < intern->slot_count; i++) {
+		if (intern->slots[i].id)
+			move_slot(slots, count - 1, intern->slots[i]);
+	}
 	free(intern->slots);
 	intern->slots = slots;
 	intern->slot_count = count;
-	for (uint32_t id = 1; id <= intern_count(intern); id++) {
-		size_t len;
-		const void *record = intern_get(intern, id, &len);
-
-		*find_slot(intern, record, len) = id;
-	}
 	return 0;
 }
 
@@ -73,7 +83,8 @@ static int append(struct intern *intern, const void *record, size_t len)
 
 int64_t intern_add(struct intern *intern, const void *record, size_t len, bool *ret_new)
 {
-	uint32_t *slot;
+	uint32_t hash = (uint32_t)hash_bytes(record, len);
+	struct intern_slot *slot;
 	int r;
 
 	if (intern_count(intern) >= INTERN_RECORDS_MAX || len > UINT32_MAX)
@@ -83,13 +94,13 @@ int64_t intern_add(struct intern *intern, const void *record, size_t len, bool *
 		if (r < 0)
 			return r;
 	}
-	slot = find_slot(intern, record, len);
-	*ret_new = *slot == 0;
-	if (*slot == 0) {
+	slot = find_slot(intern, record, len, hash);
+	*ret_new = slot->id == 0;
+	if (slot->id == 0) {
 		r = append(intern, record, len);
 		if (r < 0)
 			return r;
-		*slot = intern_count(intern);
+		*slot = (struct intern_slot){ intern_count(intern), hash };
 	}
-	return *slot;
+	return slot->id;
 }

@@ -17,7 +17,10 @@ struct intern {
 		uint32_t len;
 		uint32_t mark;         /* the user's own; 0 at first */
 	}) records;                    /* [id - 1] */
-	uint32_t *slots;               /* ids, 0 empty; open addressing, at most half full */
+	struct intern_slot {
+		uint32_t id;           /* 0: empty */
+		uint32_t hash;         /* so that few records are looked at that are others, and none when there are more slots */
+	} *slots;                      /* open addressing, at most half full */
 	size_t slot_count;
 };
 
