@@ -13,12 +13,15 @@
 
 #define DB_BUSY_MS 10000               /* how long to wait for somebody else's lock */
 
+struct store_listener;
+
 struct db {
 	sqlite3 *handle;
 	const char *path;              /* as people know it: for the reason */
 	const char *doing;             /* "read", "write": for the reason */
 	uint32_t version;              /* of the format; known from schema_check_header() on */
 	char **ret_reason;
+	const struct store_listener *listener;   /* of who writes; NULL: nobody */
 };
 
 /* Sets the reason, unless one is set already, and returns `error`. */

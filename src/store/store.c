@@ -282,12 +282,18 @@ static int save(struct db *db, const struct snapshot *snapshot)
 	return r;
 }
 
-int store_save(const char *path, const struct snapshot *snapshot, char **ret_reason)
+int store_save_telling(const char *path, const struct snapshot *snapshot, const struct store_listener *listener,
+		       char **ret_reason)
 {
-	struct db db = {.path = path, .doing = "write", .ret_reason = ret_reason};
+	struct db db = {.path = path, .doing = "write", .ret_reason = ret_reason, .listener = listener};
 
 	*ret_reason = NULL;
 	return save(&db, snapshot);
+}
+
+int store_save(const char *path, const struct snapshot *snapshot, char **ret_reason)
+{
+	return store_save_telling(path, snapshot, NULL, ret_reason);
 }
 
 /* SQLite's own journal makes this atomic: an interrupted write is undone by the next one. */
@@ -329,12 +335,18 @@ int store_repair(const char *path, char **ret_reason)
 	return r;
 }
 
-int store_append(const char *path, const struct snapshot *snapshot, char **ret_reason)
+int store_append_telling(const char *path, const struct snapshot *snapshot, const struct store_listener *listener,
+			 char **ret_reason)
 {
-	struct db db = {.path = path, .doing = "write", .ret_reason = ret_reason};
+	struct db db = {.path = path, .doing = "write", .ret_reason = ret_reason, .listener = listener};
 
 	*ret_reason = NULL;
 	if (access(path, F_OK) < 0 && errno == ENOENT)
 		return save(&db, snapshot);
 	return add(&db, snapshot);
+}
+
+int store_append(const char *path, const struct snapshot *snapshot, char **ret_reason)
+{
+	return store_append_telling(path, snapshot, NULL, ret_reason);
 }

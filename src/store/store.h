@@ -14,6 +14,15 @@
 int store_save(const char *path, const struct snapshot *snapshot, char **ret_reason);
 /* Adds to an existing file of the same process and of this version (or makes it). */
 int store_append(const char *path, const struct snapshot *snapshot, char **ret_reason);
+/* The same two, telling how far they are: rows that are written, and of how many; again and again, from the same thread. */
+struct store_listener {
+	void (*told)(void *context, uint64_t done, uint64_t all);
+	void *context;
+};
+int store_save_telling(const char *path, const struct snapshot *snapshot, const struct store_listener *listener,
+		       char **ret_reason);
+int store_append_telling(const char *path, const struct snapshot *snapshot, const struct store_listener *listener,
+			 char **ret_reason);
 /* Undoes what a store_append that was interrupted left half done; without that, and until the next
  * store_append, such a file cannot be read (-EBUSY).  For files of one's own: it writes. */
 int store_repair(const char *path, char **ret_reason);

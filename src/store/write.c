@@ -14,6 +14,7 @@ struct writer {
 	const struct snapshot *snapshot;
 	uint64_t number;               /* of the snapshot in the file */
 	uint64_t sum;
+	uint64_t done;                 /* rows */
 	struct tables tables;
 	sqlite3_stmt *insert[TABLE_COUNT], *insert_location;
 	uint32_t *frames, *nodes;      /* by the snapshot's own numbers: ids in the file, 0 not known yet */
@@ -24,6 +25,19 @@ struct writer {
 static int no_memory(struct writer *writer)
 {
 	return db_fail(writer->db, -ENOMEM, "out of memory");
+}
+
+/* Often enough for who looks. */
+#define ROWS_TOLD 1024
+
+static void row_done(struct writer *writer)
+{
+	const struct store_listener *listener = writer->db->listener;
+	const struct snapshot *snapshot = writer->snapshot;
+
+	if (++writer->done % ROWS_TOLD == 0 && listener)
+		listener->told(listener->context, writer->done,
+			       snapshot->nodes.count + snapshot->traces.count + snapshot->blocks.count);
 }
 
 /* --- records that snapshots share --- */
@@ -246,6 +260,7 @@ static int put_nodes(struct writer *writer)
 	for (uint32_t i = 1; r == 0 && i < snapshot->nodes.count; i++) {
 		struct table_node record;
 
+		row_done(writer);
 		if (!writer->node_used[i])
 			continue;
 		record.parent = writer->nodes[snapshot->nodes.items[i].parent];
@@ -276,6 +291,7 @@ static int put_traces(struct writer *writer)
 		struct row_place place = {.snapshot = writer->number, .index = i};
 		uint64_t numbers[ROW_TRACE_NUMBERS];
 
+		row_done(writer);
 		row_trace_get(trace, place, writer->nodes[trace->stack], numbers);
 		checksum_add(&writer->sum, CHECKSUM_TRACE, numbers, ROW_TRACE_NUMBERS);
 		r = insert_numbers(writer, stmt, numbers, ROW_TRACE_NUMBERS);
@@ -294,6 +310,7 @@ static int put_blocks(struct writer *writer)
 		struct row_place place = {.snapshot = writer->number, .index = i};
 		uint64_t numbers[ROW_BLOCK_NUMBERS];
 
+		row_done(writer);
 		row_block_get(&snapshot->blocks.items[i], place, numbers);
 		checksum_add(&writer->sum, CHECKSUM_BLOCK, numbers, ROW_BLOCK_NUMBERS);
 		r = insert_numbers(writer, stmt, numbers, ROW_BLOCK_NUMBERS);
