@@ -28,9 +28,10 @@
 #define PROCESSES (2 * LOAD_TARGETS)   /* a hand and one who keeps it at work, for each */
 
 /* Of what allocators keep of what was given back to them (more than one arena, and holes between what is still in use), the
- * amount does not depend on how long it goes on: measured are up to 2 MiB between the marks of a run.  What is lost for good
- * grows with the deeds: ten thousand of one kind, in twenty minutes, would show from 400 bytes each on. */
-#define PLAY_KB 4096
+ * amount does not depend on how long it goes on: measured are 4 MiB in the daemon between a tenth and the end of ten minutes,
+ * nine tenths of it in the first half.  What is lost for good grows with the deeds: ten thousand of them, in ten minutes, would
+ * show from 600 bytes each on. */
+#define PLAY_KB 6144
 /* An arena of a thread, or a block of 128 KiB and more, is a mapping or two. */
 #define PLAY_MAPPINGS 8
 /* A tracer that is as young as those before it may have an image, a file of maps or a dead child in its hands just then. */
