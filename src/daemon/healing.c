@@ -2,11 +2,14 @@
 
 #include "base/fd.h"
 #include "base/vec.h"
+#include "daemon/heartbeat.h"
+#include "daemon/limits.h"
 #include "daemon/log.h"
 #include "daemon/tracer_process.h"
 #include "tracer/wire.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +31,9 @@ struct healing {
 	int pid;                     /* 0: all processes */
 	unsigned tries;
 	int sock;                    /* to one that systemd started; else -1 */
-	sd_event_source *healer, *pause;
+	pid_t pid_of_healer;         /* of a child of ours */
+	struct heartbeat heartbeat;  /* it is not heard, only looked at */
+	sd_event_source *healer, *look, *pause;
 };
 
 int healings_new(sd_event *event, const char *program, const char *service, struct healings **ret)
@@ -47,6 +52,7 @@ int healings_new(sd_event *event, const char *program, const char *service, stru
 static void stop_listening(struct healing *healing)
 {
 	healing->healer = sd_event_source_disable_unref(healing->healer);
+	healing->look = sd_event_source_disable_unref(healing->look);
 	fd_close(&healing->sock);
 }
 
@@ -99,17 +105,44 @@ static int on_child_end(sd_event_source *source, const siginfo_t *si, void *cont
 	return 0;
 }
 
+/* It may hold the threads of its target, as a tracer does: one that is stopped, or does not come to an end, is killed, and
+ * another one goes on where it was.  Of all processes it is said once it is stopped, however long it takes. */
+static int on_look(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct healing *healing = context;
+	const char *stuck = heartbeat_look(&healing->heartbeat, healing->pid_of_healer);
+
+	(void)usec;
+	if (!stuck) {
+		sd_event_source_set_time_relative(source, HEARTBEAT_LOOK_US);
+		return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	}
+	log_error("the process (%d) that takes out what a tracer has left %s, and is killed: another one does it",
+		  healing->pid_of_healer, stuck);
+	kill(healing->pid_of_healer, SIGKILL);
+	return 0;
+}
+
+static int look_after(struct healing *healing)
+{
+	heartbeat_heard(&healing->heartbeat, healing->pid_of_healer, healing->pid > 0 ? HEALER_PATIENCE_MS : INT32_MAX);
+	return sd_event_add_time_relative(healing->healings->event, &healing->look, CLOCK_MONOTONIC, HEARTBEAT_LOOK_US,
+					  HEARTBEAT_LOOK_US / 10, on_look, healing);
+}
+
 static int spawn_healer(struct healing *healing)
 {
 	char name[] = "allocwatch-tracer", option[] = "--heal", number[16];
 	char *const argv[] = { name, option, healing->pid > 0 ? number : NULL, NULL };
-	pid_t healer;
 	int r;
 
 	snprintf(number, sizeof(number), "%d", healing->pid);
-	r = tracer_process_spawn(healing->healings->program, argv, -1, &healer);
+	r = tracer_process_spawn(healing->healings->program, argv, -1, &healing->pid_of_healer);
 	if (r == 0)
-		r = sd_event_add_child(healing->healings->event, &healing->healer, healer, WEXITED, on_child_end, healing);
+		r = sd_event_add_child(healing->healings->event, &healing->healer, healing->pid_of_healer, WEXITED,
+				       on_child_end, healing);
+	if (r >= 0)
+		r = look_after(healing);
 	return r < 0 ? r : 0;
 }
 

@@ -1,11 +1,13 @@
-/* Chaos: tracer, daemon, healer or all of them are killed, stopped or told to end at a random moment of a phase, while
- * the target is at work; and the target says itself, afterwards, whether anything went wrong.
+/* Chaos: tracer, daemon, healer or all of them are killed, stopped or told to end, or asked for something else, at a random
+ * moment of a phase, while the target is at work; and the target says itself, afterwards, whether anything went wrong.
  *
  * Each round has a daemon and a target of its own and is drawn from one number: LIVE_CHAOS=NUMBER plays that round
- * again, as it was drawn.  Moments remain a matter of the machine. */
+ * again, as it was drawn.  Moments remain a matter of the machine.  LIVE_CHAOS_KILLS=N: so many kills (2000 in the long
+ * form), and each phase has its part of them. */
+#include "fleet.h"
 #include "live.h"
+#include "rounds.h"
 #include "state.h"
-#include "subject.h"
 #include "tool.h"
 
 #include "base/clock.h"
@@ -13,25 +15,27 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ROUNDS 24
-#define ROUNDS_LONG 2000
-#define FREE_MS 15000          /* a tracer that is stopped counts a second of it */
+#define ROUNDS 16
+#define KILLS_LONG 2000
+#define KILLS_EACH_PHASE 40    /* one in so many of them, at least, in each phase */
+#define FREE_MS 15000          /* a tracer that is stopped counts a second of it, and one whose daemon is, ten */
 #define CLIENT_MS 60000
-#define SIGNALS 40
+#define CLIENTS 2
 #define BROKEN_MOST 50         /* in one of so many rounds */
-
-/* How a round ends, worst last. */
-enum outcome { LIVED, MISSED, BROKEN_OFF, UNSAFE, LEFTOVERS, CORRUPT, DEAD, OUTCOMES };
-
-static const char *const outcome_names[OUTCOMES] = { "lived", "missed", "a wait broken off", "unsafe", "leftovers", "corrupt", "dead" };
 
 static uint64_t drawn;         /* this round's source of numbers */
 
@@ -43,247 +47,136 @@ static uint64_t draw(uint64_t below)
 	return (drawn * 0x2545f4914f6cdd1dULL >> 16) % below;
 }
 
-static void end_round(enum outcome outcome, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
-
-static const char *unsafe_reason;      /* what status said; NULL: it was safe */
-
-static void end_round(enum outcome outcome, const char *format, ...)
-{
-	va_list args;
-
-	if (outcome == DEAD && unsafe_reason) {
-		printf("# crash_safe was false: %s\n", unsafe_reason);
-		outcome = UNSAFE;
-	}
-	printf("# %s: ", outcome_names[outcome]);
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	putchar('\n');
-	fflush(stdout);
-	_exit(100 + (int)outcome);
-}
-
-/* --- targets --- */
-
-struct kind {
-	const char *name;
-	const char *argv[6];
-	const char *start;             /* commands that set it to work; after 'q' none is understood */
-	bool answers;                  /* the last of them is answered, at some time */
-	const char *end;               /* the last of these is answered */
-	const char *zero[3];           /* what must be 0 in that answer */
-	const char *equal[2];          /* two that must be the same */
-	/* Who dies just when it has stopped a thread, and has not seen it stop yet, leaves EINTR in a wait that
-	 * cannot begin again by itself. */
-	bool waits;
-	/* Its filter kills for a call that is made in it, should the tracer die while it is made: the kernel lifts
-	 * it for a tracer that lives. */
-	bool filtered;
-	bool unstoppable;              /* a stop and its end break off waits by themselves, see signal(7) */
-	bool signals;                  /* is sent numbered ones all the time */
-	bool other_actions;            /* sets actions for signals itself, or executes */
+/* What a round tells beside its outcome. */
+struct notes {
+	bool unsafe;                   /* crash_safe was false, or the page on safety excludes it */
+	char reason[256];
+	unsigned descendants;          /* that were looked at */
 };
 
-static const struct kind kinds[] = {
-	{ .name = "1 thread", .argv = { "tests/victims/hammer", "--threads", "1", "--ops", "100" }, .start = "r",
-	  .end = "s" },
-	{ .name = "4 threads", .argv = { "tests/victims/hammer", "--threads", "4", "--ops", "100" }, .start = "r",
-	  .end = "s" },
-	{ .name = "16 threads", .argv = { "tests/victims/hammer", "--threads", "16", "--ops", "100" }, .start = "r",
-	  .end = "s" },
-	{ .name = "threads that block all signals", .argv = { "tests/victims/hammer", "--threads", "4", "--ops", "100",
-	  "--block-signals" }, .start = "r", .end = "s" },
-	{ .name = "registers", .argv = { "tests/victims/registers", "tests/victims" }, .start = "r", .end = "g",
-	  .zero = { "wrong" } },
-	{ .name = "numbered signals", .argv = { "tests/victims/rtsignals" }, .end = "g", .zero = { "bad" },
-	  .signals = true },
-	{ .name = "births of threads", .argv = { "tests/victims/births" }, .start = "r", .end = "s" },
-	{ .name = "forks", .argv = { "tests/victims/forktree" }, .start = "gggg", .answers = true, .end = "g",
-	  .zero = { "bad" } },
-	{ .name = "vfork, posix_spawn, system", .argv = { "tests/victims/spawner" }, .start = "gg", .answers = true,
-	  .end = "g", .zero = { "bad" }, .other_actions = true },
-	{ .name = "waits in the kernel", .argv = { "tests/victims/waiters" }, .end = "w", .waits = true,
-	  .unstoppable = true },
-	{ .name = "a handler at 1 kHz", .argv = { "tests/victims/ticker" }, .start = "g", .answers = true, .end = "g",
-	  .zero = { "stray" } },
-	{ .name = "a SIGTRAP handler of its own", .argv = { "tests/victims/trapper" }, .start = "g", .answers = true,
-	  .end = "g", .equal = { "raised", "caught" }, .other_actions = true },
-	{ .name = "a seccomp filter", .argv = { "tests/victims/filtered" }, .start = "gg", .answers = true, .end = "g",
-	  .filtered = true },
-	{ .name = "exec", .argv = { "tests/victims/execer" }, .start = "ggg", .answers = true, .end = "a",
-	  .other_actions = true },
-};
+static struct notes *notes;
 
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
-
-static struct subject *start_target(const struct kind *kind)
-{
-	const char *folder = kind->argv[1] && kind->argv[1][0] == 't' ?
-			     live_text("%s/%s", live_build(), kind->argv[1]) : kind->argv[1];
-
-	return victim_start(kind->argv[0], folder, kind->argv[2], kind->argv[3], kind->argv[4], kind->argv[5], NULL);
-}
-
-static void set_to_work(struct subject *target, const struct kind *kind)
-{
-	for (const char *c = kind->start; c && *c; c++)
-		subject_send(target, *c);
-}
-
-static void send_signals(pid_t pid, int *number)
-{
-	for (unsigned i = 0; i < SIGNALS; i++) {
-		union sigval value = { .sival_int = *number };
-
-		if (sigqueue(pid, SIGRTMIN + 1, value) < 0)
-			return;
-		(*number)++;
-	}
-}
-
-static bool is_gone(pid_t pid, int *ret_status)
-{
-	return waitpid(pid, ret_status, WNOHANG) == pid;
-}
-
-static void require_alive(pid_t pid, const char *when)
-{
-	int status;
-
-	if (!is_gone(pid, &status))
-		return;
-	end_round(DEAD, "%s: wait status 0x%x", when, (unsigned)status);
-}
-
-/* Its own word. */
-static void judge(struct subject *target, const struct kind *kind, int signals_sent)
-{
-	size_t answers = kind->answers ? strlen(kind->start) : 0;
-	long broken;
-	int status;
-
-	require_alive(target->pid, "while it was traced");
-	for (size_t i = 0; i < answers; i++)
-		subject_line(target);
-	for (const char *c = kind->end; *c; c++)
-		subject_send(target, *c);
-	subject_line(target);
-	for (size_t i = 0; i < 3 && kind->zero[i]; i++) {
-		if (subject_tally(target, kind->zero[i]) != 0)
-			end_round(CORRUPT, "it says: %s", target->line);
-	}
-	if (kind->equal[0] && subject_tally(target, kind->equal[0]) != subject_tally(target, kind->equal[1]))
-		end_round(CORRUPT, "it says: %s", target->line);
-	if (kind->signals && subject_tally(target, "received") != signals_sent)
-		end_round(CORRUPT, "%d signals were sent, and it says: %s", signals_sent, target->line);
-	broken = kind->waits ? subject_tally(target, "broken") : 0;
-	subject_send(target, 'q');
-	status = subject_wait(target);
-	if (status != 0)
-		end_round(DEAD, "at its end: wait status 0x%x", (unsigned)status);
-	if (broken > 0)
-		end_round(BROKEN_OFF, "%ld of its waits", broken);
-}
+#define end_round(outcome, ...) round_end(&chaos_outcomes, outcome, __VA_ARGS__)
 
 /* --- what may be left --- */
 
-/* Of a process that runs: what it may change itself is left out. */
-struct outline {
-	long long caught, ignored, blocked;
-	unsigned executable;           /* mappings */
-};
-
-static unsigned count_executable(pid_t pid)
-{
-	FILE *maps = fopen(live_text("/proc/%d/maps", pid), "r");
-	char line[1024], permissions[8];
-	unsigned count = 0;
-
-	while (maps && fgets(line, sizeof(line), maps))
-		count += sscanf(line, "%*s %7s", permissions) == 1 && permissions[2] == 'x';
-	if (maps)
-		fclose(maps);
-	return count;
-}
-
-/* The two signals of the C library's own come when it needs them. */
-#define LIBC_SIGNALS (3LL << 31)
-
-static struct outline outline(pid_t pid)
-{
-	return (struct outline){ .caught = status_number(pid, "SigCgt", 16) & ~LIBC_SIGNALS,
-				 .ignored = status_number(pid, "SigIgn", 16) & ~LIBC_SIGNALS,
-				 .blocked = status_number(pid, "SigBlk", 16), .executable = count_executable(pid) };
-}
-
-static const char *outline_difference(const struct outline *was, const struct outline *is)
-{
-	if (was->caught != is->caught)
-		return live_text("SigCgt was %llx, is %llx", was->caught, is->caught);
-	if (was->ignored != is->ignored)
-		return live_text("SigIgn was %llx, is %llx", was->ignored, is->ignored);
-	if (was->blocked != is->blocked)
-		return live_text("SigBlk was %llx, is %llx", was->blocked, is->blocked);
-	if (was->executable != is->executable)
-		return live_text("%u executable mappings, now %u", was->executable, is->executable);
-	return NULL;
-}
-
-/* Of one that has ended there is none. */
-static const char *text_left(pid_t pid)
-{
-	char state = proc_stat_state(live_text("/proc/%d/stat", pid));
-	size_t bytes;
-
-	return state == '\0' || state == 'Z' || state == 'X' ? NULL : text_difference(pid, &bytes);
-}
-
+/* Of one that has ended there is none.  It may end or execute a program at any moment, so another process looks, which may
+ * fail then. */
 static bool text_is_intact(void *context)
 {
-	return text_left(*(pid_t *)context) == NULL;
+	pid_t of = *(pid_t *)context, pid;
+	char state = proc_stat_state(live_text("/proc/%d/stat", of));
+	int status;
+
+	if (state == '\0' || state == 'Z' || state == 'X')
+		return true;
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+		size_t bytes;
+
+		dup2(null, STDOUT_FILENO);
+		_exit(text_difference(of, &bytes) == NULL ? 0 : 1);
+	}
+	return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-struct look {
+static const char *text_left(pid_t pid)
+{
+	size_t bytes;
+
+	return text_is_intact(&pid) ? NULL : text_difference(pid, &bytes);
+}
+
+static bool same_program(pid_t pid, pid_t other)
+{
+	struct stat a, b;
+
+	return stat(live_text("/proc/%d/exe", pid), &a) == 0 && stat(live_text("/proc/%d/exe", other), &b) == 0 &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Who lost its parent is this process's child. */
+static bool descends_from(pid_t pid, pid_t ancestor)
+{
+	pid_t parent = pid;
+
+	while (parent > 1 && parent != ancestor && parent != getpid())
+		parent = proc_parent(parent);
+	return pid != ancestor && (parent == ancestor || (parent == getpid() && same_program(pid, ancestor)));
+}
+
+struct descendant {
 	pid_t pid;
-	const struct outline *before;
-	const char *difference;        /* when it was looked at last; NULL: none */
+	bool may_catch;                /* SIGTRAP */
 };
 
-/* A handler that runs has its own mask for a moment. */
-static bool is_as_before(void *context)
-{
-	struct look *look = context;
-	struct outline now = outline(look->pid);
+#define TRAP_BIT (1LL << (SIGTRAP - 1))
 
-	look->difference = outline_difference(look->before, &now);
-	return look->difference == NULL;
+static bool is_clean_or_gone(void *context)
+{
+	struct descendant *d = context;
+	long long caught = status_number(d->pid, "SigCgt", 16);
+
+	if (!text_is_intact(&d->pid))
+		return false;
+	return status_number(d->pid, "TracerPid", 10) <= 0 && (d->may_catch || caught < 0 || !(caught & TRAP_BIT));
+}
+
+static void require_clean_descendants(pid_t target, bool may_catch)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+
+	while (proc && (entry = readdir(proc))) {
+		struct descendant d = { (pid_t)atoi(entry->d_name), may_catch };
+
+		if (d.pid <= 0 || !descends_from(d.pid, target))
+			continue;
+		notes->descendants++;
+		if (!live_wait(is_clean_or_gone, &d, FREE_MS))
+			end_round(LEFTOVERS, "descendant %d: traced by %lld, SigCgt %llx, text: %s", d.pid,
+				  status_number(d.pid, "TracerPid", 10), status_number(d.pid, "SigCgt", 16),
+				  text_is_intact(&d.pid) ? "intact" : text_left(d.pid));
+	}
+	if (proc)
+		closedir(proc);
 }
 
 static void require_clean(pid_t pid, const struct kind *kind, const struct outline *before)
 {
-	struct look look = { .pid = pid, .before = before };
+	const char *difference;
 
-	require_alive(pid, "before it was looked at");
-	if (!live_wait(text_is_intact, &pid, FREE_MS))
-		end_round(LEFTOVERS, "text: %s", text_left(pid));
+	fleet_require_alive("before it was looked at");
+	if (!live_wait(text_is_intact, &pid, FREE_MS) && (difference = text_left(pid)))
+		end_round(LEFTOVERS, "text: %s", difference);
 	if (!live_wait(state_is_untraced, &pid, FREE_MS))
 		end_round(LEFTOVERS, "it is still traced");
-	if (!kind->other_actions && !live_wait(is_as_before, &look, FREE_MS))
-		end_round(LEFTOVERS, "%s", look.difference);
+	difference = kind->other_actions ? NULL : outline_wait(pid, before, true, FREE_MS);
+	if (difference)
+		end_round(LEFTOVERS, "%s", difference);
+	require_clean_descendants(pid, kind->other_actions || before->caught & TRAP_BIT);
 }
 
-/* --- phases and deeds --- */
+/* --- phases --- */
 
 enum phase { IN_ATTACH, IN_TRACING, IN_SNAPSHOT, IN_DETACH, IN_HEALING, PHASES };
-enum deed { KILL_TRACER, KILL_DAEMON, KILL_BOTH, STOP_TRACER, TERM_TRACER, INT_TRACER, TERM_DAEMON, DEEDS };
 
 static const char *const phase_names[PHASES] = { "attach", "tracing", "snapshot", "detach", "healing" };
-static const char *const deed_names[DEEDS] = { "SIGKILL to the tracer", "SIGKILL to the daemon", "SIGKILL to both",
-					       "SIGSTOP to the tracer", "SIGTERM to the tracer", "SIGINT to the tracer",
-					       "SIGTERM to the daemon" };
 /* Of the phase, in microseconds, within which the moment is drawn. */
 static const unsigned phase_us[PHASES] = { 8000, 30000, 4000, 8000, 6000 };
+
+static void note_safety(struct tool *tool, pid_t pid)
+{
+	struct tool_run run = tool_try(tool, "status", pid_text(pid), "--json", NULL);
+	json_t *status = run.status == 0 ? json_loads(run.out, 0, NULL) : NULL;
+
+	if (!status || json_is_true(json_object_get(status, "crash_safe")))
+		return;
+	notes->unsafe = true;
+	snprintf(notes->reason, sizeof(notes->reason), "crash_safe is false: %s", json_text(status, "crash_safe_reason"));
+}
 
 static pid_t begin_phase(struct tool *tool, pid_t pid, enum phase phase)
 {
@@ -292,6 +185,8 @@ static pid_t begin_phase(struct tool *tool, pid_t pid, enum phase phase)
 	/* Refused is one that waits in vfork. */
 	if (phase != IN_ATTACH && tool_try(tool, "attach", pid_text(pid), NULL).status != 0)
 		end_round(MISSED, "it could not be attached to");
+	if (phase != IN_ATTACH)
+		note_safety(tool, pid);
 	if (phase == IN_ATTACH) {
 		client = tool_begin(tool, "attach", pid_text(pid), NULL);
 		if (draw(4) > 0)           /* else the parsing before is met, too */
@@ -304,34 +199,18 @@ static pid_t begin_phase(struct tool *tool, pid_t pid, enum phase phase)
 	return client;
 }
 
-/* The daemon's child that heals; 0: there is none (any more, or yet). */
-static pid_t find_healer(pid_t daemon)
+struct search {
+	struct tool *tool;
+	bool heals;
+	pid_t found;
+};
+
+static bool find_child(void *context)
 {
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-	pid_t healer = 0;
+	struct search *search = context;
 
-	while (proc && healer == 0 && (entry = readdir(proc))) {
-		pid_t pid = (pid_t)atoi(entry->d_name);
-		char command[256] = "";
-		FILE *f;
-
-		if (pid <= 0 || proc_parent(pid) != daemon || !(f = fopen(live_text("/proc/%d/cmdline", pid), "r")))
-			continue;
-		command[fread(command, 1, sizeof(command) - 1, f)] = '\0';
-		fclose(f);
-		if (!strcmp(command, "allocwatch-tracer") && !strcmp(command + sizeof("allocwatch-tracer"), "--heal"))
-			healer = pid;
-	}
-	if (proc)
-		closedir(proc);
-	return healer;
-}
-
-static void end_daemon(struct tool *tool, int sig)
-{
-	kill(tool_daemon(tool), sig);
-	waitpid(tool_daemon(tool), NULL, 0);
+	search->found = tool_daemons_child(search->tool, search->heals);
+	return search->found != 0;
 }
 
 static bool hit(pid_t pid, int sig)
@@ -339,30 +218,201 @@ static bool hit(pid_t pid, int sig)
 	return pid > 0 && kill(pid, sig) == 0;
 }
 
-/* False when there was nobody to do it to. */
-static bool do_deed(struct tool *tool, enum deed deed, pid_t victim)
+/* Who traces, or heals: whom the deed is done to. */
+static pid_t find_tracer(struct tool *tool, pid_t pid, enum phase phase)
 {
-	switch (deed) {
-	case KILL_TRACER:
-		return hit(victim, SIGKILL);
-	case STOP_TRACER:
-		return hit(victim, SIGSTOP);
-	case TERM_TRACER:
-		return hit(victim, SIGTERM);
-	case INT_TRACER:
-		return hit(victim, SIGINT);
-	case KILL_BOTH:
-		kill(tool_daemon(tool), SIGSTOP);      /* else it heals first */
-		hit(victim, SIGKILL);
-		end_daemon(tool, SIGKILL);
-		return victim > 0;
-	case KILL_DAEMON:
-		end_daemon(tool, SIGKILL);
-		return true;
-	default:
-		end_daemon(tool, SIGTERM);
-		return true;
+	pid_t tracer = (pid_t)status_number(pid, "TracerPid", 10);
+	struct search search = { .tool = tool, .heals = phase == IN_HEALING };
+
+	if (phase == IN_HEALING)
+		hit(tracer, SIGKILL);
+	else if (tracer > 0)
+		return tracer;
+	live_wait(find_child, &search, 200);
+	return search.found;
+}
+
+/* --- deeds --- */
+
+enum whom { TRACER, DAEMON, BOTH, CGROUP, CLIENT };
+
+#define OOM_KILL (-SIGKILL)
+
+/* A healer is a tracer here. */
+static const struct deed {
+	const char *name;
+	enum whom whom;
+	int sig;
+	unsigned weight;
+	const char *client;            /* asks for this */
+} deeds[] = {
+	{ "SIGKILL to the tracer", TRACER, SIGKILL, 4, NULL },
+	{ "SIGSEGV to the tracer", TRACER, SIGSEGV, 2, NULL },
+	{ "an OOM kill of the tracer", TRACER, OOM_KILL, 2, NULL },
+	{ "SIGKILL to the daemon", DAEMON, SIGKILL, 3, NULL },
+	{ "an OOM kill of the daemon", DAEMON, OOM_KILL, 1, NULL },
+	{ "SIGKILL to both", BOTH, SIGKILL, 4, NULL },
+	{ "SIGKILL to the whole cgroup", CGROUP, SIGKILL, 4, NULL },
+	{ "SIGSTOP to the tracer", TRACER, SIGSTOP, 1, NULL },
+	{ "SIGSTOP to the daemon", DAEMON, SIGSTOP, 1, NULL },
+	{ "SIGTERM to the tracer", TRACER, SIGTERM, 1, NULL },
+	{ "SIGINT to the tracer", TRACER, SIGINT, 1, NULL },
+	{ "SIGTERM to the daemon", DAEMON, SIGTERM, 1, NULL },
+	{ "SIGINT to the daemon", DAEMON, SIGINT, 1, NULL },
+	{ "an attach", CLIENT, 0, 1, "attach" },
+	{ "a snapshot", CLIENT, 0, 1, "snapshot" },
+	{ "a detach", CLIENT, 0, 1, "detach" },
+};
+
+#define DEEDS (sizeof(deeds) / sizeof(deeds[0]))
+
+static bool kills(const struct deed *deed)
+{
+	return deed->sig == SIGKILL || deed->sig == SIGSEGV || deed->sig == OOM_KILL;
+}
+
+static const struct deed *draw_deed(void)
+{
+	unsigned sum = 0;
+	size_t i = 0;
+	uint64_t at;
+
+	for (size_t k = 0; k < DEEDS; k++)
+		sum += deeds[k].weight;
+	for (at = draw(sum); at >= deeds[i].weight; i++)
+		at -= deeds[i].weight;
+	return &deeds[i];
+}
+
+/* What the kernel's OOM killer does: SIGKILL, and the memory is taken while the process is still on its way out. */
+static bool kill_for_memory(pid_t pid)
+{
+	int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	bool done = pidfd >= 0 && syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0;
+
+	if (done)
+		syscall(SYS_process_mrelease, pidfd, 0);
+	if (pidfd >= 0)
+		close(pidfd);
+	return done;
+}
+
+static const char *cgroup;             /* the daemon's and its children's; NULL: there is none */
+
+static bool write_text(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+	bool done = f && fputs(text, f) >= 0;
+
+	return f && fclose(f) == 0 && done;
+}
+
+/* Where cgroups cannot be made, its members are killed one after the other. */
+static void make_cgroup(struct tool *tool)
+{
+	static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified", NULL };
+
+	for (size_t i = 0; roots[i] && !cgroup; i++) {
+		const char *path = live_text("%s/allocwatch-chaos-%d", roots[i], getpid());
+
+		if (access(live_text("%s/cgroup.controllers", roots[i]), F_OK) < 0 || mkdir(path, 0755) < 0)
+			continue;
+		if (access(live_text("%s/cgroup.kill", path), W_OK) == 0 &&
+		    write_text(live_text("%s/cgroup.procs", path), pid_text(tool_daemon(tool))))
+			cgroup = path;
+		else
+			rmdir(path);
 	}
+}
+
+static bool cgroup_is_removed(void *context)
+{
+	(void)context;
+	return rmdir(cgroup) == 0;
+}
+
+static void remove_cgroup(void)
+{
+	if (cgroup && !live_wait(cgroup_is_removed, NULL, FREE_MS))
+		live_note("%s: %s", cgroup, strerror(errno));
+	cgroup = NULL;
+}
+
+static void kill_daemons_children(pid_t daemon)
+{
+	FILE *children = fopen(live_text("/proc/%d/task/%d/children", daemon, daemon), "r");
+	pid_t pid;
+
+	while (children && fscanf(children, "%d", &pid) == 1)
+		kill(pid, SIGKILL);
+	if (children)
+		fclose(children);
+}
+
+static void end_daemon(struct tool *tool, int sig)
+{
+	if (sig == OOM_KILL)
+		kill_for_memory(tool_daemon(tool));
+	else
+		kill(tool_daemon(tool), sig);
+	waitpid(tool_daemon(tool), NULL, 0);
+}
+
+static void kill_cgroup(struct tool *tool)
+{
+	pid_t daemon = tool_daemon(tool);
+
+	if (cgroup && write_text(live_text("%s/cgroup.kill", cgroup), "1")) {
+		waitpid(daemon, NULL, 0);
+		remove_cgroup();
+		return;
+	}
+	kill(daemon, SIGSTOP);         /* else it heals first */
+	kill_daemons_children(daemon);
+	end_daemon(tool, SIGKILL);
+}
+
+/* It goes on after a moment, or hangs until its tracer has left. */
+static void stop_daemon(struct tool *tool, pid_t pid)
+{
+	kill(tool_daemon(tool), SIGSTOP);
+	if (draw(4) > 0) {
+		live_let_pass(draw(1000) * NSEC_PER_MSEC);
+	} else if (!live_wait(state_is_untraced, &pid, FREE_MS)) {
+		end_round(LEFTOVERS, "its tracer did not leave when the daemon hung");
+	}
+	kill(tool_daemon(tool), SIGCONT);
+}
+
+/* False when there was nobody to do it to. */
+static bool do_deed(struct tool *tool, const struct deed *deed, pid_t pid, pid_t tracer, pid_t *ret_client)
+{
+	switch (deed->whom) {
+	case TRACER:
+		return deed->sig == OOM_KILL ? kill_for_memory(tracer) : hit(tracer, deed->sig);
+	case BOTH:
+		kill(tool_daemon(tool), SIGSTOP);      /* else it heals first */
+		hit(tracer, SIGKILL);
+		end_daemon(tool, SIGKILL);
+		return tracer > 0;
+	case CGROUP:
+		kill_cgroup(tool);
+		return true;
+	case CLIENT:
+		*ret_client = tool_begin(tool, deed->client, pid_text(pid), NULL);
+		return true;
+	case DAEMON:
+		if (deed->sig == SIGSTOP)
+			stop_daemon(tool, pid);
+		else
+			end_daemon(tool, deed->sig);
+	}
+	return true;
+}
+
+static bool daemon_dies(const struct deed *deed)
+{
+	return deed->whom == BOTH || deed->whom == CGROUP || (deed->whom == DAEMON && deed->sig != SIGSTOP);
 }
 
 static bool is_over(void *context)
@@ -371,10 +421,12 @@ static bool is_over(void *context)
 }
 
 /* What a person would do afterwards: let go what is still traced, and heal where no daemon was left to. */
-static void put_in_order(struct tool *tool, pid_t pid, bool daemon_lives, pid_t client)
+static void put_in_order(struct tool *tool, pid_t pid, bool daemon_lives, pid_t clients[CLIENTS])
 {
-	if (client > 0 && !live_wait(is_over, &client, CLIENT_MS))
-		end_round(DEAD, "the client got no answer");
+	for (size_t i = 0; i < CLIENTS; i++) {
+		if (clients[i] > 0 && !live_wait(is_over, &clients[i], CLIENT_MS))
+			end_round(DEAD, "the client got no answer");
+	}
 	if (daemon_lives) {
 		if (tool_lists(tool, pid))
 			tool_try(tool, "detach", pid_text(pid), NULL);
@@ -385,7 +437,7 @@ static void put_in_order(struct tool *tool, pid_t pid, bool daemon_lives, pid_t 
 	} else if (!live_wait(state_is_untraced, &pid, FREE_MS)) {
 		end_round(LEFTOVERS, "its tracer did not leave when the daemon had died");
 	}
-	if (text_left(pid))
+	if (!text_is_intact(&pid))
 		tool_heal(pid_text(pid));
 }
 
@@ -396,162 +448,196 @@ static void stop_and_go_on(pid_t pid)
 	kill(pid, SIGCONT);
 }
 
-static bool daemon_dies(enum deed deed)
-{
-	return deed == KILL_DAEMON || deed == KILL_BOTH || deed == TERM_DAEMON;
-}
-
-static const char *why_unsafe(json_t *status)
-{
-	if (json_is_true(json_object_get(status, "crash_safe")))
-		return NULL;
-	live_note("crash_safe is false: %s", json_text(status, "crash_safe_reason"));
-	return json_text(status, "crash_safe_reason");
-}
-
-static pid_t find_victim(struct tool *tool, pid_t pid, enum phase phase)
-{
-	uint64_t deadline;
-	pid_t victim = (pid_t)status_number(pid, "TracerPid", 10);
-
-	if (phase != IN_HEALING)
-		return victim;
-	hit(victim, SIGKILL);
-	deadline = clock_monotonic_ns() + 200 * NSEC_PER_MSEC;
-	do {
-		victim = find_healer(tool_daemon(tool));
-	} while (victim == 0 && !clock_passed(deadline));
-	return victim;
-}
-
-static void play(enum phase phase, enum deed deed, const struct kind *kind)
-{
-	struct tool *tool = tool_start_named(live_text("round-%d", getpid()));
-	struct subject *target = start_target(kind);
-	struct outline before = outline(target->pid);
-	bool from_outside = draw(4) == 0 && !kind->unstoppable, done;
-	int sent = 0;
-	pid_t client, victim;
-
-	set_to_work(target, kind);
-	client = begin_phase(tool, target->pid, phase);
-	if (kind->signals)
-		send_signals(target->pid, &sent);
-	if (phase == IN_TRACING)
-		unsafe_reason = why_unsafe(tool_status(tool, target->pid));
-	if (kind->filtered && phase != IN_TRACING && phase != IN_SNAPSHOT)
-		unsafe_reason = "a system call is made in a process with a filter that kills";
-	victim = find_victim(tool, target->pid, phase);
-	if (from_outside)
-		stop_and_go_on(target->pid);
-	live_let_pass(draw(phase_us[phase]) * NSEC_PER_USEC);
-	done = do_deed(tool, deed, victim);
-	if (kind->signals)
-		send_signals(target->pid, &sent);
-	if (from_outside)
-		stop_and_go_on(target->pid);
-	put_in_order(tool, target->pid, !daemon_dies(deed), client);
-	require_clean(target->pid, kind, &before);
-	if (kind->signals)
-		send_signals(target->pid, &sent);
-	judge(target, kind, sent);
-	if (!done)
-		end_round(MISSED, "nobody to do it to");
-	_exit(100 + LIVED);
-}
-
 /* --- rounds --- */
 
 struct round {
 	enum phase phase;
-	enum deed deed;
+	const struct deed *deed;
 	const struct kind *kind;
+	unsigned number;               /* of those that were played */
 };
 
-static struct round draw_round(uint64_t number)
+static void prepare(void)
 {
-	struct round round;
+	const struct rlimit no_core = { 0, 0 };
 
+	setrlimit(RLIMIT_CORE, &no_core);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+static void play(const void *context)
+{
+	const struct round *round = context;
+	const struct kind *kind = round->kind;
+	pid_t clients[CLIENTS] = { 0 }, pid, tracer;
+	struct outline before;
+	bool from_outside, done;
+	struct tool *tool;
+
+	prepare();
+	tool = tool_start_named(live_text("round-%u", round->number));
+	if (round->deed->whom == CGROUP)
+		make_cgroup(tool);
+	pid = fleet_start(kind);
+	before = outline_take(pid);
+	from_outside = draw(4) == 0 && !kind->unstoppable;
+	fleet_work(kind);
+	clients[0] = begin_phase(tool, pid, round->phase);
+	fleet_work(kind);
+	if (kind->filtered && round->phase != IN_TRACING && round->phase != IN_SNAPSHOT) {
+		notes->unsafe = true;
+		strcpy(notes->reason, "a system call is made in a process with a filter that kills");
+	}
+	tracer = find_tracer(tool, pid, round->phase);
+	if (from_outside)
+		stop_and_go_on(pid);
+	live_let_pass(draw(phase_us[round->phase]) * NSEC_PER_USEC);
+	done = do_deed(tool, round->deed, pid, tracer, &clients[1]);
+	fleet_work(kind);
+	if (from_outside)
+		stop_and_go_on(pid);
+	put_in_order(tool, pid, !daemon_dies(round->deed), clients);
+	require_clean(pid, kind, &before);
+	fleet_judge(kind);
+	round_end(&chaos_outcomes, done ? LIVED : MISSED, NULL);
+}
+
+static void draw_round(uint64_t number, struct round *ret)
+{
 	drawn = number | 1;
-	round.phase = (enum phase)draw(PHASES);
-	round.deed = (enum deed)draw(DEEDS);
-	round.kind = &kinds[draw(KINDS)];
-	/* A healer has no signals that it understands, and no daemon that it needs. */
-	if (round.phase == IN_HEALING)
-		round.deed = draw(2) ? KILL_TRACER : KILL_BOTH;
-	return round;
+	ret->phase = (enum phase)draw(PHASES);
+	ret->deed = draw_deed();
+	ret->kind = &fleet[draw(fleet_count)];
 }
 
-static enum outcome play_round(uint64_t number, struct round *ret_round)
-{
-	struct round round = draw_round(number);
-	int status;
-	pid_t pid;
+/* --- counts --- */
 
-	*ret_round = round;
-	fflush(stdout);
-	pid = fork();
-	if (pid == 0)
-		play(round.phase, round.deed, round.kind);
-	waitpid(pid, &status, 0);
-	if (!WIFEXITED(status) || WEXITSTATUS(status) < 100 || WEXITSTATUS(status) >= 100 + OUTCOMES)
-		return DEAD;
-	return (enum outcome)(WEXITSTATUS(status) - 100);
-}
+struct counts {
+	unsigned outcomes[OUTCOMES], kills, unsafe, descendants;
+};
 
-static unsigned deeds_in(const unsigned *counts)
+struct table {
+	struct counts phases[PHASES];
+	unsigned *kinds;               /* rounds of each */
+	unsigned deeds[DEEDS];
+	unsigned rounds, harmed, broken;
+};
+
+static unsigned deeds_in(const struct counts *counts)
 {
 	unsigned sum = 0;
 
 	for (unsigned outcome = 0; outcome < OUTCOMES; outcome++)
-		sum += outcome == MISSED ? 0 : counts[outcome];
+		sum += outcome == MISSED ? 0 : counts->outcomes[outcome];
 	return sum;
 }
 
-static void tell_table(unsigned counts[PHASES][OUTCOMES])
+static void count(struct table *table, const struct round *round, enum outcome outcome)
 {
-	printf("# %-10s %8s %8s %8s %8s %8s %8s %8s\n", "phase", "deeds", "lived", "waits", "unsafe", "left", "corrupt",
-	       "dead");
-	for (unsigned phase = 0; phase < PHASES; phase++) {
-		const unsigned *c = counts[phase];
+	struct counts *counts = &table->phases[round->phase];
 
-		printf("# %-10s %8u %8u %8u %8u %8u %8u %8u\n", phase_names[phase], deeds_in(c), c[LIVED], c[BROKEN_OFF],
-		       c[UNSAFE], c[LEFTOVERS], c[CORRUPT], c[DEAD]);
+	table->rounds++;
+	counts->outcomes[outcome]++;
+	table->broken += outcome == BROKEN_OFF;
+	table->harmed += outcome > UNSAFE;
+	if (outcome == MISSED)
+		return;
+	counts->kills += kills(round->deed);
+	counts->unsafe += notes->unsafe;
+	counts->descendants += notes->descendants;
+	table->deeds[round->deed - deeds]++;
+	table->kinds[round->kind - fleet]++;
+}
+
+static void play_number(struct table *table, uint64_t number)
+{
+	struct round round;
+	enum outcome outcome;
+	uint64_t began_ns = clock_monotonic_ns();
+
+	memset(notes, 0, sizeof(*notes));
+	draw_round(number, &round);
+	round.number = table->rounds;
+	outcome = (enum outcome)round_play(&chaos_outcomes, play, &round);
+	if (outcome == DEAD && notes->unsafe)
+		outcome = UNSAFE;
+	count(table, &round, outcome);
+	if (getenv("LIVE_CHAOS_TIMES"))
+		live_note("%6.1f s: %s in the %s of '%s'", (double)(clock_monotonic_ns() - began_ns) / NSEC_PER_SEC,
+			  round.deed->name, phase_names[round.phase], round.kind->name);
+	if (outcome > MISSED)
+		live_note("%s: %s in the %s of '%s'%s%s; LIVE_CHAOS=0x%llx plays it again",
+			  chaos_outcomes.names[outcome], round.deed->name, phase_names[round.phase], round.kind->name,
+			  notes->unsafe ? "; " : "", notes->reason, (unsigned long long)number);
+}
+
+static bool has_kills(const struct table *table, unsigned wanted)
+{
+	unsigned sum = 0, least = wanted;
+
+	for (unsigned phase = 0; phase < PHASES; phase++) {
+		sum += table->phases[phase].kills;
+		if (table->phases[phase].kills < least)
+			least = table->phases[phase].kills;
+	}
+	return sum >= wanted && least >= wanted / KILLS_EACH_PHASE;
+}
+
+static void tell_table(const struct table *table)
+{
+	struct counts all = { .kills = 0 };
+
+	printf("# %-10s %7s %7s %7s %7s %7s %7s %7s %7s %7s %7s\n", "phase", "deeds", "kills", "lived", "waits", "left",
+	       "corrupt", "dead", "unsafe", "died", "descend");
+	for (unsigned phase = 0; phase <= PHASES; phase++) {
+		const struct counts *c = phase < PHASES ? &table->phases[phase] : &all;
+		const unsigned *o = c->outcomes;
+
+		printf("# %-10s %7u %7u %7u %7u %7u %7u %7u %7u %7u %7u\n", phase < PHASES ? phase_names[phase] : "all",
+		       deeds_in(c), c->kills, o[LIVED], o[BROKEN_OFF], o[LEFTOVERS], o[CORRUPT], o[DEAD], c->unsafe,
+		       o[UNSAFE], c->descendants);
+		for (unsigned i = 0; i < OUTCOMES; i++)
+			all.outcomes[i] += o[i];
+		all.kills += c->kills;
+		all.unsafe += c->unsafe;
+		all.descendants += c->descendants;
+	}
+	for (size_t i = 0; i < DEEDS; i++)
+		printf("# %5u  %s\n", table->deeds[i], deeds[i].name);
+	for (size_t i = 0; i < fleet_count; i++)
+		printf("# %5u  %s\n", table->kinds[i], fleet[i].name);
+}
+
+static void survey(const struct table *table)
+{
+	for (unsigned phase = 0; phase < PHASES; phase++) {
+		const struct counts *c = &table->phases[phase];
+		const unsigned *o = c->outcomes;
+
+		live_survey(live_text("chaos in the %s", phase_names[phase]), deeds_in(c) + o[MISSED], c->kills, deeds_in(c),
+			    deeds_in(c) - o[UNSAFE] - o[LEFTOVERS] - o[CORRUPT] - o[DEAD]);
 	}
 }
 
 static void targets_outlive_whatever_happens_to_who_traces_them(void)
 {
-	unsigned rounds = live_rounds(ROUNDS, ROUNDS_LONG), harmed = 0, broken = 0;
-	unsigned counts[PHASES][OUTCOMES] = { { 0 } };
-	const char *replay = getenv("LIVE_CHAOS");
-	struct round round;
+	const char *replay = getenv("LIVE_CHAOS"), *wanted_text = getenv("LIVE_CHAOS_KILLS");
+	unsigned wanted = wanted_text ? (unsigned)atoi(wanted_text) : live_rounds(0, KILLS_LONG);
+	struct table table = { .kinds = calloc(fleet_count, sizeof(unsigned)) };
 
+	notes = mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (notes == MAP_FAILED || !table.kinds)
+		live_fail("no memory");
 	if (replay)
-		rounds = 1;
-	for (unsigned i = 0; i < rounds; i++) {
-		uint64_t number = replay ? strtoull(replay, NULL, 0) : live_random(1ULL << 47);
-		enum outcome outcome = play_round(number, &round);
-
-		counts[round.phase][outcome]++;
-		if (outcome <= MISSED)
-			continue;
-		broken += outcome == BROKEN_OFF;
-		harmed += outcome > UNSAFE;
-		live_note("%s: %s in the %s of '%s'; LIVE_CHAOS=0x%llx plays it again", outcome_names[outcome],
-			  deed_names[round.deed], phase_names[round.phase], round.kind->name,
-			  (unsigned long long)number);
-	}
-	tell_table(counts);
-	for (unsigned phase = 0; phase < PHASES; phase++) {
-		const unsigned *c = counts[phase];
-
-		live_survey(live_text("chaos in the %s", phase_names[phase]), deeds_in(c) + c[MISSED], deeds_in(c), deeds_in(c),
-			    deeds_in(c) - c[UNSAFE] - c[LEFTOVERS] - c[CORRUPT] - c[DEAD]);
-	}
-	require_equal(harmed, 0);
-	if (broken > rounds / BROKEN_MOST + 1)
-		live_fail("in %u of %u rounds waits were broken off", broken, rounds);
+		play_number(&table, strtoull(replay, NULL, 0));
+	else
+		while (wanted > 0 ? !has_kills(&table, wanted) : table.rounds < ROUNDS)
+			play_number(&table, live_random(1ULL << 47));
+	tell_table(&table);
+	survey(&table);
+	require_equal(table.harmed, 0);
+	if (table.broken > table.rounds / BROKEN_MOST + 1)
+		live_fail("in %u of %u rounds waits were broken off", table.broken, table.rounds);
 }
 
 static const struct live_case cases[] = {

@@ -97,6 +97,42 @@ static void a_tracer_that_is_stopped_in_the_detach_does_no_harm(void)
 	live_survey("tracer stopped in the detach", rounds, rounds, rounds, rounds);
 }
 
+static bool healer_is_there(void *context)
+{
+	return tool_daemons_child(context, true) != 0;
+}
+
+/* True: it was stopped while it had something to do. */
+static bool stop_healer(struct tool *tool, struct subject *hammer)
+{
+	pid_t healer;
+
+	kill(tool_tracer(hammer->pid), SIGKILL);
+	if (!live_wait(healer_is_there, tool, 1000))
+		return false;
+	live_let_pass(live_random(5 * NSEC_PER_MSEC));
+	healer = tool_daemons_child(tool, true);
+	return healer != 0 && kill(healer, SIGSTOP) == 0 && !state_text_is_intact(&hammer->pid);
+}
+
+/* It may hold all threads of the target. */
+static void a_stopped_healer_is_killed_and_another_one_heals(void)
+{
+	struct tool *tool = tool_start();
+	unsigned rounds = live_rounds(ROUNDS, ROUNDS_LONG), stopped = 0;
+
+	for (unsigned i = 0; i < 20 * rounds && stopped < rounds; i++) {
+		struct subject *hammer = victim_start(HAMMER, "--threads", "16", "--ops", "100", NULL);
+
+		tool_attach(tool, hammer->pid);
+		subject_send(hammer, 'r');
+		stopped += stop_healer(tool, hammer);
+		require_free_again(hammer, STUCK_MS);
+	}
+	require_equal(stopped, rounds);
+	live_survey("healer stopped", rounds, rounds, rounds, rounds);
+}
+
 static struct subject *trace_a_tree(struct tool *tool)
 {
 	struct subject *tree = victim_start(FORKTREE, NULL);
@@ -183,6 +219,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_stopped_tracer_is_killed_and_its_target_healed),
 	LIVE_CASE(a_tracer_that_is_stopped_in_the_attach_does_no_harm),
 	LIVE_CASE(a_tracer_that_is_stopped_in_the_detach_does_no_harm),
+	LIVE_CASE(a_stopped_healer_is_killed_and_another_one_heals),
 	LIVE_CASE(a_daemon_that_does_not_answer_is_left),
 	LIVE_CASE(a_tracer_on_a_busy_machine_is_not_taken_for_stuck),
 };

@@ -8,6 +8,7 @@ tests_live_liblive_a_SOURCES = \
 	tests/live/footprint.c tests/live/footprint.h \
 	tests/live/live.h tests/live/runner.c \
 	tests/live/programs.c tests/live/programs.h \
+	tests/live/rounds.c tests/live/rounds.h \
 	tests/live/state.c tests/live/state.h \
 	tests/live/subject.c tests/live/subject.h \
 	tests/live/terminal.c tests/live/terminal.h \
@@ -151,7 +152,7 @@ tests_live_check_stuck_SOURCES = tests/live/check_stuck.c
 tests_live_check_stuck_CFLAGS = $(live_cflags)
 tests_live_check_stuck_LDADD = $(live_libs)
 
-tests_live_check_chaos_SOURCES = tests/live/check_chaos.c
+tests_live_check_chaos_SOURCES = tests/live/check_chaos.c tests/live/fleet.c tests/live/fleet.h
 tests_live_check_chaos_CFLAGS = $(live_cflags)
 tests_live_check_chaos_LDADD = $(live_libs)
 

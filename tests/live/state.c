@@ -376,3 +376,55 @@ char thread_state(pid_t pid, pid_t tid)
 	free(status);
 	return state;
 }
+
+static unsigned count_executable(pid_t pid)
+{
+	FILE *maps = fopen(live_text("/proc/%d/maps", pid), "r");
+	char line[PATH_MAX + 256], permissions[8];
+	unsigned count = 0;
+
+	while (maps && fgets(line, sizeof(line), maps))
+		count += sscanf(line, "%*s %7s", permissions) == 1 && permissions[2] == 'x';
+	if (maps)
+		fclose(maps);
+	return count;
+}
+
+#define LIBC_SIGNALS (3LL << 31)
+
+struct outline outline_take(pid_t pid)
+{
+	return (struct outline){ .caught = status_number(pid, "SigCgt", 16) & ~LIBC_SIGNALS,
+				 .ignored = status_number(pid, "SigIgn", 16) & ~LIBC_SIGNALS,
+				 .blocked = status_number(pid, "SigBlk", 16), .executable = count_executable(pid) };
+}
+
+struct outline_look {
+	pid_t pid;
+	const struct outline *before;
+	bool mappings;
+	const char *difference;
+};
+
+static bool is_as_before(void *context)
+{
+	struct outline_look *look = context;
+	struct outline is = outline_take(look->pid);
+	const struct outline *was = look->before;
+
+	look->difference = NULL;
+	if (was->caught != is.caught || was->ignored != is.ignored || was->blocked != is.blocked)
+		look->difference = live_text("SigCgt %llx, SigIgn %llx, SigBlk %llx; now %llx, %llx, %llx", was->caught,
+					     was->ignored, was->blocked, is.caught, is.ignored, is.blocked);
+	else if (look->mappings && was->executable != is.executable)
+		look->difference = live_text("%u executable mappings, now %u", was->executable, is.executable);
+	return look->difference == NULL;
+}
+
+const char *outline_wait(pid_t pid, const struct outline *before, bool mappings, int timeout_ms)
+{
+	struct outline_look look = { pid, before, mappings, NULL };
+
+	live_wait(is_as_before, &look, timeout_ms);
+	return look.difference;
+}

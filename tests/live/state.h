@@ -32,6 +32,17 @@ bool state_text_is_intact(void *context);
  * everything as it was. */
 void require_unharmed(pid_t pid, const struct state *before);
 
+/* Of a process that runs: what it does not change itself. */
+struct outline {
+	long long caught, ignored, blocked;     /* signals, without those of the C library, which come when it needs them */
+	unsigned executable;                    /* mappings */
+};
+
+struct outline outline_take(pid_t pid);
+/* NULL once it is as before (a handler that runs has its own mask for a moment), else the difference.  mappings: are
+ * compared, too. */
+const char *outline_wait(pid_t pid, const struct outline *before, bool mappings, int timeout_ms);
+
 /* The number behind "Name:" in /proc/PID/status, in the given base; -1 when the process is gone. */
 long long status_number(pid_t pid, const char *name, int base);
 /* A thread that still has the process's memory: the process itself, or another one when its main thread

@@ -265,6 +265,30 @@ pid_t tool_tracer(pid_t pid)
 	return tracer;
 }
 
+static bool is_tracer(pid_t pid, bool heals)
+{
+	FILE *f = fopen(live_text("/proc/%d/cmdline", pid), "r");
+	char words[256] = "";
+
+	if (!f)
+		return false;
+	words[fread(words, 1, sizeof(words) - 1, f)] = '\0';
+	fclose(f);
+	return !strcmp(words, "allocwatch-tracer") && heals == !strcmp(words + sizeof("allocwatch-tracer"), "--heal");
+}
+
+pid_t tool_daemons_child(const struct tool *tool, bool heals)
+{
+	FILE *children = fopen(live_text("/proc/%d/task/%d/children", tool->daemon.pid, tool->daemon.pid), "r");
+	pid_t pid, found = 0;
+
+	while (children && found == 0 && fscanf(children, "%d", &pid) == 1)
+		found = is_tracer(pid, heals) ? pid : 0;
+	if (children)
+		fclose(children);
+	return found;
+}
+
 static size_t collect(const char **argv, const char *client, va_list args)
 {
 	size_t n = 1;

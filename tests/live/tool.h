@@ -43,6 +43,9 @@ struct subject *tool_heal_begin(const char *pid);
 /* The tracer of a process, from its TracerPid; fails when there is none. */
 pid_t tool_tracer(pid_t pid);
 
+/* The daemon's child that traces, or takes out what a tracer has left; 0: there is none now. */
+pid_t tool_daemons_child(const struct tool *tool, bool heals);
+
 /* Runs the client with these arguments, up to a NULL. */
 struct tool_run tool_try(struct tool *tool, ...) __attribute__((sentinel));
 /* The same, and it must exit with 0; its stdout. */

@@ -1,7 +1,7 @@
 /* A child that stays: a 'g' forks it, the next one lets it allocate, give back and end.
  *
- * Before each fork one block more is kept.  Tally: child (its pid), blocks and bytes (kept), status (its exit
- * code, 7 when all was well there). */
+ * Before each fork one block more is kept.  Tally: child (its pid), blocks and bytes (kept), or status (its exit
+ * code, 7 when all was well there) and bad (how many had another one). */
 #include "victim.h"
 
 #include <signal.h>
@@ -14,7 +14,7 @@
 #define KEPT_BYTES 104
 
 static pid_t child;
-static long blocks;
+static long blocks, bad;
 
 static __attribute__((noinline)) void keep_one(void)
 {
@@ -81,7 +81,8 @@ static void let_it_end(void)
 	kill(child, SIGUSR1);
 	if (waitpid(child, &status, 0) != child)
 		die("waitpid failed");
-	say("status=%d", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+	bad += !WIFEXITED(status) || WEXITSTATUS(status) != GOOD;
+	say("status=%d bad=%ld", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), bad);
 }
 
 static void turn(void)

@@ -1,15 +1,18 @@
 /* N threads that use every form of malloc and know to the block what is live.
  *
- *   hammer [--threads N] [--ops N] [--before N] [--block-signals] [--undumpable]
+ *   hammer [--threads N] [--ops N] [--before N] [--block-signals] [--undumpable] [--no-new-code]
  *
  * --ops: operations per thread and round.  --before: so many blocks allocated before the "R"; the
  * first round gives them all back, half by free(), half by realloc().  --block-signals: the workers
- * block every signal.  --undumpable: by PR_SET_DUMPABLE.
+ * block every signal.  --undumpable: by PR_SET_DUMPABLE.  --no-new-code: no mapping can become executable, by
+ * PR_SET_MDWE and a filter that refuses mmap and mprotect.
  * Commands besides g and q: 't' the tally alone; 'r' work on until 's', which answers with the tally.
- * Tally: blocks, bytes (as requested), allocations, frees (a realloc counts as one of each) and
- * before (how many of the --before blocks were given back). */
+ * Tally: blocks, bytes (as requested), allocations, frees (a realloc counts as one of each),
+ * before (how many of the --before blocks were given back) and wrong (blocks that did not hold what was written there). */
 #include "victim.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -17,12 +20,20 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MAX_THREADS 1024
 #define SLOTS 48
 #define CELLS 16
 #define STACK_BYTES (64 * 1024)
+#define FILL_BYTE 0x5a
+#define FILLED_MOST 64         /* of a block */
+
+#ifndef PR_SET_MDWE
+#define PR_SET_MDWE 65
+#define PR_MDWE_REFUSE_EXEC_GAIN 1
+#endif
 
 struct block {
 	void *p;
@@ -32,7 +43,7 @@ struct block {
 /* On its own cache lines: the tallies must not slow each other down. */
 struct worker {
 	struct block slot[SLOTS];
-	long blocks, bytes, allocations, frees, before;
+	long blocks, bytes, allocations, frees, before, wrong;
 	uint64_t random;
 	long index;
 } __attribute__((aligned(128)));
@@ -73,7 +84,7 @@ static void born(struct worker *w, struct block *b, void *p, size_t size)
 	b->p = checked(p);
 	b->size = size;
 	if (size)
-		memset(p, 0x5a, size < 64 ? size : 64);
+		memset(p, FILL_BYTE, size < FILLED_MOST ? size : FILLED_MOST);
 	w->blocks++;
 	w->bytes += (long)size;
 	w->allocations++;
@@ -86,6 +97,19 @@ static void died(struct worker *w, struct block *b)
 	w->frees++;
 	b->p = NULL;
 	b->size = 0;
+}
+
+/* What stands in it, but for the size of one that was passed on. */
+static void check(struct worker *w, const void *p, size_t size)
+{
+	const unsigned char *bytes = p;
+
+	for (size_t i = sizeof(size_t); i < size && i < FILLED_MOST; i++) {
+		if (bytes[i] != FILL_BYTE) {
+			w->wrong++;
+			return;
+		}
+	}
 }
 
 static void by_malloc(struct worker *w, struct block *b)
@@ -165,6 +189,7 @@ static void resize(struct worker *w, struct block *b)
 	size_t size = random_size(w) + 1;
 	void *p = checked(realloc(b->p, size));
 
+	check(w, p, size < b->size ? size : b->size);
 	died(w, b);
 	born(w, b, p, size);
 }
@@ -174,12 +199,14 @@ static void resize_array(struct worker *w, struct block *b)
 	size_t each = random_size(w) % 64 + 1, count = random_next(&w->random) % 16 + 1;
 	void *p = checked(reallocarray(b->p, count, each));
 
+	check(w, p, count * each < b->size ? count * each : b->size);
 	died(w, b);
 	born(w, b, p, count * each);
 }
 
 static void release(struct worker *w, struct block *b)
 {
+	check(w, b->p, b->size);
 	free(b->p);
 	died(w, b);
 }
@@ -300,9 +327,10 @@ static void tell_tally(void)
 		sum.allocations += workers[i].allocations;
 		sum.frees += workers[i].frees;
 		sum.before += workers[i].before;
+		sum.wrong += workers[i].wrong;
 	}
-	say("blocks=%ld bytes=%ld allocations=%ld frees=%ld before=%ld", sum.blocks, sum.bytes,
-	    sum.allocations, sum.frees, sum.before);
+	say("blocks=%ld bytes=%ld allocations=%ld frees=%ld before=%ld wrong=%ld", sum.blocks, sum.bytes,
+	    sum.allocations, sum.frees, sum.before, sum.wrong);
 }
 
 static void obey_hammer(void)
@@ -334,6 +362,27 @@ static void obey_hammer(void)
 	}
 }
 
+/* As systemd's MemoryDenyWriteExecute= and more: not even code from a file. */
+static void forbid_new_code(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+
+	prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0); /* kernels before 6.3 have none */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		die("no filter");
+	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+		die("the filter does not hold");
+}
+
 int main(int argc, char **argv)
 {
 	thread_count = option_number(argc, argv, "--threads", 1);
@@ -343,6 +392,8 @@ int main(int argc, char **argv)
 		die("--threads takes 1 to %d", MAX_THREADS);
 	if (option_given(argc, argv, "--undumpable") && prctl(PR_SET_DUMPABLE, 0))
 		die("PR_SET_DUMPABLE failed");
+	if (option_given(argc, argv, "--no-new-code"))
+		forbid_new_code();
 	allocate_before();
 	start_workers(option_given(argc, argv, "--block-signals"));
 	say("R");
