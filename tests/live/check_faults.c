@@ -4,6 +4,7 @@
  * A step is first made without a fault, which counts its calls: these are its points.  The suite takes a spread of them,
  * `make faults` each.  LIVE_FAULT='STEP:CALL:NUMBER:ERROR:KIND', as it is printed, plays one again. */
 #include "live.h"
+#include "rounds.h"
 #include "state.h"
 #include "subject.h"
 #include "tool.h"
@@ -15,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,21 +99,9 @@ static const char *const kind_names[] = { "none", "once", "from then on", "SIGSE
 static struct faults *faults;
 static struct tool *tool;
 
-static void end_round(enum outcome outcome, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
+static const struct outcomes outcomes = { outcome_names, OUTCOMES };
 
-static void end_round(enum outcome outcome, const char *format, ...)
-{
-	va_list args;
-
-	faults->armed = 0;
-	printf("# %s: ", outcome_names[outcome]);
-	va_start(args, format);
-	vprintf(format, args);
-	va_end(args);
-	putchar('\n');
-	fflush(stdout);
-	_exit(100 + (int)outcome);
-}
+#define end_round(outcome, ...) (faults->armed = 0, round_end(&outcomes, outcome, __VA_ARGS__))
 
 static struct subject *start_target(const struct step *step)
 {
@@ -230,32 +218,6 @@ static void judge(const struct step *step, struct subject *target)
 		end_round(DEAD, "at its end: wait status 0x%x", (unsigned)status);
 }
 
-struct look {
-	pid_t pid;
-	long long caught, ignored, blocked;
-	const char *difference;
-};
-
-#define LIBC_SIGNALS (3LL << 31)       /* these come when the C library needs them */
-
-static void take_look(pid_t pid, struct look *look)
-{
-	look->pid = pid;
-	look->caught = status_number(pid, "SigCgt", 16) & ~LIBC_SIGNALS;
-	look->ignored = status_number(pid, "SigIgn", 16) & ~LIBC_SIGNALS;
-	look->blocked = status_number(pid, "SigBlk", 16);
-}
-
-static bool looks_the_same(void *context)
-{
-	struct look *was = context, is;
-
-	take_look(was->pid, &is);
-	was->difference = live_text("SigCgt %llx, SigIgn %llx, SigBlk %llx; now %llx, %llx, %llx", was->caught, was->ignored,
-				    was->blocked, is.caught, is.ignored, is.blocked);
-	return was->caught == is.caught && was->ignored == is.ignored && was->blocked == is.blocked;
-}
-
 /* Mappings like those that are made in a target for what has no room elsewhere. */
 static unsigned our_mappings(pid_t pid)
 {
@@ -274,8 +236,9 @@ static unsigned our_mappings(pid_t pid)
 	return count;
 }
 
-static void require_clean(const struct step *step, pid_t pid, struct look *before)
+static void require_clean(const struct step *step, pid_t pid, const struct outline *before)
 {
+	const char *difference;
 	size_t bytes;
 
 	require_alive(pid, "when it was looked at");
@@ -283,8 +246,9 @@ static void require_clean(const struct step *step, pid_t pid, struct look *befor
 		end_round(LEFTOVERS, "it is still traced");
 	if (!live_wait(state_text_is_intact, &pid, FREE_MS))
 		end_round(LEFTOVERS, "text: %s", text_difference(pid, &bytes));
-	if (!step->executes && !live_wait(looks_the_same, before, FREE_MS))
-		end_round(LEFTOVERS, "%s", before->difference);
+	difference = step->executes ? NULL : outline_wait(pid, before, false, FREE_MS);
+	if (difference)
+		end_round(LEFTOVERS, "%s", difference);
 	if (our_mappings(pid) > 0)
 		end_round(LEFTOVERS, "%u mappings", our_mappings(pid));
 }
@@ -301,15 +265,15 @@ static void arm(const struct point *point, bool in_healers)
 	__atomic_store_n(&faults->armed, 1, __ATOMIC_RELEASE);
 }
 
-static void play(const struct point *point)
+static void play(const void *context)
 {
+	const struct point *point = context;
 	const struct step *step = &steps[point->step];
 	struct subject *target = start_target(step);
 	bool attaches = step->client[0] && strcmp(step->client[0], "attach") == 0;
 	struct tool_run run;
-	struct look before;
+	struct outline before = outline_take(target->pid);
 
-	take_look(target->pid, &before);
 	if (step->orphans)
 		tool = tool_start_with_tracer(TRACER);
 	for (const char *c = step->begin; c && *c; c++)
@@ -329,7 +293,7 @@ static void play(const struct point *point)
 	require_clean(step, target->pid, &before);
 	faults->armed = 0;
 	judge(step, target);
-	_exit(100 + (point->kind == FAULT_NONE || faults->hit > 0 ? LIVED : MISSED));
+	round_end(&outcomes, point->kind == FAULT_NONE || faults->hit > 0 ? LIVED : MISSED, NULL);
 }
 
 /* --- rounds --- */
@@ -337,19 +301,11 @@ static void play(const struct point *point)
 static enum outcome play_round(const struct point *point, uint64_t *ret_ns)
 {
 	uint64_t started = clock_monotonic_ns();
-	int status;
-	pid_t pid;
+	enum outcome outcome = (enum outcome)round_play(&outcomes, play, point);
 
-	fflush(stdout);
-	pid = fork();
-	if (pid == 0)
-		play(point);
-	waitpid(pid, &status, 0);
 	faults->armed = 0;
 	*ret_ns = clock_monotonic_ns() - started;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) < 100 || WEXITSTATUS(status) >= 100 + OUTCOMES)
-		return DEAD;
-	return (enum outcome)(WEXITSTATUS(status) - 100);
+	return outcome;
 }
 
 static const char *error_name(int error)
