@@ -3,6 +3,7 @@ noinst_LIBRARIES += src/libarch.a
 src_libarch_a_SOURCES = \
 	src/arch/arch.h \
 	src/arch/resident.h \
+	src/arch/sigframe.h \
 	src/arch/syscall.h \
 	src/arch/x86_64.c \
 	src/arch/x86_64_displace.c \
@@ -10,6 +11,7 @@ src_libarch_a_SOURCES = \
 	src/arch/x86_64_handler.S \
 	src/arch/x86_64_insn.c src/arch/x86_64_insn.h \
 	src/arch/x86_64_resident.c \
+	src/arch/x86_64_sigframe.c \
 	src/arch/x86_64_stub.c \
 	src/arch/x86_64_switch.c src/arch/x86_64_switch.h \
 	src/arch/x86_64_syscall.c

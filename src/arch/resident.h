@@ -15,8 +15,8 @@
  *    the end of the process by SIGTRAP at the same pc.  (One difference: a program's own SA_RESETHAND
  *    is not obeyed here; a tracer sees to it.)
  *
- * It uses four words of stack, calls nothing, writes nothing but the pc in the signal frame, and may
- * run in any number of threads, one inside the other. */
+ * It uses four words of stack, calls nothing, writes nothing but the signal frame's pc and, for a handler of the program's,
+ * where that returns to, and may run in any number of threads, one inside the other. */
 #ifndef ALLOCWATCH_ARCH_RESIDENT_H
 #define ALLOCWATCH_ARCH_RESIDENT_H
 

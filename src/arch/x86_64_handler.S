@@ -7,6 +7,8 @@
 #define ENTRY_COUNT	24
 #define AREA_SIZE	28
 #define OLD_HANDLER	32
+#define OLD_FLAGS	40
+#define OLD_RESTORER	48
 #define CHAIN_MASK	64
 #define TABLE_OFFSET	72
 
@@ -20,6 +22,7 @@
 #define SIGTRAP		5
 #define SIG_BLOCK	0
 #define SIGSET_SIZE	8
+#define SA_RESTORER	0x04000000
 
 #define NR_rt_sigaction		13
 #define NR_rt_sigprocmask	14
@@ -98,7 +101,18 @@ x86_64_resident_code:
 	pop	%rdx
 	pop	%rsi
 	pop	%rdi
+/* It returns to the program's own restorer, for ours may be gone by then; but not where that stands on a shadow
+ * stack, too. */
 .Lcall:
+	xor	%eax, %eax
+	rdsspq	%rax
+	test	%rax, %rax
+	jnz	.Lgo
+	testl	$SA_RESTORER, .Lheader+OLD_FLAGS(%rip)
+	jz	.Lgo
+	mov	.Lheader+OLD_RESTORER(%rip), %rax
+	mov	%rax, (%rsp)
+.Lgo:
 	xor	%eax, %eax
 	jmp	*%r9
 

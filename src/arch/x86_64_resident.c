@@ -11,6 +11,8 @@ _Static_assert(offsetof(struct resident_header, next_area) == 16, "NEXT_AREA");
 _Static_assert(offsetof(struct resident_header, entry_count) == 24, "ENTRY_COUNT");
 _Static_assert(offsetof(struct resident_header, area_size) == 28, "AREA_SIZE");
 _Static_assert(offsetof(struct resident_header, old_handler) == 32, "OLD_HANDLER");
+_Static_assert(offsetof(struct resident_header, old_flags) == 40, "OLD_FLAGS");
+_Static_assert(offsetof(struct resident_header, old_restorer) == 48, "OLD_RESTORER");
 _Static_assert(offsetof(struct resident_header, chain_mask) == 64, "CHAIN_MASK");
 _Static_assert(offsetof(struct resident_header, table_offset) == 72, "TABLE_OFFSET");
 _Static_assert(offsetof(struct resident_entry, slot) == 8, "ENTRY_SLOT");

@@ -219,6 +219,14 @@ static int repair_before(struct task *task)
 	return r;
 }
 
+/* As the resident handler does it: ours may be gone before the program's handler has ended. */
+static void return_to_programs_restorer(struct target *target, const struct user_regs_struct *regs,
+					const struct kernel_sigaction *programs)
+{
+	if ((programs->flags & FLAG_RESTORER) && !process_has_shadow_stack(target->memory_tid))
+		target_write(target, arch_sp(regs), &programs->restorer, sizeof(programs->restorer));
+}
+
 /* A handler that is used once: the kernel builds the frame for ours, and the thread begins in the program's. */
 static int deliver_once(struct task *task)
 {
@@ -233,6 +241,7 @@ static int deliver_once(struct task *task)
 	if (r < 0 || arch_pc(&regs) != ours.handler)
 		return r;
 	arch_set_pc(&regs, programs.handler);
+	return_to_programs_restorer(target, &regs, &programs);
 	r = ptrace_setregs(task->tid, &regs);
 	if (r == 0 && ptrace_getsigmask(task->tid, &mask) == 0)
 		ptrace_setsigmask(task->tid, mask | (programs.mask & ~TRAP_BIT));

@@ -8,6 +8,7 @@ src_libtarget_a_SOURCES = \
 	src/target/bp.c src/target/bp.h \
 	src/target/child.c \
 	src/target/elf_file.c src/target/elf_file.h \
+	src/target/handlers.c src/target/handlers.h \
 	src/target/held.c src/target/held.h \
 	src/target/inject.c src/target/inject.h \
 	src/target/loader.c src/target/loader.h \

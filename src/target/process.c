@@ -101,6 +101,13 @@ pid_t process_tracer(pid_t pid)
 	return proc_status_numbers(pid, "\nTracerPid:", 10, &tracer, 1) == 0 ? (pid_t)tracer : 0;
 }
 
+bool process_has_shadow_stack(pid_t tid)
+{
+	const struct status_field is_there = { .key = "\nx86_Thread_features:\tshstk" };
+
+	return proc_status_fields(tid, &is_there, 1) == 0;
+}
+
 bool process_is_filtered(pid_t tid)
 {
 	unsigned long mode;

@@ -17,6 +17,8 @@ pid_t process_tracer(pid_t pid);
 int process_ids(pid_t pid, uid_t *ret_uid, gid_t *ret_gid);
 /* SigBlk of a task; SigIgn and SigCgt of its process; bit n - 1 is signal n. */
 int process_signal_masks(pid_t tid, uint64_t *ret_blocked, uint64_t *ret_ignored, uint64_t *ret_caught);
+/* Where its functions return to stands on a shadow stack, too, and cannot be changed. */
+bool process_has_shadow_stack(pid_t tid);
 /* The system calls of a thread are filtered (seccomp). */
 bool process_is_filtered(pid_t tid);
 /* Those of some of a process's threads, those of all. */

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "target/attach.h"
 #include "target/bp.h"
+#include "target/handlers.h"
 #include "target/held.h"
 #include "target/masks.h"
 #include "target/process.h"
@@ -394,6 +395,14 @@ static bool is_for_a_moment(uint64_t mask)
 	return (mask & own) == own;
 }
 
+/* The end of a handler puts back what was there, too. */
+static bool is_for_a_handler(struct task *task, uint64_t bit)
+{
+	uint64_t outside;
+
+	return task_mask_outside(task, &outside) && !(outside & bit);
+}
+
 int task_unmask(struct task *task)
 {
 	const uint64_t bit = 1ULL << (SIGTRAP - 1);
@@ -411,7 +420,7 @@ int task_unmask(struct task *task)
 		return r;
 	was_blocked = mask & bit;
 	if (was_blocked) {
-		task->sigtrap_was_blocked = !is_for_a_moment(mask);
+		task->sigtrap_was_blocked = !is_for_a_moment(mask) && !is_for_a_handler(task, bit);
 		if (task->sigtrap_was_blocked) {
 			masks_note(task);
 			/* The thread may have made a system call for that, and have come into a handler. */

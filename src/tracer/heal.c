@@ -20,6 +20,8 @@
 
 #define PARKED_PAUSE_NS 5000000
 #define VFORK_SECONDS 10              /* for threads that nothing breaks off */
+#define DYING_MS 1000                 /* a tracer lets one task after the other go when it dies */
+#define DYING_PAUSE_NS 2000000
 
 static enum heal_result say(char text[HEAL_TEXT_MAX], enum heal_result result, const char *what,
 			    const char *why)
@@ -105,6 +107,20 @@ static bool is_anothers(struct target *target)
 	return (tracer != 0 && tracer != getpid()) || resident_find(target) == 0;
 }
 
+/* One that is still in the hands of the tracer that died is free in a moment; those that are seized already stay so. */
+static int seize(struct target *target, struct sharers *sharers)
+{
+	const struct timespec pause = { 0, DYING_PAUSE_NS };
+	uint64_t deadline_ns = clock_monotonic_ns() + DYING_MS * NSEC_PER_MSEC;
+	int r = target_seize(target, sharers);
+
+	while (r == -EPERM && target->stranger != 0 && !clock_passed(deadline_ns)) {
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+		r = target_seize(target, sharers);
+	}
+	return r;
+}
+
 static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_MAX])
 {
 	struct sharers sharers = { .last_pid = 0 };
@@ -121,7 +137,7 @@ static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_M
 		return HEAL_NOTHING;
 	r = sharers_look(target, &sharers);
 	if (r == 0)
-		r = target_seize(target, &sharers);
+		r = seize(target, &sharers);
 	sharers_fini(&sharers);
 	if (r == 0)
 		r = target_stop_all(target);

@@ -3,7 +3,8 @@
  *
  * Each round has a daemon and a target of its own and is drawn from one number: LIVE_CHAOS=NUMBER plays that round
  * again, as it was drawn.  Moments remain a matter of the machine.  LIVE_CHAOS_KILLS=N: so many kills (2000 in the long
- * form), and each phase has its part of them. */
+ * form), and each phase has its part of them.  LIVE_CHAOS_PHASE=attach, LIVE_CHAOS_KIND='1 thread': such rounds alone;
+ * LIVE_CHAOS_TIMES=1: how long each took. */
 #include "fleet.h"
 #include "live.h"
 #include "rounds.h"
@@ -154,6 +155,7 @@ static void require_clean(pid_t pid, const struct kind *kind, const struct outli
 	if (!live_wait(state_is_untraced, &pid, FREE_MS))
 		end_round(LEFTOVERS, "it is still traced");
 	difference = kind->other_actions ? NULL : outline_wait(pid, before, true, FREE_MS);
+	fleet_require_alive("while it was looked at");
 	if (difference)
 		end_round(LEFTOVERS, "%s", difference);
 	require_clean_descendants(pid, kind->other_actions || before->caught & TRAP_BIT);
@@ -571,7 +573,32 @@ static void play_number(struct table *table, uint64_t number)
 			  notes->unsafe ? "; " : "", notes->reason, (unsigned long long)number);
 }
 
-static bool has_kills(const struct table *table, unsigned wanted)
+/* One that is asked for. */
+static uint64_t draw_number(const char *phase, const char *kind)
+{
+	struct round round;
+	uint64_t number;
+
+	do {
+		number = live_random(1ULL << 47);
+		draw_round(number, &round);
+	} while ((phase && strcmp(phase_names[round.phase], phase) != 0) || (kind && strcmp(round.kind->name, kind) != 0));
+	return number;
+}
+
+static void require_names(const char *phase, const char *kind)
+{
+	size_t p = 0, k = 0;
+
+	while (phase && p < PHASES && strcmp(phase_names[p], phase) != 0)
+		p++;
+	while (kind && k < fleet_count && strcmp(fleet[k].name, kind) != 0)
+		k++;
+	if (p == PHASES || k == fleet_count)
+		live_fail("there is no phase, or no kind, of that name");
+}
+
+static bool has_kills(const struct table *table, unsigned wanted, bool everywhere)
 {
 	unsigned sum = 0, least = wanted;
 
@@ -580,7 +607,7 @@ static bool has_kills(const struct table *table, unsigned wanted)
 		if (table->phases[phase].kills < least)
 			least = table->phases[phase].kills;
 	}
-	return sum >= wanted && least >= wanted / KILLS_EACH_PHASE;
+	return sum >= wanted && (!everywhere || least >= wanted / KILLS_EACH_PHASE);
 }
 
 static void tell_table(const struct table *table)
@@ -622,17 +649,19 @@ static void survey(const struct table *table)
 static void targets_outlive_whatever_happens_to_who_traces_them(void)
 {
 	const char *replay = getenv("LIVE_CHAOS"), *wanted_text = getenv("LIVE_CHAOS_KILLS");
+	const char *phase = getenv("LIVE_CHAOS_PHASE"), *kind = getenv("LIVE_CHAOS_KIND");
 	unsigned wanted = wanted_text ? (unsigned)atoi(wanted_text) : live_rounds(0, KILLS_LONG);
 	struct table table = { .kinds = calloc(fleet_count, sizeof(unsigned)) };
 
 	notes = mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (notes == MAP_FAILED || !table.kinds)
 		live_fail("no memory");
+	require_names(phase, kind);
 	if (replay)
 		play_number(&table, strtoull(replay, NULL, 0));
 	else
-		while (wanted > 0 ? !has_kills(&table, wanted) : table.rounds < ROUNDS)
-			play_number(&table, live_random(1ULL << 47));
+		while (wanted > 0 ? !has_kills(&table, wanted, !phase) : table.rounds < ROUNDS)
+			play_number(&table, draw_number(phase, kind));
 	tell_table(&table);
 	survey(&table);
 	require_equal(table.harmed, 0);

@@ -1,0 +1,23 @@
+/* What the kernel puts on a thread's stack for the handler of a signal; nothing is read here. */
+#ifndef ALLOCWATCH_ARCH_SIGFRAME_H
+#define ALLOCWATCH_ARCH_SIGFRAME_H
+
+#include "base/reader.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ARCH_RESTORER_SIZE 9
+#define ARCH_SIGFRAME_SIZE 312         /* of it that is looked at */
+
+struct arch_sigframe {
+	raddr pc, sp;                  /* where the thread was */
+	uint64_t mask;                 /* of signals that it blocked there */
+};
+
+/* Whether this is the code that a handler returns to, as C libraries have it: its address is a frame's first word. */
+bool arch_is_restorer(const uint8_t code[ARCH_RESTORER_SIZE]);
+/* False: what stands at `at` cannot be one. */
+bool arch_parse_sigframe(const uint8_t bytes[ARCH_SIGFRAME_SIZE], raddr at, struct arch_sigframe *ret_frame);
+
+#endif

@@ -1,0 +1,41 @@
+#include "arch/sigframe.h"
+
+#include <string.h>
+
+/* struct rt_sigframe of arch/x86/include/asm/sigframe.h, its ucontext as in asm/sigcontext.h */
+#define SP_AT 168
+#define PC_AT 176
+#define FLAGS_AT 184
+#define CS_AT 192
+#define FPSTATE_AT 232
+#define MASK_AT 304
+#define USER_CS 0x33
+#define FLAGS_ALWAYS 2                 /* of rflags, always set */
+#define FPSTATE_FAR_MOST (64u << 10)   /* above the frame, with the largest registers that there are */
+
+static uint64_t word(const uint8_t *bytes)
+{
+	uint64_t value;
+
+	memcpy(&value, bytes, sizeof(value));
+	return value;
+}
+
+bool arch_is_restorer(const uint8_t code[ARCH_RESTORER_SIZE])
+{
+	/* mov $15, %rax; syscall */
+	static const uint8_t sigreturn[ARCH_RESTORER_SIZE] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+
+	return memcmp(code, sigreturn, sizeof(sigreturn)) == 0;
+}
+
+bool arch_parse_sigframe(const uint8_t bytes[ARCH_SIGFRAME_SIZE], raddr at, struct arch_sigframe *ret_frame)
+{
+	uint64_t fpstate = word(bytes + FPSTATE_AT);
+
+	if ((word(bytes + CS_AT) & 0xffff) != USER_CS || !(word(bytes + FLAGS_AT) & FLAGS_ALWAYS) ||
+	    (fpstate != 0 && (fpstate <= at || fpstate - at > FPSTATE_FAR_MOST)))
+		return false;
+	*ret_frame = (struct arch_sigframe){ word(bytes + PC_AT), word(bytes + SP_AT), word(bytes + MASK_AT) };
+	return true;
+}

@@ -1,0 +1,59 @@
+#include "target/handlers.h"
+
+#include "target/ptrace.h"
+#include "arch/arch.h"
+#include "arch/sigframe.h"
+
+#include <string.h>
+
+#define LOOK_BYTES 16384               /* of a handler's stack */
+#define CHUNK_BYTES 1024
+#define NESTED_MAX 8
+
+static bool is_restorer(struct target *target, raddr at)
+{
+	uint8_t code[ARCH_RESTORER_SIZE];
+
+	return module_map_find(&target->modules, at) && target_read(target, at, code, sizeof(code)) == 0 &&
+	       arch_is_restorer(code);
+}
+
+static bool read_frame(struct target *target, raddr at, struct arch_sigframe *ret_frame)
+{
+	uint8_t bytes[ARCH_SIGFRAME_SIZE];
+
+	return target_read(target, at, bytes, sizeof(bytes)) == 0 && arch_parse_sigframe(bytes, at, ret_frame);
+}
+
+/* The next one at or above `sp`. */
+static bool find_frame(struct target *target, raddr sp, struct arch_sigframe *ret_frame)
+{
+	raddr at = (sp + 7) & ~(raddr)7, end = at + LOOK_BYTES;
+	uint64_t words[CHUNK_BYTES / 8];
+
+	for (; at < end; at += sizeof(words)) {
+		if (target_read(target, at, words, sizeof(words)) < 0)
+			return false;
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+			if (is_restorer(target, words[i]) && read_frame(target, at + i * 8, ret_frame))
+				return true;
+		}
+	}
+	return false;
+}
+
+bool task_mask_outside(struct task *task, uint64_t *ret_mask)
+{
+	struct user_regs_struct regs;
+	struct arch_sigframe frame;
+	unsigned nested = 0;
+	raddr sp;
+
+	if (ptrace_getregs(task->tid, &regs) < 0)
+		return false;
+	for (sp = arch_sp(&regs); nested < NESTED_MAX && find_frame(task->target, sp, &frame); nested++) {
+		*ret_mask = frame.mask;
+		sp = frame.sp;
+	}
+	return nested > 0;
+}
