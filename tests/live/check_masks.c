@@ -268,12 +268,71 @@ static void followed_children_leave_their_parents_notes_alone(void)
 	subject_quit(victim);
 }
 
+/* A handler's mask is no thread's, and is not noted as one: whatever ends the tracing, the signal is free after it. */
+static void a_thread_that_is_attached_to_in_its_handler_blocks_nothing_later(void)
+{
+	struct tool *tool = tool_start();
+
+	for (unsigned round = 0; round < 4; round++) {
+		struct subject *trapper = victim_start("tests/victims/trapper", NULL);
+		unsigned long long before = mask_of(trapper->pid);
+
+		require_text(subject_command(trapper, 'w'), "in");
+		require(mask_of(trapper->pid) & SIGTRAP_BIT);
+		tool_attach(tool, trapper->pid);
+		if (round % 2)
+			subject_command(trapper, 'x');
+		if (round < 2) {
+			tool_detach(tool, trapper->pid);
+		} else {
+			kill(tool_tracer(trapper->pid), SIGKILL);
+			require(live_wait(state_text_is_intact, &trapper->pid, HEAL_MS));
+			require(live_wait(state_is_untraced, &trapper->pid, HEAL_MS));
+		}
+		if (round % 2 == 0)
+			subject_command(trapper, 'x');
+		require_equal(mask_of(trapper->pid), before);
+		subject_command(trapper, 'g');
+		require_equal(subject_tally(trapper, "raised"), 2);
+		require_equal(subject_tally(trapper, "caught"), 2);
+		require_equal(subject_tally(trapper, "child"), 1);
+		subject_quit(trapper);
+	}
+}
+
+/* Ours is gone by then. */
+static void a_handler_that_began_while_traced_ends_after_it(void)
+{
+	struct tool *tool = tool_start();
+
+	for (unsigned round = 0; round < 2; round++) {
+		struct subject *trapper = victim_start("tests/victims/trapper", NULL);
+
+		subject_command(trapper, 'g');
+		tool_attach(tool, trapper->pid);
+		require_text(subject_command(trapper, 'w'), "in");
+		if (round == 0) {
+			tool_detach(tool, trapper->pid);
+		} else {
+			kill(tool_tracer(trapper->pid), SIGKILL);
+			require(live_wait(state_text_is_intact, &trapper->pid, HEAL_MS));
+			require(live_wait(state_is_untraced, &trapper->pid, HEAL_MS));
+		}
+		subject_command(trapper, 'x');
+		require_equal(subject_tally(trapper, "raised"), 2);
+		require_equal(subject_tally(trapper, "caught"), 2);
+		subject_quit(trapper);
+	}
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(masks_are_as_before_after_a_detach),
 	LIVE_CASE(masks_are_as_before_when_the_tracer_died_in_tracing),
 	LIVE_CASE(masks_are_as_before_when_the_tracer_died_in_the_attach_or_the_detach),
 	LIVE_CASE(children_forked_before_and_after_the_tracers_death_have_their_masks),
 	LIVE_CASE(followed_children_leave_their_parents_notes_alone),
+	LIVE_CASE(a_thread_that_is_attached_to_in_its_handler_blocks_nothing_later),
+	LIVE_CASE(a_handler_that_began_while_traced_ends_after_it),
 };
 
 int main(int argc, char **argv)
