@@ -110,18 +110,20 @@ static int take_out(struct target *target, struct task *task, const struct resid
 	return r < 0 ? r : resident_note_begun(target, 0);
 }
 
-static int remove_with(struct target *target, struct task *task)
+static int restore_actions(struct target *target, struct task *task)
 {
-	int r = 0, failed = 0;
+	int failed = 0, r;
 
 	if (target->handler_installed)
 		failed = task ? restore_action(target, task) : -EAGAIN;
 	r = restore_guests(target);
-	if (failed == 0)
-		failed = r;
-	/* With the handler still set its code must stay. */
-	if (failed < 0)
-		return failed;
+	return failed < 0 ? failed : r;
+}
+
+static int remove_code(struct target *target, struct task *task)
+{
+	int r = 0, failed = 0;
+
 	for (struct resident_area *area = target->areas ? target->areas->next : NULL; area; area = area->next) {
 		r = take_out(target, task, area);
 		if (r < 0)
@@ -178,10 +180,17 @@ int resident_remove(struct target *target)
 
 	if (!target->areas)
 		return 0;
-	if (is_taken_away(target))
+	if (is_taken_away(target)) {
 		r = remove_rest(target, inject_find_task(target));
-	else
-		r = remove_with(target, inject_find_task(target));
+	} else {
+		/* With the handler still set its code must stay.  A signal that was in the way of our calls has led a
+		 * thread into it. */
+		r = restore_actions(target, inject_find_task(target));
+		if (r == 0 && !target_leave_resident(target))
+			r = -EBUSY;
+		if (r == 0)
+			r = remove_code(target, inject_find_task(target));
+	}
 	if (r == 0) {
 		target->handler_installed = false;
 		resident_forget(target);
@@ -191,7 +200,9 @@ int resident_remove(struct target *target)
 
 int resident_remove_copy(struct target *copy, struct task *task)
 {
-	return copy->areas ? remove_with(copy, task) : 0;
+	int r = copy->areas ? restore_actions(copy, task) : 0;
+
+	return r == 0 && copy->areas ? remove_code(copy, task) : r;
 }
 
 /* The copy may be older than what is known: a fork that has just returned began before the int3s were taken out. */

@@ -51,8 +51,7 @@ static void give_time(unsigned try)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
-/* Lets threads run out of the resident handler and of stubs, which are some fifty instructions long. */
-static bool leave_resident(struct target *target)
+bool target_leave_resident(struct target *target)
 {
 	for (unsigned try = 0; try < LEAVE_TRIES; try++) {
 		bool inside = false;
@@ -116,7 +115,7 @@ bool target_undo(struct target *target, const char **ret_text)
 		consume_trap(target, target->tasks.items[i]);
 	if (bp_restore_all(target) > 0)
 		*ret_text = "a breakpoint could not be taken out: the resident handler stays to serve it";
-	else if (!leave_resident(target))
+	else if (!target_leave_resident(target))
 		*ret_text = "a thread would not leave the resident code: it stays, and does no harm";
 	/* While it is still noted which they are. */
 	for (size_t i = 0; !*ret_text && i < target->tasks.count; i++) {

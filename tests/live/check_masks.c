@@ -22,6 +22,7 @@
 #define BLOCKERS 8                     /* of the 12 threads */
 #define HEAL_MS 10000
 #define SETTLE_MS 1000
+#define TRAPS 60                       /* each beside a fork */
 #define ROUNDS 6
 #define ROUNDS_LONG 300
 #define ATTACH_NS (40 * NSEC_PER_MSEC)
@@ -325,6 +326,30 @@ static void a_handler_that_began_while_traced_ends_after_it(void)
 	}
 }
 
+/* One that comes while the handler is taken out is the program's all the same. */
+static void own_traps_are_caught_through_attach_and_detach(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *trapper = victim_start("tests/victims/trapper", NULL);
+	unsigned rounds = live_rounds(8, 200), lines = 0;
+
+	for (unsigned round = 0; round < rounds; round++) {
+		for (unsigned i = 0; i < TRAPS; i++)
+			subject_send(trapper, 'g');
+		tool_attach(tool, trapper->pid);
+		for (; lines < round * TRAPS + TRAPS / 2; lines++)
+			subject_line(trapper);
+		tool_detach(tool, trapper->pid);
+	}
+	for (; lines < rounds * TRAPS; lines++)
+		subject_line(trapper);
+	require_equal(subject_tally(trapper, "raised"), lines);
+	require_equal(subject_tally(trapper, "caught"), lines);
+	require_equal(subject_tally(trapper, "child"), lines);
+	require_unharmed(trapper->pid, NULL);
+	subject_quit(trapper);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(masks_are_as_before_after_a_detach),
 	LIVE_CASE(masks_are_as_before_when_the_tracer_died_in_tracing),
@@ -333,6 +358,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(followed_children_leave_their_parents_notes_alone),
 	LIVE_CASE(a_thread_that_is_attached_to_in_its_handler_blocks_nothing_later),
 	LIVE_CASE(a_handler_that_began_while_traced_ends_after_it),
+	LIVE_CASE(own_traps_are_caught_through_attach_and_detach),
 };
 
 int main(int argc, char **argv)
