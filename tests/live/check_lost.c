@@ -394,6 +394,48 @@ static void what_is_spoilt_is_refused_and_removed(void)
 	subject_quit(leaky);
 }
 
+static bool is_there(void *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+/* One that was asked for makes no way, so there is none for what was stored; that comes in when there is. */
+static void what_there_is_no_room_for_is_left_to_the_next_start(void)
+{
+	struct tool *tool = tool_start_system("--max-snapshots", "1");
+	struct subject *leaky = victim_start(LEAKY, "--commands", NULL);
+	const char *folder = live_text("%.*s/state", (int)(strrchr(tool_socket(tool), '/') - tool_socket(tool)),
+				       tool_socket(tool));
+	struct search lost = { tool, leaky->pid, "lost" };
+	struct emptiness emptiness = { folder };
+	const char *path, *id;
+
+	tool_attach(tool, leaky->pid);
+	subject_command(leaky, 'g');
+	id = json_text(tool_json(tool, "snapshot", pid_text(leaky->pid), "--name", "asked", NULL), "id");
+	require(live_wait(is_there, (void *)live_text("%s/%s.allocwatch", folder, id), KEPT_MS));
+	for (int i = 0; i < 2; i++) {
+		if (i == 0)
+			tool_kill_daemon(tool);
+		else
+			tool_end_daemon(tool, SIGTERM);
+		require(live_wait(state_is_untraced, &leaky->pid, LET_GO_MS));
+		require(lost_files(folder, &path) == 1);
+		require(live_wait(is_stored, (void *)path, KEPT_MS));
+		tool_start_again(tool);
+		/* the list comes after what was found at the start has been looked at, or is about to be */
+		require(!is_kept(&lost));
+		require_equal(lost_files(folder, &path), 1);
+	}
+	tool_out(tool, "rm", id, NULL);
+	tool_end_daemon(tool, SIGTERM);
+	require_equal(lost_files(folder, &path), 1);
+	tool_start_again(tool);
+	require_kept(tool, leaky->pid);
+	require(live_wait(is_empty, &emptiness, KEPT_MS));
+	subject_quit(leaky);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(what_was_known_when_the_daemon_was_killed_is_kept),
 	LIVE_CASE(an_ordinary_users_is_kept),
@@ -402,6 +444,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_busy_process_is_let_go_and_what_was_known_is_kept),
 	LIVE_CASE(who_is_let_go_leaves_no_file),
 	LIVE_CASE(what_is_spoilt_is_refused_and_removed),
+	LIVE_CASE(what_there_is_no_room_for_is_left_to_the_next_start),
 };
 
 int main(int argc, char **argv)

@@ -45,6 +45,7 @@ torture_tests = \
 	tests/live/check_held \
 	tests/live/check_hostile \
 	tests/live/check_lost \
+	tests/live/check_disk \
 	tests/live/check_follow \
 	tests/live/check_rights \
 	tests/live/check_owners \
@@ -224,6 +225,10 @@ tests_live_check_memory_LDADD = $(live_libs)
 tests_live_check_limits_SOURCES = tests/live/check_limits.c tests/live/client.c tests/live/client.h
 tests_live_check_limits_CFLAGS = $(live_cflags)
 tests_live_check_limits_LDADD = src/libvarlink.a src/libmodel.a $(live_libs)
+
+tests_live_check_disk_SOURCES = tests/live/check_disk.c
+tests_live_check_disk_CFLAGS = $(live_cflags)
+tests_live_check_disk_LDADD = $(live_libs)
 
 tests_live_check_load_SOURCES = tests/live/check_load.c tests/live/load.c tests/live/load.h \
 	tests/live/client.c tests/live/client.h
