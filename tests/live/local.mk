@@ -282,3 +282,6 @@ EXTRA_DIST += tests/live/torture
 # Needs the packages prometheus and python3-prometheus-client.
 TESTS += tests/live/check_metrics
 EXTRA_DIST += tests/live/check_metrics
+# Needs golang-go and golang-github-varlink-go-dev.
+TESTS += tests/live/check_varlink_go
+EXTRA_DIST += tests/live/check_varlink_go tests/live/go/client.go
