@@ -16,6 +16,17 @@ void fuzz_socket_run(const uint8_t *data, size_t len);
 uint8_t *fuzz_socket_restructure(const uint8_t *data, size_t len, size_t *ret_len);
 void fuzz_messages_run(const uint8_t *data, size_t len);
 void fuzz_names_run(const uint8_t *data, size_t len);
+void fuzz_wire_run(const uint8_t *data, size_t len);
+
+union wire_bytes {
+	struct wire_head head;
+	struct wire_attached attached;
+	struct wire_failed failed;
+	struct wire_module module;
+	struct wire_status status;
+	struct wire_blocks blocks;
+	struct wire_detached detached;
+};
 
 #define HOST_PID 1               /* a process that is always there: the one that is traced */
 

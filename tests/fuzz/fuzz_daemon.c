@@ -8,5 +8,7 @@ const struct fuzz_target fuzz_targets[] = {
 	  { "a message", "a method's call", "right parameters", "answered without an error" } },
 	{ "messages", fuzz_messages_run, NULL, { "a message", "an answer", "an image", "a snapshot" } },
 	{ "names", fuzz_names_run, NULL, { "a message", "names", "in a snapshot" } },
+	{ "wire", fuzz_wire_run, NULL,
+	  { "from a tracer", "to a tracer", "to the symbolizer", "from the symbolizer" } },
 	{ 0 }
 };

@@ -41,7 +41,7 @@ EXTRA_DIST += tests/fuzz/check_fuzz tests/fuzz/long_run tests/fuzz/make_seeds te
 	tests/fuzz/seeds
 
 # stand_ins.c has what daemon/tracer.c, daemon/symbolizer.c and daemon/log.c have, which are not linked then.
-tests_fuzz_fuzz_daemon_SOURCES = tests/fuzz/fuzz_daemon.c tests/fuzz/daemon.h tests/fuzz/fuzz_messages.c tests/fuzz/fuzz_socket.c \
+tests_fuzz_fuzz_daemon_SOURCES = tests/fuzz/fuzz_daemon.c tests/fuzz/daemon.h tests/fuzz/fuzz_messages.c tests/fuzz/fuzz_socket.c tests/fuzz/fuzz_wire.c \
 	tests/fuzz/host.c tests/fuzz/stand_ins.c $(fuzz_json) $(fuzz_driver)
 tests_fuzz_fuzz_daemon_CFLAGS = $(fuzz_cflags) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
 tests_fuzz_fuzz_daemon_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
