@@ -15,8 +15,26 @@ systemd/allocwatch-tracer@.service: systemd/allocwatch-tracer@.service.in Makefi
 systemd/allocwatch@.service: systemd/allocwatch@.service.in Makefile
 	$(systemd_generate) $(srcdir)/systemd/allocwatch@.service.in > $@.tmp && mv $@.tmp $@
 
+# The group, and the folders, where systemd-sysusers and systemd-tmpfiles look for them.
+EXTRA_DIST += systemd/sysusers.conf systemd/tmpfiles.conf
+install-data-hook: install-systemd-conf
+install-systemd-conf:
+	$(MKDIR_P) '$(DESTDIR)$(prefix)/lib/sysusers.d' '$(DESTDIR)$(prefix)/lib/tmpfiles.d'
+	$(INSTALL_DATA) $(srcdir)/systemd/sysusers.conf '$(DESTDIR)$(prefix)/lib/sysusers.d/allocwatch.conf'
+	$(INSTALL_DATA) $(srcdir)/systemd/tmpfiles.conf '$(DESTDIR)$(prefix)/lib/tmpfiles.d/allocwatch.conf'
+uninstall-hook: uninstall-systemd-conf
+uninstall-systemd-conf:
+	rm -f '$(DESTDIR)$(prefix)/lib/sysusers.d/allocwatch.conf' '$(DESTDIR)$(prefix)/lib/tmpfiles.d/allocwatch.conf'
+.PHONY: install-systemd-conf uninstall-systemd-conf
+
 # What systemd itself says of them.
 TESTS += tests/systemd/check_units
 # What is built, in a real systemd.
 TESTS += tests/systemd/check_service
-EXTRA_DIST += tests/systemd/check_units tests/systemd/boot tests/systemd/check_service tests/systemd/service_cases
+EXTRA_DIST += tests/systemd/check_units tests/systemd/boot tests/systemd/check_service tests/systemd/service_cases \
+	tests/systemd/package
+
+# The same with the Debian package, which is built, checked, installed, upgraded and purged.
+systemd-test:
+	srcdir=$(srcdir) $(srcdir)/tests/systemd/package
+.PHONY: systemd-test

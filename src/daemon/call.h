@@ -20,6 +20,7 @@ struct call {
 	struct daemon *daemon;
 	json_t *parameters;        /* an object, checked against the method's table */
 	bool more, oneway;
+	bool reads;                /* its method changes nothing */
 	struct peer peer;
 	/* The handler's: */
 	void *context;

@@ -7,6 +7,7 @@
 #include "daemon/metrics_serve.h"
 #include "daemon/module_files.h"
 #include "daemon/notify.h"
+#include "daemon/permit.h"
 #include "daemon/reload.h"
 #include "daemon/symbolize.h"
 
@@ -286,6 +287,7 @@ int daemon_new(struct options *options, int listen_fd, int metrics_fd, const cha
 		daemon->limits = options->limits;
 		daemon->heals = !options->line.private_daemon && options->heal_at_start;
 		daemon->serves_all = !options->line.private_daemon && geteuid() == 0;
+		daemon->readers = permit_readers();
 		daemon->address = strdup(address);
 		r = daemon->address ? build(daemon, options) : -ENOMEM;
 	}

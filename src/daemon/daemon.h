@@ -20,6 +20,7 @@ struct daemon {
 	struct limits limits;
 	uint64_t trend_bytes;          /* of the snapshots that trends are being made of, and of their sizes; atomic */
 	bool serves_all;               /* root's, for all users: see permit.h */
+	gid_t readers;                 /* members see what root has had traced: see permit.h */
 	bool heals;                    /* looks for what dead tracers have left when it starts */
 	struct work *work;
 	struct symbolize *symbolize;

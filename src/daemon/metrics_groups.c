@@ -212,7 +212,7 @@ static void on_kept(void *context, struct snapshot *snapshot, const char *reason
 /* One that somebody has taken anyway. */
 static struct kept *new_enough(const struct watched *watched)
 {
-	struct kept *kept = snapshots_last_of(watched->groups->daemon->snapshots, 0, watched->pid);
+	struct kept *kept = snapshots_last_of(watched->groups->daemon->snapshots, (struct viewer){ .uid = 0 }, watched->pid);
 	uint64_t now_ns = clock_read_ns(CLOCK_REALTIME);
 
 	return kept && kept_start_time(kept) == watched->start_time && kept_taken_ns(kept) <= now_ns &&

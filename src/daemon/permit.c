@@ -2,6 +2,7 @@
 
 #include "daemon/failures.h"
 
+#include <grp.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,9 +29,40 @@ uid_t permit_owner(const struct call *call)
 	return call->daemon->serves_all ? call->peer.uid : geteuid();
 }
 
+gid_t permit_readers(void)
+{
+	const struct group *group = getgrnam(READERS_GROUP);
+
+	return group ? group->gr_gid : (gid_t)-1;
+}
+
+static bool is_member(const struct peer *peer, gid_t gid)
+{
+	if (gid == (gid_t)-1)
+		return false;
+	for (uint32_t i = 0; i < peer->group_count; i++) {
+		if (peer->groups[i] == gid)
+			return true;
+	}
+	return peer->gid == gid;
+}
+
+struct viewer permit_viewer(const struct call *call)
+{
+	return (struct viewer){ call->peer.uid, call->reads && call->daemon->serves_all &&
+						is_member(&call->peer, call->daemon->readers) };
+}
+
+bool permit_sees_rules(const struct call *call)
+{
+	return call->peer.uid == 0 || call->peer.uid == geteuid() || permit_viewer(call).sees_roots;
+}
+
 bool permit_sees(const struct call *call, uid_t owner)
 {
-	return call->peer.uid == 0 || call->peer.uid == owner;
+	struct viewer viewer = permit_viewer(call);
+
+	return viewer.uid == 0 || viewer.uid == owner || (viewer.sees_roots && owner == 0);
 }
 
 struct session *permit_session(const struct call *call, int pid)

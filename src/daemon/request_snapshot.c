@@ -135,7 +135,7 @@ static void list_when_listed(void *context)
 	char *full = snapshots_full(snapshots, permit_owner(call));
 
 	call_reply(call, json_pack("{s:o, s:o}", "snapshots",
-				   snapshots_list(snapshots, call->peer.uid, param_pid(call->parameters, "pid", 0)), "full",
+				   snapshots_list(snapshots, permit_viewer(call), param_pid(call->parameters, "pid", 0)), "full",
 				   full ? json_string(full) : json_null()));
 	free(full);
 }
@@ -155,13 +155,13 @@ static void remove_when_listed(void *context)
 	for (size_t i = 0; i < json_array_size(ids); i++) {
 		const char *id = json_string_value(json_array_get(ids, i));
 
-		if (!snapshots_by_id(snapshots, call->peer.uid, id)) {
+		if (!snapshots_by_id(snapshots, permit_viewer(call), id)) {
 			fail_no_such_snapshot(call, id, "no snapshot %s is kept", id);
 			return;
 		}
 	}
 	for (size_t i = 0; i < json_array_size(ids); i++) {
-		struct kept *kept = snapshots_by_id(snapshots, call->peer.uid,
+		struct kept *kept = snapshots_by_id(snapshots, permit_viewer(call),
 						    json_string_value(json_array_get(ids, i)));
 
 		if (kept)       /* an id may have been given twice */

@@ -53,7 +53,7 @@ static void one_less(struct listing *listing)
 		return;
 	free(listing);
 	call_reply(call, json_pack("{s:o, s:o, s:o}", "daemon", codec_bytes(call->daemon->address), "targets",
-				   encode_targets(call), "watched", watches_names(call->daemon->watches, call->peer.uid)));
+				   encode_targets(call), "watched", watches_names(call->daemon->watches, permit_sees_rules(call))));
 }
 
 /* The figures are the session's by now. */

@@ -74,30 +74,31 @@ static const struct method {
 	const char *interface, *name;
 	const struct param *params;
 	void (*handle)(struct call *call);
+	bool reads;                  /* changes nothing: for members of the group of readers, too */
 } methods[] = {
-	{ VARLINK_SERVICE_INTERFACE, "GetInfo", no_params, handle_get_info },
+	{ VARLINK_SERVICE_INTERFACE, "GetInfo", no_params, handle_get_info, true },
 	{ VARLINK_SERVICE_INTERFACE, "GetInterfaceDescription", interface_params,
-	  handle_get_interface_description },
-	{ VARLINK_OWN_INTERFACE, "Attach", attach_params, handle_attach },
-	{ VARLINK_OWN_INTERFACE, "Detach", detach_params, handle_detach },
-	{ VARLINK_OWN_INTERFACE, "List", no_params, handle_list },
-	{ VARLINK_OWN_INTERFACE, "GetStatus", pid_params, handle_get_status },
-	{ VARLINK_OWN_INTERFACE, "TakeSnapshot", take_params, handle_take_snapshot },
-	{ VARLINK_OWN_INTERFACE, "ListSnapshots", list_params, handle_list_snapshots },
-	{ VARLINK_OWN_INTERFACE, "RemoveSnapshots", ids_params, handle_remove_snapshots },
-	{ VARLINK_OWN_INTERFACE, "GetSnapshot", snapshot_params, handle_get_snapshot },
-	{ VARLINK_OWN_INTERFACE, "Statistics", statistics_params, handle_statistics },
-	{ VARLINK_OWN_INTERFACE, "Compare", compare_params, handle_compare },
-	{ VARLINK_OWN_INTERFACE, "Trend", trend_params, handle_trend },
-	{ VARLINK_OWN_INTERFACE, "FindBlock", block_params, handle_find_block },
-	{ VARLINK_OWN_INTERFACE, "Clear", pid_params, handle_clear },
-	{ VARLINK_OWN_INTERFACE, "ResetPeak", pid_params, handle_reset_peak },
-	{ VARLINK_OWN_INTERFACE, "Metrics", metrics_params, handle_metrics },
-	{ VARLINK_OWN_INTERFACE, "WaitGone", pid_params, handle_wait_gone },
-	{ VARLINK_OWN_INTERFACE, "Watch", watch_params, handle_watch },
-	{ VARLINK_OWN_INTERFACE, "Unwatch", who_params, handle_unwatch },
-	{ VARLINK_OWN_INTERFACE, "ListWatches", no_params, handle_list_watches },
-	{ VARLINK_OWN_INTERFACE, "GetHistory", who_params, handle_get_history },
+	  handle_get_interface_description, true },
+	{ VARLINK_OWN_INTERFACE, "Attach", attach_params, handle_attach, false },
+	{ VARLINK_OWN_INTERFACE, "Detach", detach_params, handle_detach, false },
+	{ VARLINK_OWN_INTERFACE, "List", no_params, handle_list, true },
+	{ VARLINK_OWN_INTERFACE, "GetStatus", pid_params, handle_get_status, true },
+	{ VARLINK_OWN_INTERFACE, "TakeSnapshot", take_params, handle_take_snapshot, false },
+	{ VARLINK_OWN_INTERFACE, "ListSnapshots", list_params, handle_list_snapshots, true },
+	{ VARLINK_OWN_INTERFACE, "RemoveSnapshots", ids_params, handle_remove_snapshots, false },
+	{ VARLINK_OWN_INTERFACE, "GetSnapshot", snapshot_params, handle_get_snapshot, true },
+	{ VARLINK_OWN_INTERFACE, "Statistics", statistics_params, handle_statistics, true },
+	{ VARLINK_OWN_INTERFACE, "Compare", compare_params, handle_compare, true },
+	{ VARLINK_OWN_INTERFACE, "Trend", trend_params, handle_trend, true },
+	{ VARLINK_OWN_INTERFACE, "FindBlock", block_params, handle_find_block, true },
+	{ VARLINK_OWN_INTERFACE, "Clear", pid_params, handle_clear, false },
+	{ VARLINK_OWN_INTERFACE, "ResetPeak", pid_params, handle_reset_peak, false },
+	{ VARLINK_OWN_INTERFACE, "Metrics", metrics_params, handle_metrics, true },
+	{ VARLINK_OWN_INTERFACE, "WaitGone", pid_params, handle_wait_gone, true },
+	{ VARLINK_OWN_INTERFACE, "Watch", watch_params, handle_watch, false },
+	{ VARLINK_OWN_INTERFACE, "Unwatch", who_params, handle_unwatch, false },
+	{ VARLINK_OWN_INTERFACE, "ListWatches", no_params, handle_list_watches, true },
+	{ VARLINK_OWN_INTERFACE, "GetHistory", who_params, handle_get_history, true },
 };
 
 static const struct method *find_method(const char *interface, size_t interface_len, const char *name,
@@ -148,6 +149,7 @@ static void run(struct call *call, const char *full)
 		permit_refuse(call, param_pid(call->parameters, "pid", 0));
 		return;
 	}
+	call->reads = method->reads;
 	wrong = params_check(call->parameters, method->params);
 	if (wrong)
 		fail_invalid_parameter(call, wrong);

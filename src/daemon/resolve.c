@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define DIGITS "0123456789"
 
@@ -155,7 +154,7 @@ static void try_pid(struct resolve *resolve)
 		wait_for_end(resolve, session);
 		return;
 	}
-	kept = snapshots_last_of(daemon->snapshots, resolve->call->peer.uid, pid);
+	kept = snapshots_last_of(daemon->snapshots, permit_viewer(resolve->call), pid);
 	if (kept)
 		try_kept(resolve, kept);
 	else if (state == SESSION_ATTACHING)
@@ -206,7 +205,7 @@ static struct kept *of_service(const struct resolve *resolve, size_t len, const 
 	const struct call *call = resolve->call;
 	char text[HISTORY_WHO_MAX], who[HISTORY_WHO_MAX];
 
-	if (len >= sizeof(text) || (call->peer.uid != 0 && call->peer.uid != geteuid()))
+	if (len >= sizeof(text) || !permit_sees_rules(call))
 		return NULL;
 	memcpy(text, resolve->snap, len);
 	text[len] = '\0';
@@ -216,7 +215,7 @@ static struct kept *of_service(const struct resolve *resolve, size_t len, const 
 static void try_name(struct resolve *resolve)
 {
 	struct snapshots *snapshots = resolve->call->daemon->snapshots;
-	uid_t viewer = resolve->call->peer.uid;
+	struct viewer viewer = permit_viewer(resolve->call);
 	const char *colon = strrchr(resolve->snap, ':');
 	struct kept *kept = NULL;
 	int pid = 0;

@@ -574,12 +574,12 @@ void snapshots_get(struct snapshots *snapshots, struct kept *kept,
 
 /* --- finding --- */
 
-static bool sees(uid_t viewer, const struct kept *kept)
+static bool sees(struct viewer viewer, const struct kept *kept)
 {
-	return viewer == 0 || viewer == kept->owner;
+	return viewer.uid == 0 || viewer.uid == kept->owner || (viewer.sees_roots && kept->owner == 0);
 }
 
-struct kept *snapshots_by_id(struct snapshots *snapshots, uid_t viewer, const char *id)
+struct kept *snapshots_by_id(struct snapshots *snapshots, struct viewer viewer, const char *id)
 {
 	for (size_t i = 0; i < snapshots->list.count; i++) {
 		struct kept *kept = snapshots->list.items[i];
@@ -597,7 +597,7 @@ static bool is_called(const struct kept *kept, const char *name)
 }
 
 /* Ids and times both grow, but clocks are set back: the incarnation that was seen last, by id. */
-struct kept *snapshots_by_name(struct snapshots *snapshots, uid_t viewer, int pid, const char *name)
+struct kept *snapshots_by_name(struct snapshots *snapshots, struct viewer viewer, int pid, const char *name)
 {
 	for (size_t i = snapshots->list.count; i-- > 0;) {
 		struct kept *kept = snapshots->list.items[i];
@@ -608,7 +608,7 @@ struct kept *snapshots_by_name(struct snapshots *snapshots, uid_t viewer, int pi
 	return NULL;
 }
 
-struct kept *snapshots_last_of(struct snapshots *snapshots, uid_t viewer, int pid)
+struct kept *snapshots_last_of(struct snapshots *snapshots, struct viewer viewer, int pid)
 {
 	for (size_t i = snapshots->list.count; i-- > 0;) {
 		if (snapshots->list.items[i]->pid == pid && sees(viewer, snapshots->list.items[i]))
@@ -617,7 +617,7 @@ struct kept *snapshots_last_of(struct snapshots *snapshots, uid_t viewer, int pi
 	return NULL;
 }
 
-json_t *snapshots_list(struct snapshots *snapshots, uid_t viewer, int pid)
+json_t *snapshots_list(struct snapshots *snapshots, struct viewer viewer, int pid)
 {
 	json_t *list = json_array();
 

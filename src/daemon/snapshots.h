@@ -66,11 +66,17 @@ extern const char snapshots_memory_full[];
 /* Why no more can be kept for this user; NULL: they can.  To be freed. */
 char *snapshots_full(const struct snapshots *snapshots, uid_t owner);
 
-/* NULL: none that the viewer sees, root seeing all.  Of several with one name the newest.  "exit" is the end of a
+/* Who asks: root sees all, others their own, and some what root has had traced, too (permit.h). */
+struct viewer {
+	uid_t uid;
+	bool sees_roots;
+};
+
+/* NULL: none that the viewer sees.  Of several with one name the newest.  "exit" is the end of a
  * program, also by an exec, as long as the process lives on.  pid's last one: of its latest incarnation. */
-struct kept *snapshots_by_id(struct snapshots *snapshots, uid_t viewer, const char *id);
-struct kept *snapshots_by_name(struct snapshots *snapshots, uid_t viewer, int pid, const char *name);
-struct kept *snapshots_last_of(struct snapshots *snapshots, uid_t viewer, int pid);
+struct kept *snapshots_by_id(struct snapshots *snapshots, struct viewer viewer, const char *id);
+struct kept *snapshots_by_name(struct snapshots *snapshots, struct viewer viewer, int pid, const char *name);
+struct kept *snapshots_last_of(struct snapshots *snapshots, struct viewer viewer, int pid);
 const char *kept_id(const struct kept *kept);
 uint64_t kept_start_time(const struct kept *kept);     /* with its PID, whose it is */
 uint64_t kept_taken_ns(const struct kept *kept);       /* CLOCK_REALTIME */
@@ -91,7 +97,7 @@ void snapshots_get(struct snapshots *snapshots, struct kept *kept,
 		   void (*got)(void *context, struct snapshot *snapshot, const char *reason), void *context);
 
 /* type SnapshotInfo, as a list ordered by id; pid 0: of all processes. */
-json_t *snapshots_list(struct snapshots *snapshots, uid_t viewer, int pid);
+json_t *snapshots_list(struct snapshots *snapshots, struct viewer viewer, int pid);
 json_t *kept_info(const struct kept *kept);
 /* From memory and disk. */
 void snapshots_remove(struct snapshots *snapshots, struct kept *kept);

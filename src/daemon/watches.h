@@ -9,7 +9,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <sys/types.h>
 
 struct daemon;
 struct kept;
@@ -41,7 +40,7 @@ bool watches_name(const char *text, char who[HISTORY_WHO_MAX]);
 /* type Watch, as a list. */
 json_t *watches_list(const struct watches *watches);
 /* Their names, as a list; empty for who may not know of them. */
-json_t *watches_names(const struct watches *watches, uid_t viewer);
+json_t *watches_names(const struct watches *watches, bool may_know);
 /* type Run, as a list by time; NULL without memory.  Empty: nothing was ever traced for it. */
 json_t *watches_history(const struct watches *watches, const char *who);
 /* The newest snapshot of this name of who's processes; "first" and "last", where none is called so, are the oldest and

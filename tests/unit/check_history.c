@@ -102,7 +102,7 @@ START_TEST(a_writer_that_is_killed_loses_nothing)
 	unsigned before = 0, after = 0, trials = 0;
 
 	save(3);
-	for (unsigned us = 100; us < 100000; us = us * 5 / 4) {
+	for (unsigned us = 100; us < 5000000 && after < 3; us = us * 5 / 4) {
 		struct history read;
 		char *reason;
 		pid_t pid = fork();
