@@ -1,5 +1,5 @@
 EXTRA_DIST += contrib/check contrib/count-tests contrib/cppcheck.suppressions contrib/demo contrib/fresh \
-	contrib/install-deps contrib/packages.build contrib/packages.fresh contrib/packages.test contrib/packages.yama .ci/run
+	contrib/install-deps contrib/packages.build contrib/packages.fresh contrib/packages.test contrib/packages.yama contrib/packages.deb .ci/run
 
 # The daemon of the demo; the live tests watch it too.
 check_PROGRAMS += contrib/sample/leaky
@@ -21,3 +21,10 @@ EXTRA_DIST += contrib/python/LICENSE
 # Every key of allocwatchd's configuration, with its default.
 examplesdir = $(docdir)/examples
 dist_examples_DATA = contrib/examples/allocwatchd.conf
+
+# The Debian package, in ./deb; DEB_BUILD_OPTIONS=nocheck leaves its tests out.
+EXTRA_DIST += contrib/make-deb contrib/debian/allocwatch.docs contrib/debian/allocwatch.postrm contrib/debian/changelog \
+	contrib/debian/control contrib/debian/copyright contrib/debian/rules contrib/debian/source/format
+deb:
+	$(srcdir)/contrib/make-deb deb
+.PHONY: deb
