@@ -125,9 +125,12 @@ static uint32_t *find_slot(const struct grouping *grouping, const struct group_k
 	size_t at = hash & (grouping->slot_count - 1);
 
 	for (;; at = (at + 1) & (grouping->slot_count - 1)) {
-		const struct group *group = &grouping->groups.items[grouping->slots[at] - 1];
+		const struct group *group;
 
-		if (!grouping->slots[at] || (group->hash == hash && has_key(grouping, group, key)))
+		if (!grouping->slots[at])
+			return &grouping->slots[at];
+		group = &grouping->groups.items[grouping->slots[at] - 1];
+		if (group->hash == hash && has_key(grouping, group, key))
 			return &grouping->slots[at];
 	}
 }
