@@ -115,8 +115,8 @@ START_TEST(the_description_is_what_is_served)
 		required += check_method(at);
 	}
 	json_decref(reply);
-	ck_assert_uint_eq(methods, 15);
-	ck_assert_uint_eq(required, 15);
+	ck_assert_uint_eq(methods, 20);
+	ck_assert_uint_eq(required, 18);
 }
 END_TEST
 

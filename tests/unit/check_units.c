@@ -116,7 +116,7 @@ START_TEST(a_duration_is_shown_in_two_units_at_most)
 }
 END_TEST
 
-START_TEST(a_snapshot_is_named_in_four_ways)
+START_TEST(a_snapshot_is_named_in_several_ways)
 {
 	static const struct {
 		const char *text;
@@ -125,6 +125,7 @@ START_TEST(a_snapshot_is_named_in_four_ways)
 	} cases[] = {
 		{ "4242", SNAP_PID, 4242 }, { "2147483647", SNAP_PID, 2147483647 }, { "s17", SNAP_ID, 0 },
 		{ "4242:before", SNAP_NAMED, 4242 }, { "1:exit", SNAP_NAMED, 1 }, { "70000:a.B_c-9", SNAP_NAMED, 70000 },
+		{ "redis-server.service:last", SNAP_NAMED, 0 }, { "a@b-\\x2d.service:x", SNAP_NAMED, 0 },
 		{ "./17", SNAP_FILE, 0 }, { "/tmp/x:y", SNAP_FILE, 0 }, { "a/s17", SNAP_FILE, 0 },
 	};
 
@@ -143,7 +144,7 @@ END_TEST
 START_TEST(what_names_no_snapshot_is_refused_with_a_reason)
 {
 	static const char *const wrong[] = { "", "s", "sx", "s1x", "S17", "0", "-4", "2147483648", "99999999999999999999",
-					     "4242:", "4242:a b", "4242:\xc3\xa9", ":x", "unit:x", "0:x", "x", "4242 ",
+					     "4242:", "4242:a b", "4242:\xc3\xa9", ":x", "-unit:x", "9unit:x", "0:x", "x", "4242 ",
 					     "1:2:x" };
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -183,7 +184,7 @@ int main(void)
 	tcase_add_test(tcase, sizes_go_in_steps_of_1024);
 	tcase_add_test(tcase, numbers_are_read_whole_or_not_at_all);
 	tcase_add_test(tcase, a_duration_is_shown_in_two_units_at_most);
-	tcase_add_test(tcase, a_snapshot_is_named_in_four_ways);
+	tcase_add_test(tcase, a_snapshot_is_named_in_several_ways);
 	tcase_add_test(tcase, what_names_no_snapshot_is_refused_with_a_reason);
 	tcase_add_test(tcase, a_name_has_a_limit);
 	srunner_run_all(runner, CK_NORMAL);

@@ -47,6 +47,7 @@ static const struct {
 	{ WIRE_ALIVE, 0, sizeof(struct wire_head) },
 	{ WIRE_REFUGE, 0, sizeof(struct wire_head) },
 	{ WIRE_RECALL, 0, sizeof(struct wire_recall) },
+	{ WIRE_HEAL, 0, sizeof(struct wire_head) },
 	{ WIRE_LOG, 1, sizeof(struct wire_failed) },
 };
 
