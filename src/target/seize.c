@@ -256,7 +256,8 @@ int target_stop_all(struct target *target)
 			if (task->stopped || (task->group_stopped && !task->interrupt_due &&
 					      ptrace_interrupt(task->tid) < 0))
 				continue;
-			if (!task->interrupt_due) {
+			/* One from before may have been used up by another stop: any trap takes back one that is due. */
+			if (round == 0 || !task->interrupt_due) {
 				held_runs(task);
 				ptrace_interrupt(task->tid);
 				task->interrupt_due = true;
