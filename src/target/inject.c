@@ -174,20 +174,40 @@ static int put_off_call(struct task *task)
 	return r;
 }
 
+/* A thread that did not come back in time, on a busy machine, goes on through the stub by itself: until it has left
+ * that, other words in it would become its registers. */
+static bool stub_is_taken(struct target *target, raddr stub)
+{
+	struct task *user = target->stub_user ? task_find(target->stub_user) : NULL;
+	struct user_regs_struct regs;
+
+	if (user && !user->stopped)
+		return true;
+	if (user && ptrace_getregs(user->tid, &regs) == 0 && arch_pc(&regs) - stub < STUB_CODE_MAX)
+		return true;
+	target->stub_user = 0;
+	return false;
+}
+
 int inject_syscall(struct task *task, raddr stub, const struct arch_stub_call *call, int64_t *ret_result)
 {
 	struct injection in = { .task = task, .stub_at = stub,
 				.deadline_ns = clock_monotonic_ns() + INJECT_DEADLINE_MS * NSEC_PER_MSEC };
 	bool in_group_stop = task->stop.kind == STOP_GROUP;
 	bool filtered = process_is_filtered(task->tid);    /* it may have begun to be so at any time */
-	int r = filtered ? ptrace_suspend_seccomp(task->tid, true) : 0;
+	int r;
 
+	if (stub_is_taken(task->target, stub))
+		return -EBUSY;
+	r = filtered ? ptrace_suspend_seccomp(task->tid, true) : 0;
 	if (r == -EPERM || r == -EINVAL)
 		return -EKEYREJECTED;
 	if (r == 0 && task->stop.kind == STOP_SYSCALL)
 		r = put_off_call(task);
 	if (r == 0)
 		r = stub_call(&in, call, ret_result);
+	if (r < 0)
+		task->target->stub_user = task->tid;
 	if (filtered)
 		ptrace_suspend_seccomp(task->tid, false);
 	if (r < 0)

@@ -12,7 +12,8 @@
 
 /* The task must be held, and not at a signal's delivery (see inject_find_task).  On return it is held again,
  * with its registers as they were; signals that came meanwhile have been delivered.  0 with the call's
- * own result (negative errno inside) in *ret_result; -ESRCH, -ETIMEDOUT; -EKEYREJECTED, and nothing was done: a
+ * own result (negative errno inside) in *ret_result; -ESRCH; -ETIMEDOUT: it is not held and still about it; -EBUSY: another
+ * one, or itself, still is, so the stub cannot be used; -EKEYREJECTED, and nothing was done: a
  * seccomp filter watches the task's calls and might kill it for this one, and we may not lift it. */
 int inject_syscall(struct task *task, raddr stub, const struct arch_stub_call *call, int64_t *ret_result);
 /* Room on the task's stack, below all that may be in use. */

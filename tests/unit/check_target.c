@@ -8,11 +8,15 @@
 #include "target/stop.h"
 #include "arch/syscall.h"
 
+#include "base/clock.h"
+
 #include <check.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -340,6 +344,73 @@ START_TEST(a_copy_that_is_older_than_the_removal_is_cleaned_all_the_same)
 }
 END_TEST
 
+/* --- calls made for us --- */
+
+static raddr code_page(void)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(page, MAP_FAILED);
+	return (raddr)(uintptr_t)page;
+}
+
+static pid_t counting_child(volatile uint64_t *count)
+{
+	pid_t pid = fork();
+
+	while (pid == 0)
+		++*count;
+	return pid;
+}
+
+static bool counts_on(volatile uint64_t *count)
+{
+	uint64_t before = *count, deadline_ns = clock_monotonic_ns() + 20 * NSEC_PER_SEC;
+
+	while (*count == before && !clock_passed(deadline_ns))
+		poll(NULL, 0, 1);
+	return *count != before;
+}
+
+/* Its registers stand in the stub's words: another call's would become its own. */
+START_TEST(a_stub_is_left_alone_while_a_thread_is_in_it)
+{
+	volatile uint64_t *count = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct arch_stub_call wait = { .number = SYS_nanosleep, .data_arg = -1 };
+	struct arch_stub_call ask = { .number = SYS_getpid, .data_arg = -1 };
+	struct sharers sharers = { .last_pid = 0 };
+	struct timespec *span = (void *)(count + 8);
+	raddr stub = code_page();
+	struct target *target;
+	int64_t result;
+	pid_t pid;
+
+	*span = (struct timespec){ .tv_sec = 1, .tv_nsec = 200000000 };
+	wait.args[0] = (uintptr_t)span;
+	pid = counting_child(count);
+	ck_assert_int_eq(target_new(pid, &target), 0);
+	ck_assert_int_eq(target_seize(target, &sharers), 0);
+	target_stop_all(target);
+	target->stub = stub;
+	ck_assert_int_eq(inject_syscall(target->tasks.items[0], stub, &wait, &result), -ETIMEDOUT);
+	ck_assert_int_eq(inject_syscall(target->tasks.items[0], stub, &ask, &result), -EBUSY);
+	/* It comes to the call's end, where it is held, and goes on from there by itself. */
+	target_stop_all(target);
+	ck_assert_int_eq(inject_syscall(target->tasks.items[0], stub, &ask, &result), -EBUSY);
+	ck_assert_int_eq(task_resume(target->tasks.items[0]), 0);
+	ck_assert(counts_on(count));
+	target_stop_all(target);
+	ck_assert_int_eq(inject_syscall(target->tasks.items[0], stub, &ask, &result), 0);
+	ck_assert_int_eq(result, pid);
+	ck_assert_int_eq(task_resume(target->tasks.items[0]), 0);
+	ck_assert(counts_on(count));
+	sharers_fini(&sharers);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	target_free(target);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("target");
@@ -363,6 +434,8 @@ int main(void)
 	tcase_add_test(sharers, who_has_executed_a_program_since_the_look_is_given_back);
 	tcase_add_test(sharers, who_has_just_forked_is_held_after_the_call);
 	tcase_add_test(sharers, a_copy_that_is_older_than_the_removal_is_cleaned_all_the_same);
+	tcase_add_test(calls, a_stub_is_left_alone_while_a_thread_is_in_it);
+	tcase_set_timeout(calls, 60);
 	suite_add_tcase(suite, sharers);
 	suite_add_tcase(suite, stops);
 	suite_add_tcase(suite, maps);
