@@ -22,7 +22,7 @@
 
 enum cfi_row_kind {
 	CFI_ROW_PLAIN,                 /* CFA = register + offset, registers saved near it */
-	CFI_ROW_END,                   /* the return address is undefined: outermost frame */
+	CFI_ROW_END,                   /* outermost frame: the return address is undefined, or nobody called */
 	CFI_ROW_FULL,                  /* an expression, a signal frame, anything unusual: full evaluation */
 	CFI_ROW_NONE,                  /* the module says nothing about this address */
 	CFI_ROW_LIBUNWIND,             /* as NONE, and libunwind knew how to go on */

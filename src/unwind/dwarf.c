@@ -241,6 +241,14 @@ int dwarf_cfi_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_r
 	return 0;
 }
 
+bool dwarf_cfi_begins(const struct dwarf_cfi *cfi, uint64_t address)
+{
+	const struct cfi_start *function =
+		cfi->eh_frame ? cfi_functions_find(&cfi->programs.functions, address) : NULL;
+
+	return function && function->start == address;
+}
+
 void dwarf_cfi_prefetch(const struct dwarf_cfi *cfi, uint64_t address)
 {
 	if (cfi->eh_frame)

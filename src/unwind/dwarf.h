@@ -8,6 +8,7 @@
 #include "unwind/stack_copy.h"
 
 #include <elfutils/libdw.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,8 @@ size_t dwarf_cfi_memory(const struct dwarf_cfi *cfi);
 int dwarf_cfi_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
 		  Dwarf_Frame **ret_frame);
 
+/* Whether a function of .eh_frame begins at this address. */
+bool dwarf_cfi_begins(const struct dwarf_cfi *cfi, uint64_t address);
 /* Begins to load what dwarf_cfi_row() will read. */
 void dwarf_cfi_prefetch(const struct dwarf_cfi *cfi, uint64_t address);
 /* As dwarf_cfi_row, all of it by libdw: what cfi_program.c does for the ordinary rows of .eh_frame is measured by it. */

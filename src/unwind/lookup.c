@@ -5,14 +5,24 @@
 /* Of code in no module nothing can be cached: what is there may change without notice. */
 static const struct cfi_row no_module_row = { .module = MODULE_NONE, .kind = CFI_ROW_FRAME_POINTER };
 
+bool lookup_is_bottom(struct unwinder *unwinder, uint32_t module, raddr pc)
+{
+	struct dwarf_cfi *cfi = module < unwinder->modules.count ? unwinder->modules.items[module] : NULL;
+	uint8_t code[ARCH_CALL_MAX];
+
+	return cfi && dwarf_cfi_begins(cfi, pc - unwinder->map->modules.items[module].bias) &&
+	       stack_copy_peek(&unwinder->memory, pc - sizeof(code), code, sizeof(code)) &&
+	       !arch_ends_in_call(code, sizeof(code));
+}
+
 /* The number of a row made from a module's CFI, or negative errno. */
-static int64_t make_row(struct unwinder *unwinder, uint32_t module, uint64_t address)
+static int64_t make_row(struct unwinder *unwinder, uint32_t module, uint64_t address, bool bottom)
 {
 	struct dwarf_cfi *cfi = module < unwinder->modules.count ? unwinder->modules.items[module] : NULL;
 	Dwarf_Frame *frame = NULL;
 	struct cfi_row row;
 
-	if (!cfi || dwarf_cfi_row(cfi, address, &row, &frame) < 0)
+	if (bottom || !cfi || dwarf_cfi_row(cfi, address, &row, &frame) < 0)
 		row = (struct cfi_row){ .kind = CFI_ROW_NONE };
 	row.module = module;
 	return cfi_rows_intern(&unwinder->rows, &row, frame);
@@ -39,6 +49,7 @@ static const struct cfi_row *miss(struct unwinder *unwinder, raddr pc, bool exac
 		.offset = pc - bias,
 	};
 	int64_t frame, row;
+	bool bottom;
 
 	prefetch(unwinder, &key, address - bias);
 	frame = stack_table_frame(unwinder->stacks, &key);
@@ -49,10 +60,11 @@ static const struct cfi_row *miss(struct unwinder *unwinder, raddr pc, bool exac
 	if (!range)
 		return &no_module_row;
 	unwinder->counters.row_misses++;
-	row = make_row(unwinder, module, address - bias);
+	bottom = !exact && lookup_is_bottom(unwinder, module, pc);
+	row = make_row(unwinder, module, address - bias, bottom);
 	if (row == -ENOSPC) {
 		cfi_rows_restart(&unwinder->rows);
-		row = make_row(unwinder, module, address - bias);
+		row = make_row(unwinder, module, address - bias, bottom);
 	}
 	if (row < 0)
 		return NULL;

@@ -9,6 +9,10 @@
 const struct cfi_row *lookup_pc(struct unwinder *unwinder, raddr pc, bool exact, uint32_t *ret_frame,
 				enum truncation *ret_reason);
 
+/* Whether a return address was written there by who made the stack (makecontext, and its __start_context): it is the
+ * first byte of a function, and what precedes that is no call.  Such a row is of kind NONE. */
+bool lookup_is_bottom(struct unwinder *unwinder, uint32_t module, raddr pc);
+
 /* Notes how to go on from a pc about which the tables say nothing. */
 void lookup_set_kind(struct unwinder *unwinder, raddr pc, bool exact, const struct cfi_row *row,
 		     enum cfi_row_kind kind);

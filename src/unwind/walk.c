@@ -92,11 +92,11 @@ static enum step step_frame_pointer(struct walk *walk, const struct cfi_row *row
 }
 
 /* That a stack ends there is said by its tables, too, of the pc alone. */
-static enum cfi_row_kind kind_after(enum step libunwind)
+static enum cfi_row_kind kind_after(enum step step)
 {
-	if (libunwind == STEP_END)
+	if (step == STEP_END)
 		return CFI_ROW_END;
-	return libunwind == STEP_NO_CFI ? CFI_ROW_FRAME_POINTER : CFI_ROW_LIBUNWIND;
+	return step == STEP_NO_CFI ? CFI_ROW_FRAME_POINTER : CFI_ROW_LIBUNWIND;
 }
 
 /* libunwind first, and whether it helped is remembered. */
@@ -108,6 +108,9 @@ static enum step step_without_cfi(struct walk *walk, const struct cfi_row *row)
 	bool exact = walk->exact;
 	enum step step = step_libunwind(walk);
 
+	/* A signal's trampoline is called by nobody, either, but libunwind knows it. */
+	if (step == STEP_NO_CFI && !exact && lookup_is_bottom(unwinder, copy.module, pc))
+		step = STEP_END;
 	if (copy.kind == CFI_ROW_NONE)
 		lookup_set_kind(unwinder, pc, exact, &copy, kind_after(step));
 	return step == STEP_NO_CFI ? step_frame_pointer(walk, &copy) : step;

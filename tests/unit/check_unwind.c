@@ -556,6 +556,41 @@ static void *record_in_thread(void *unused)
 	return NULL;
 }
 
+static ucontext_t coroutine, creator;
+
+static void record_in_coroutine(void)
+{
+	getcontext(&context);
+	record_context(&recorded, &context);
+}
+
+/* Its outermost return address was written by makecontext: no call precedes it, as the code there shows. */
+START_TEST(a_stack_made_by_makecontext_ends_there)
+{
+	static char stack[65536];
+	struct pcs unknown, pcs;
+
+	ck_assert_int_eq(getcontext(&coroutine), 0);
+	coroutine.uc_stack.ss_sp = stack;
+	coroutine.uc_stack.ss_size = sizeof(stack);
+	coroutine.uc_link = &creator;
+	makecontext(&coroutine, record_in_coroutine, 0);
+	ck_assert_int_eq(swapcontext(&creator, &coroutine), 0);
+
+	unknown = unwind_recorded(&subject, &recorded, PCS_MAX);
+	ck_assert_uint_eq(unknown.count, 2);
+	teardown();
+	setup();
+	record_other(&recorded, unknown.at[1]);
+	for (unsigned int i = 0; i < 3; i++) {
+		pcs = unwind_recorded(&subject, &recorded, PCS_MAX);
+		ck_assert_uint_eq(pcs.count, 2);
+		ck_assert_uint_eq(pcs.at[1], unknown.at[1]);
+		ck_assert_int_eq(pcs.truncated, TRUNCATED_NONE);
+	}
+}
+END_TEST
+
 /* Near the end of a thread's stack more cannot be read than there is. */
 START_TEST(one_read_is_enough_at_the_end_of_a_small_stack)
 {
@@ -669,6 +704,7 @@ static Suite *unwind_suite(void)
 	tcase_add_test(tcase, a_file_without_tables_is_refused);
 	tcase_add_test(tcase, a_displaced_pc_is_looked_up_where_it_came_from);
 	tcase_add_test(tcase, one_read_is_enough_once_a_stack_is_known);
+	tcase_add_test(tcase, a_stack_made_by_makecontext_ends_there);
 	tcase_add_test(tcase, one_read_is_enough_at_the_end_of_a_small_stack);
 	tcase_add_test(tcase, a_known_stack_allocates_nothing);
 	tcase_add_test(tcase, memory_stays_within_what_its_parts_say);
