@@ -179,7 +179,8 @@ static void a_scripts_interpreter_keeps_them(void)
 
 #define FILE_SPACE 65536
 
-/* A file of /proc/PID, NULs as newlines; of `status` what does not count time and memory. */
+/* A file of /proc/PID, NULs as newlines; of `status` what does not count time and memory, or what all
+ * processes of the user have queued (SigQ). */
 static const char *proc_text(pid_t pid, const char *name)
 {
 	static char buffer[FILE_SPACE], kept[FILE_SPACE];
@@ -195,6 +196,8 @@ static const char *proc_text(pid_t pid, const char *name)
 	if (strcmp(name, "status"))
 		return live_text("%s", buffer);
 	for (char *line = strtok(buffer, "\n"); line; line = strtok(NULL, "\n")) {
+		if (!strncmp(line, "SigQ", 4))
+			continue;
 		if (!strncmp(line, "Sig", 3) || !strncmp(line, "Shd", 3) || !strncmp(line, "Cap", 3) ||
 		    !strncmp(line, "Uid", 3) || !strncmp(line, "Gid", 3) || !strncmp(line, "Groups", 6) ||
 		    !strncmp(line, "Name", 4) || !strncmp(line, "NoNew", 5) || !strncmp(line, "Seccomp", 7) ||
