@@ -14,7 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define STAT_FLAGS 9
 #define STAT_EXIT_CODE 52
+#define PF_KTHREAD 0x00200000          /* include/linux/sched.h */
 #define ENDING_MS 2000             /* to see whether a process that cannot be looked at is one that ends */
 
 static void explain_yama(pid_t pid, const struct access *access, char *text, size_t space)
@@ -144,26 +146,45 @@ static bool is_ending(pid_t pid)
 	return is;
 }
 
+/* Told by the kernel as soon as it has been killed or has begun to exit, and not only of zombies. */
+static const char *end_text(const char *stat, char text[PROC_END_MAX])
+{
+	uint64_t status = 0;
+
+	return proc_end_text(text, proc_stat_number(stat, STAT_EXIT_CODE, &status) == 0 ? (int)status : -1);
+}
+
+static bool is_kernel_thread(const char *stat)
+{
+	uint64_t flags;
+
+	return proc_stat_number(stat, STAT_FLAGS, &flags) == 0 && (flags & PF_KTHREAD);
+}
+
 static void explain_gone(pid_t pid, char *text, size_t space)
 {
 	char stat[32], end[PROC_END_MAX];
-	uint64_t status = 0;
 
 	snprintf(stat, sizeof(stat), "/proc/%d/stat", pid);
-	if (proc_thread_group(pid) == pid)
+	if (proc_thread_group(pid) == pid && !is_kernel_thread(stat))
 		is_ending(pid);            /* then as a zombie, or gone */
 	if (access("/proc/self", F_OK) < 0)
 		snprintf(text, space, "cannot attach to process %d: /proc is not mounted", pid);
 	else if (process_thread_state(pid, pid) != '\0' && process_thread_is_dead(pid, pid))
 		snprintf(text, space, "cannot attach to process %d: it %s already (a zombie that its parent "
-			 "has not waited for)", pid,
-			 proc_end_text(end, proc_stat_number(stat, STAT_EXIT_CODE, &status) == 0 ? (int)status : -1));
+			 "has not waited for)", pid, end_text(stat, end));
 	else if (proc_thread_group(pid) != 0 && proc_thread_group(pid) != pid)
 		snprintf(text, space, "cannot attach to %d: that is a thread of process %d; give that number", pid,
 			 proc_thread_group(pid));
-	else if (proc_thread_group(pid) == pid)
+	else if (is_kernel_thread(stat))
 		snprintf(text, space, "cannot attach to process %d: it has no memory of its own (a kernel thread)",
 			 pid);
+	else if (process_thread_is_exiting(pid, pid) && proc_thread_group(pid) == pid)
+		snprintf(text, space, "cannot attach to process %d: it %s, and is still on its way out", pid,
+			 end_text(stat, end));
+	else if (proc_thread_group(pid) == pid)
+		snprintf(text, space, "cannot attach to process %d: it ended, or began another program, while it was looked "
+			 "at; try again", pid);
 	else
 		snprintf(text, space, "no process %d: it does not exist or has ended; see 'ps -e' for those that "
 			 "run", pid);
