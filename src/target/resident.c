@@ -45,8 +45,13 @@ int resident_install_handler(struct target *target)
 	if (!task)
 		return -EAGAIN;
 	r = action_get(task, &old);
-	if (r == 0)
-		r = action_note(target, &old);
+	if (r < 0)
+		return r;
+	/* One that an earlier tracer could not take back leads nowhere once our code is gone: never to be set again. */
+	ours = action_ours(target);
+	if (old.handler == ours.handler && old.restorer == ours.restorer)
+		old = (struct kernel_sigaction){ .handler = 0 };
+	r = action_note(target, &old);
 	if (r < 0)
 		return r;
 	ours = action_ours(target);

@@ -1,9 +1,11 @@
 /* The pure parts of target/: what a stop is, what a line of maps says, what becomes of a broken-off call. */
+#include "target/action.h"
 #include "target/attach.h"
 #include "target/inject.h"
 #include "target/maps.h"
 #include "target/process.h"
 #include "target/resident.h"
+#include "target/resident_area.h"
 #include "target/sharers.h"
 #include "target/stop.h"
 #include "arch/syscall.h"
@@ -411,6 +413,40 @@ START_TEST(a_stub_is_left_alone_while_a_thread_is_in_it)
 }
 END_TEST
 
+/* Where its code is to be again, of a tracer before us: what only the handler of that one was left of. */
+START_TEST(our_own_handler_is_never_taken_for_the_programs)
+{
+	volatile uint64_t *count = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	raddr start = code_page();
+	struct kernel_sigaction left = { .handler = start + resident_code().handler, .flags = SA_SIGINFO | 0x04000000,
+					 .restorer = start + resident_code().restorer }, before, after = { 0 };
+	struct sharers sharers = { .last_pid = 0 };
+	struct target *target;
+	pid_t pid;
+
+	/* What this process has is set again at once: the child's is what counts. */
+	ck_assert_int_eq(syscall(SYS_rt_sigaction, SIGTRAP, &left, &before, 8), 0);
+	pid = counting_child(count);
+	ck_assert_int_eq(syscall(SYS_rt_sigaction, SIGTRAP, &before, NULL, 8), 0);
+	ck_assert(counts_on(count));
+	ck_assert_int_eq(target_new(pid, &target), 0);
+	ck_assert_int_eq(target_seize(target, &sharers), 0);
+	target_stop_all(target);
+	ck_assert_int_eq(resident_area_new(start, 2048, true, &target->areas), 0);
+	target->stub = start + 2048;
+	ck_assert_int_eq(resident_install_handler(target), 0);
+	ck_assert_mem_eq(target->old_action, &after, sizeof(after));
+	ck_assert_int_eq(action_get(target->tasks.items[0], &after), 0);
+	ck_assert_uint_eq(after.handler, left.handler);
+	ck_assert_int_eq(task_resume(target->tasks.items[0]), 0);
+	ck_assert(counts_on(count));
+	sharers_fini(&sharers);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	target_free(target);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("target");
@@ -435,6 +471,7 @@ int main(void)
 	tcase_add_test(sharers, who_has_just_forked_is_held_after_the_call);
 	tcase_add_test(sharers, a_copy_that_is_older_than_the_removal_is_cleaned_all_the_same);
 	tcase_add_test(calls, a_stub_is_left_alone_while_a_thread_is_in_it);
+	tcase_add_test(calls, our_own_handler_is_never_taken_for_the_programs);
 	tcase_set_timeout(calls, 60);
 	suite_add_tcase(suite, sharers);
 	suite_add_tcase(suite, stops);
