@@ -80,8 +80,9 @@ START_TEST(snapshots_in_use_count_as_much_as_those_that_lie_there)
 	start_with_state("--max-memory", "16");
 	tracer_mode("big");
 	attach_ok(pid);
+	/* Those that are not written yet are in use, too. */
 	for (int i = 0; i < READERS; i++)
-		take(pid, "");
+		wait_until(can_take, &pid, "one more is taken");
 	wait_until(all_are_written, NULL, "all are written");
 	for (bool refused = false; !refused; reading++) {
 		char id[16], *answer;
@@ -132,8 +133,9 @@ START_TEST(a_last_snapshot_gets_in_while_readers_hold_all_the_memory_they_may)
 	start_with_state("--max-memory", "32");
 	tracer_mode("big");
 	attach_ok(pid);
+	/* Those that are not written yet are in use, too. */
 	for (int i = 0; i < READERS; i++)
-		take(pid, "");
+		wait_until(can_take, &pid, "one more is taken");
 	wait_until(all_are_written, NULL, "all are written");
 	for (bool refused = false; !refused; reading++) {
 		char *answer;
