@@ -5,6 +5,7 @@
 #include "target/attach.h"
 #include "target/process.h"
 #include "target/ptrace.h"
+#include "target/resident_area.h"
 #include "arch/arch.h"
 #include "arch/syscall.h"
 
@@ -12,7 +13,6 @@
 
 #include <errno.h>
 
-#define STUB_CODE_MAX (ARCH_STUB_MAX + 64)     /* with a struct sigaction behind it */
 #define STACK_SCRATCH_DISTANCE 1024            /* below the stack pointer, past the red zone */
 
 struct injection {
@@ -52,6 +52,11 @@ int inject_make_ready(struct task *task)
 }
 
 /* Filters are a thread's own, unless it gave them to all (SECCOMP_FILTER_FLAG_TSYNC). */
+static bool may_run(const struct task *task, bool filtered)
+{
+	return filtered || !process_is_filtered(task->tid);
+}
+
 static struct task *find_task(struct target *target, bool filtered)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + INJECT_DEADLINE_MS * NSEC_PER_MSEC;
@@ -61,14 +66,14 @@ static struct task *find_task(struct target *target, bool filtered)
 		struct task *task = target->tasks.items[i];
 
 		if (task->stopped && task->guest == guests && task->stop.kind != STOP_SIGNAL &&
-		    !stop_is_birth(task->stop.kind) && !stop_is_end(task->stop.kind) && (filtered || !process_is_filtered(task->tid)))
+		    !stop_is_birth(task->stop.kind) && !stop_is_end(task->stop.kind) && may_run(task, filtered))
 			return task;
 	}
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];
 
 		if (task->stopped && task->guest == guests && task->stop.kind == STOP_SIGNAL &&
-		    (filtered || !process_is_filtered(task->tid)) && deliver_signal(task, deadline_ns) == 0)
+		    may_run(task, filtered) && deliver_signal(task, deadline_ns) == 0)
 			return task;
 	}
 	return NULL;
@@ -86,7 +91,7 @@ static int enter_stub(struct injection *in, const struct arch_stub_call *call)
 {
 	struct task *task = in->task;
 	struct user_regs_struct regs;
-	uint8_t code[STUB_CODE_MAX];
+	uint8_t code[STUB_SPACE];
 	int r = ptrace_getregs(task->tid, &in->regs);
 
 	if (r < 0)
@@ -183,7 +188,7 @@ static bool stub_is_taken(struct target *target, raddr stub)
 
 	if (user && !user->stopped)
 		return true;
-	if (user && ptrace_getregs(user->tid, &regs) == 0 && arch_pc(&regs) - stub < STUB_CODE_MAX)
+	if (user && ptrace_getregs(user->tid, &regs) == 0 && arch_pc(&regs) - stub < STUB_SPACE)
 		return true;
 	target->stub_user = 0;
 	return false;

@@ -127,24 +127,16 @@ static int restore_actions(struct target *target, struct task *task)
 
 static int remove_code(struct target *target, struct task *task)
 {
-	int r = 0, failed = 0;
+	int r = 0;
 
-	for (struct resident_area *area = target->areas ? target->areas->next : NULL; area; area = area->next) {
+	/* What cannot be taken out now is noted in the main area as begun: who heals finds it there, and the rest. */
+	for (struct resident_area *area = target->areas->next; r == 0 && area; area = area->next)
 		r = take_out(target, task, area);
-		if (r < 0)
-			failed = r;
-	}
-	r = masks_remove(target, task);
-	if (r == 0 && task && target->areas)
+	if (r == 0)
+		r = masks_remove(target, task);
+	if (r == 0 && task)
 		r = resident_remove_begun(target, task);
-	if (r < 0)
-		failed = r;
-	if (target->areas) {
-		r = resident_area_clear(target, target->areas, true);
-		if (r < 0)
-			failed = r;
-	}
-	return failed;
+	return r < 0 ? r : resident_area_clear(target, target->areas, true);
 }
 
 /* The process has unmapped the object in whose unused bytes our code stood. */

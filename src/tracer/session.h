@@ -132,6 +132,8 @@ size_t session_memory(const struct session *session);
 void session_send_status(struct session *session, uint32_t serial);
 void session_send_blocks(struct session *session, uint32_t serial, uint64_t address);
 
+/* Tells the daemon of functions that cannot be probed, once. */
+void session_tell_refusal(struct session *session);
 /* What to say of an object whose file cannot be had, the last one; NULL: there is none. */
 const char *session_missed(const struct session *session, char *text, size_t space);
 

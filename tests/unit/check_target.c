@@ -447,6 +447,36 @@ START_TEST(our_own_handler_is_never_taken_for_the_programs)
 }
 END_TEST
 
+/* An address that no page begins at: the system call for it fails. */
+START_TEST(what_cannot_be_taken_out_stays_noted)
+{
+	volatile uint64_t *count = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	raddr start = code_page(), odd = start + 8;
+	struct sharers sharers = { .last_pid = 0 };
+	struct resident_header header;
+	struct target *target;
+	pid_t pid = counting_child(count);
+
+	ck_assert_int_eq(target_new(pid, &target), 0);
+	ck_assert_int_eq(target_seize(target, &sharers), 0);
+	target_stop_all(target);
+	ck_assert_int_eq(resident_area_new(start, 2048, true, &target->areas), 0);
+	ck_assert_int_eq(resident_area_new(odd, 2048, false, &target->areas->next), 0);
+	target->areas->next->injected = true;
+	target->stub = start + 2048;
+	ck_assert_int_eq(resident_area_write_header(target, target->areas), 0);
+	ck_assert_int_eq(resident_remove(target), -EINVAL);
+	ck_assert_int_eq(target_read(target, start, &header, sizeof(header)), 0);
+	ck_assert_mem_eq(&header, RESIDENT_MAGIC, RESIDENT_MAGIC_SIZE);
+	ck_assert_uint_eq(header.begun, odd);
+	target->areas->next->injected = false;
+	sharers_fini(&sharers);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	target_free(target);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("target");
@@ -472,6 +502,7 @@ int main(void)
 	tcase_add_test(sharers, a_copy_that_is_older_than_the_removal_is_cleaned_all_the_same);
 	tcase_add_test(calls, a_stub_is_left_alone_while_a_thread_is_in_it);
 	tcase_add_test(calls, our_own_handler_is_never_taken_for_the_programs);
+	tcase_add_test(calls, what_cannot_be_taken_out_stays_noted);
 	tcase_set_timeout(calls, 60);
 	suite_add_tcase(suite, sharers);
 	suite_add_tcase(suite, stops);
