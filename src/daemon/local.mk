@@ -45,7 +45,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/session.c src/daemon/session.h \
 	src/daemon/session_ask.c src/daemon/session_hear.c src/daemon/session_private.h \
 	src/daemon/snapshots.c src/daemon/snapshots.h \
-	src/daemon/snapshots_disk.c src/daemon/snapshots_private.h \
+	src/daemon/snapshots_disk.c src/daemon/snapshots_find.c src/daemon/snapshots_private.h \
 	src/daemon/settings.c src/daemon/settings.h \
 	src/daemon/spool.c src/daemon/spool.h \
 	src/daemon/tracer.c src/daemon/tracer.h \

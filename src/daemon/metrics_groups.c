@@ -124,10 +124,13 @@ static void end(struct watched *watched)
 static void run_job(void *context)
 {
 	struct watched *watched = context;
-	const struct statistics_query query = { .key = KEY_LINENO };
+	const struct statistics_query query = { .key = KEY_LINENO, .limit = watched->limit };
 	struct statistics *statistics;
 	const char *reason;
 
+	watched->error = 0;
+	if (watched->limit == 0)
+		return;
 	watched->error = statistics_make(watched->snapshot, &query, &statistics, &reason);
 	if (watched->error < 0)
 		return;

@@ -152,7 +152,8 @@ static void tell_history(void *context)
 		call_error(call, "NotWatched", json_pack("{s:o, s:s}", "who", codec_bytes(who), "message",
 							 "it was never watched; 'allocwatch watch' begins that"));
 	else
-		call_reply(call, json_pack("{s:o, s:o}", "who", codec_bytes(who), "runs", watches_history(watches, who)));
+		call_reply(call, json_pack("{s:o, s:o}", "who", codec_bytes(who), "runs",
+					   watches_history(watches, permit_viewer(call), who)));
 }
 
 void handle_get_history(struct call *call)

@@ -209,7 +209,7 @@ static struct kept *of_service(const struct resolve *resolve, size_t len, const 
 		return NULL;
 	memcpy(text, resolve->snap, len);
 	text[len] = '\0';
-	return watches_name(text, who) ? watches_find(call->daemon->watches, who, name) : NULL;
+	return watches_name(text, who) ? watches_find(call->daemon->watches, permit_viewer(call), who, name) : NULL;
 }
 
 static void try_name(struct resolve *resolve)

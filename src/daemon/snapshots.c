@@ -362,7 +362,7 @@ bool snapshots_reserve(struct snapshots *snapshots, uint64_t bytes, bool automat
 
 bool snapshots_reserve_spare(struct snapshots *snapshots, uint64_t bytes)
 {
-	if (snapshots->bytes + bytes > snapshots->limits.snapshot_bytes)
+	if (snapshots->bytes + bytes > memory_for(snapshots, false))
 		return false;
 	snapshots->bytes += bytes;
 	return true;
@@ -570,66 +570,4 @@ void snapshots_get(struct snapshots *snapshots, struct kept *kept,
 	getter->context = context;
 	if (kept->named && !kept->working)
 		disk_load(kept);
-}
-
-/* --- finding --- */
-
-static bool sees(struct viewer viewer, const struct kept *kept)
-{
-	return viewer.uid == 0 || viewer.uid == kept->owner || (viewer.sees_roots && kept->owner == 0);
-}
-
-struct kept *snapshots_by_id(struct snapshots *snapshots, struct viewer viewer, const char *id)
-{
-	for (size_t i = 0; i < snapshots->list.count; i++) {
-		struct kept *kept = snapshots->list.items[i];
-
-		if (strcmp(kept->id, id) == 0)
-			return sees(viewer, kept) ? kept : NULL;
-	}
-	return NULL;
-}
-
-/* An exec ends a program as an exit does. */
-static bool is_called(const struct kept *kept, const char *name)
-{
-	return strcmp(kept->name, name) == 0 || (strcmp(name, "exit") == 0 && strcmp(kept->name, "exec") == 0);
-}
-
-/* Ids and times both grow, but clocks are set back: the incarnation that was seen last, by id. */
-struct kept *snapshots_by_name(struct snapshots *snapshots, struct viewer viewer, int pid, const char *name)
-{
-	for (size_t i = snapshots->list.count; i-- > 0;) {
-		struct kept *kept = snapshots->list.items[i];
-
-		if (kept->pid == pid && is_called(kept, name) && sees(viewer, kept))
-			return kept;
-	}
-	return NULL;
-}
-
-struct kept *snapshots_last_of(struct snapshots *snapshots, struct viewer viewer, int pid)
-{
-	for (size_t i = snapshots->list.count; i-- > 0;) {
-		if (snapshots->list.items[i]->pid == pid && sees(viewer, snapshots->list.items[i]))
-			return snapshots->list.items[i];
-	}
-	return NULL;
-}
-
-json_t *snapshots_list(struct snapshots *snapshots, struct viewer viewer, int pid)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; list && i < snapshots->list.count; i++) {
-		const struct kept *kept = snapshots->list.items[i];
-
-		if ((pid != 0 && kept->pid != pid) || !sees(viewer, kept))
-			continue;
-		if (json_array_append_new(list, kept_info(kept)) < 0) {
-			json_decref(list);
-			return NULL;
-		}
-	}
-	return list;
 }

@@ -90,6 +90,9 @@ struct kept_facts {
 };
 struct kept *snapshots_at(const struct snapshots *snapshots, size_t i);
 struct kept_facts kept_facts(const struct kept *kept);
+/* Whether somebody sees it; whether it goes by that name. */
+bool kept_is_seen(const struct kept *kept, struct viewer viewer);
+bool kept_is_called(const struct kept *kept, const char *name);
 
 /* The snapshot itself, with names: `got` is told at once or later, with NULL and a reason when it
  * cannot be read or was removed meanwhile.  The snapshot is borrowed: take a reference. */

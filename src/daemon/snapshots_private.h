@@ -1,4 +1,4 @@
-/* Shared by snapshots.c and snapshots_disk.c only. */
+/* Shared by snapshots.c, snapshots_disk.c and snapshots_find.c only. */
 #ifndef ALLOCWATCH_DAEMON_SNAPSHOTS_PRIVATE_H
 #define ALLOCWATCH_DAEMON_SNAPSHOTS_PRIVATE_H
 

@@ -5,6 +5,7 @@
 #ifndef ALLOCWATCH_DAEMON_WATCHES_H
 #define ALLOCWATCH_DAEMON_WATCHES_H
 
+#include "daemon/snapshots.h"
 #include "store/history.h"
 
 #include <jansson.h>
@@ -41,11 +42,12 @@ bool watches_name(const char *text, char who[HISTORY_WHO_MAX]);
 json_t *watches_list(const struct watches *watches);
 /* Their names, as a list; empty for who may not know of them. */
 json_t *watches_names(const struct watches *watches, bool may_know);
-/* type Run, as a list by time; NULL without memory.  Empty: nothing was ever traced for it. */
-json_t *watches_history(const struct watches *watches, const char *who);
+/* type Run, as a list by time, with the snapshots that the viewer sees; NULL without memory.  Empty: nothing was ever
+ * traced for it. */
+json_t *watches_history(const struct watches *watches, struct viewer viewer, const char *who);
 /* The newest snapshot of this name of who's processes; "first" and "last", where none is called so, are the oldest and
- * the newest.  NULL: none. */
-struct kept *watches_find(const struct watches *watches, const char *who, const char *name);
+ * the newest.  NULL: none that the viewer sees. */
+struct kept *watches_find(const struct watches *watches, struct viewer viewer, const char *who, const char *name);
 /* It has had processes, or a rule. */
 bool watches_knows(const struct watches *watches, const char *who);
 

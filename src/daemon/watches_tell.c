@@ -23,7 +23,7 @@ static const struct history_run *run_of(const struct watches *watches, const cha
 	for (size_t i = watches->past.runs.count; i-- > 0;) {
 		const struct history_run *run = &watches->past.runs.items[i];
 
-		if (strcmp(run->who, who) == 0 && is_of_run(run, facts))
+		if (is_of_run(run, facts) && strcmp(run->who, who) == 0)
 			return run;
 	}
 	return NULL;
@@ -42,13 +42,23 @@ static bool is_live(const struct rule *rule, const struct history_run *run)
 	return false;
 }
 
+static bool has_one(struct kept *const *kepts, size_t count, const struct history_run *run)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct kept_facts facts = kept_facts(kepts[i]);
+
+		if (is_of_run(run, &facts))
+			return true;
+	}
+	return false;
+}
+
 /* Somebody's own snapshots are nobody's business; the first one of a process that is traced is what the others are
  * compared with. */
 static size_t list_items(const struct rule *rule, struct history_item *items, struct kept **kepts)
 {
 	const struct watches *watches = rule->watches;
 	const struct snapshots *snapshots = watches->daemon->snapshots;
-	const struct history_run *last = NULL;
 	size_t count = 0;
 
 	for (size_t i = 0; i < snapshots_count(snapshots); i++) {
@@ -58,9 +68,9 @@ static size_t list_items(const struct rule *rule, struct history_item *items, st
 
 		if (!run || snapshot_name_is_valid(facts.name) || !*facts.name)
 			continue;
-		items[count] = (struct history_item){ facts.taken_ns, facts.bytes, run != last && is_live(rule, run) };
+		items[count] = (struct history_item){ facts.taken_ns, facts.bytes,
+						      is_live(rule, run) && !has_one(kepts, count, run) };
 		kepts[count++] = kept;
-		last = run;
 	}
 	return count;
 }
@@ -98,12 +108,7 @@ bool watches_knows(const struct watches *watches, const char *who)
 	return false;
 }
 
-static bool is_called(const char *is, const char *name)
-{
-	return strcmp(is, name) == 0 || (strcmp(name, "exit") == 0 && strcmp(is, "exec") == 0);
-}
-
-struct kept *watches_find(const struct watches *watches, const char *who, const char *name)
+struct kept *watches_find(const struct watches *watches, struct viewer viewer, const char *who, const char *name)
 {
 	const struct snapshots *snapshots = watches->daemon->snapshots;
 	struct kept *first = NULL, *last = NULL;
@@ -112,9 +117,9 @@ struct kept *watches_find(const struct watches *watches, const char *who, const 
 		struct kept *kept = snapshots_at(snapshots, i);
 		struct kept_facts facts = kept_facts(kept);
 
-		if (!run_of(watches, who, &facts))
+		if (!kept_is_seen(kept, viewer) || !run_of(watches, who, &facts))
 			continue;
-		if (is_called(facts.name, name))
+		if (kept_is_called(kept, name))
 			return kept;
 		last = last ? last : kept;
 		first = kept;
@@ -177,7 +182,7 @@ json_t *watches_names(const struct watches *watches, bool may_know)
 	return list;
 }
 
-static json_t *snapshots_of(const struct watches *watches, const struct history_run *run)
+static json_t *snapshots_of(const struct watches *watches, struct viewer viewer, const struct history_run *run)
 {
 	const struct snapshots *snapshots = watches->daemon->snapshots;
 	json_t *list = json_array();
@@ -186,7 +191,7 @@ static json_t *snapshots_of(const struct watches *watches, const struct history_
 		const struct kept *kept = snapshots_at(snapshots, i);
 		struct kept_facts facts = kept_facts(kept);
 
-		if (run_of(watches, run->who, &facts) != run)
+		if (!is_of_run(run, &facts) || !kept_is_seen(kept, viewer) || run_of(watches, run->who, &facts) != run)
 			continue;
 		if (json_array_append_new(list, kept_info(kept)) < 0) {
 			json_decref(list);
@@ -196,16 +201,16 @@ static json_t *snapshots_of(const struct watches *watches, const struct history_
 	return list;
 }
 
-static json_t *encode_run(const struct watches *watches, const struct history_run *run)
+static json_t *encode_run(const struct watches *watches, struct viewer viewer, const struct history_run *run)
 {
 	const struct rule *rule = rule_find(watches, run->who);
 
 	return json_pack("{s:i, s:I, s:o, s:o, s:b, s:o}", "pid", run->pid, "since", (json_int_t)run->since_ns, "until",
 			 optional_number(run->until_ns), "exit_status", run->has_status ? json_integer(run->status) : json_null(),
-			 "traced", rule && is_live(rule, run), "snapshots", snapshots_of(watches, run));
+			 "traced", rule && is_live(rule, run), "snapshots", snapshots_of(watches, viewer, run));
 }
 
-json_t *watches_history(const struct watches *watches, const char *who)
+json_t *watches_history(const struct watches *watches, struct viewer viewer, const char *who)
 {
 	json_t *list = json_array();
 
@@ -214,7 +219,7 @@ json_t *watches_history(const struct watches *watches, const char *who)
 
 		if (strcmp(run->who, who) != 0)
 			continue;
-		if (json_array_append_new(list, encode_run(watches, run)) < 0) {
+		if (json_array_append_new(list, encode_run(watches, viewer, run)) < 0) {
 			json_decref(list);
 			return NULL;
 		}

@@ -4,6 +4,7 @@
 
 #include <check.h>
 #include <glob.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,6 +173,40 @@ START_TEST(the_newest_are_kept_the_first_of_a_live_process_and_what_somebody_too
 }
 END_TEST
 
+/* Their snapshots take turns. */
+START_TEST(of_two_live_processes_the_first_ones_and_the_newest_are_kept)
+{
+	size_t enough = 9;
+	char old[32];
+	json_t *all, *list;
+	pid_t one, other;
+
+	make_program();
+	start();
+	one = run_program();
+	other = run_program();
+	watch(100, 3);
+	wait_until(is_tracing, &one, "one is traced");
+	wait_until(is_tracing, &other, "the other is traced");
+	all = runs();
+	list = member(json_array_get(all, 0), "snapshots");
+	/* The second of its process. */
+	for (size_t tries = 0; json_array_size(list) < 2; tries++) {
+		ck_assert_uint_lt(tries, 1000);
+		poll(NULL, 0, 10);
+		json_decref(all);
+		all = runs();
+		list = member(json_array_get(all, 0), "snapshots");
+	}
+	snprintf(old, sizeof(old), "%s", text_of(json_array_get(list, 1), "id"));
+	json_decref(all);
+	wait_until(is_gone_from_history, old, "an old one is no longer kept");
+	ck_assert_uint_le(snapshots_of(0) + snapshots_of(1), enough);
+	end_program(one);
+	end_program(other);
+}
+END_TEST
+
 static bool are_stored(void *context)
 {
 	char pattern[160];
@@ -267,7 +302,7 @@ START_TEST(what_somebody_lets_go_is_left_alone)
 }
 END_TEST
 
-START_TEST(a_service_without_a_bus_is_followed_when_there_is_one)
+START_TEST(a_service_without_a_bus_is_a_rule_with_a_problem)
 {
 	json_t *reply;
 
@@ -277,6 +312,9 @@ START_TEST(a_service_without_a_bus_is_followed_when_there_is_one)
 	reply = call_ok("Watch", json_pack("{s:s}", "who", "nobodys"));
 	ck_assert_str_eq(text_of(reply, "who"), "nobodys.service");
 	ck_assert_ptr_nonnull(strstr(text_of(reply, "problem"), "the system bus cannot be used"));
+	json_decref(reply);
+	reply = call_ok("ListWatches", json_object());
+	ck_assert_str_eq(text_of(json_array_get(member(reply, "watches"), 0), "who"), "nobodys.service");
 	json_decref(reply);
 	fails("Watch", json_pack("{s:s}", "who", "a/b"), "org.varlink.service.InvalidParameter");
 	fails("Watch", json_pack("{s:s, s:i}", "who", "a", "every_ms", 1), "org.varlink.service.InvalidParameter");
@@ -290,10 +328,11 @@ static void add_tests(Suite *suite)
 
 	tcase_add_test(t, each_process_of_a_program_is_traced_and_remembered);
 	tcase_add_test(t, the_newest_are_kept_the_first_of_a_live_process_and_what_somebody_took);
+	tcase_add_test(t, of_two_live_processes_the_first_ones_and_the_newest_are_kept);
 	tcase_add_test(t, rules_and_what_was_traced_outlive_a_daemon_that_is_killed);
 	tcase_add_test(t, unwatch_lets_go_and_keeps_what_was_known);
 	tcase_add_test(t, what_somebody_lets_go_is_left_alone);
-	tcase_add_test(t, a_service_without_a_bus_is_followed_when_there_is_one);
+	tcase_add_test(t, a_service_without_a_bus_is_a_rule_with_a_problem);
 }
 
 int main(void)
