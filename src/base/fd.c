@@ -187,7 +187,9 @@ int file_open_plain(const char *path)
 
 	if (place < 0)
 		return -errno;
-	if (fstat(place, &st) == 0 && S_ISREG(st.st_mode)) {
+	if (fstat(place, &st) < 0) {
+		fd = -errno;
+	} else if (S_ISREG(st.st_mode)) {
 		snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
 		fd = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 		if (fd < 0)

@@ -135,14 +135,6 @@ static int explain(struct session *session, const char *command, char **names, s
 	return EXIT_FAILED;
 }
 
-/* Older ones do not know what is asked for here. */
-static bool is_unknown_parameter(const json_t *error)
-{
-	const char *name = json_string_value(json_object_get(error, "error"));
-
-	return name && strcmp(name, "org.varlink.service.InvalidParameter") == 0;
-}
-
 static json_t *make_parameters(const struct options *options, const struct statistics_query *query, char **names, size_t count)
 {
 	json_t *blocks = fetch_wants_blocks(options) ? json_true() : NULL;
@@ -169,7 +161,8 @@ static int make_there(struct session *session, const struct options *options, co
 	if (r == 0)
 		r = codec_rows_reader_finish(answer.reader, ret);
 	progress_clear();
-	if (r == -EREMOTEIO && is_unknown_parameter(error))
+	/* Older ones do not know what is asked for here. */
+	if (r == -EREMOTEIO && session_error_is(error, "InvalidParameter"))
 		r = ASK_OTHERWISE;
 	else if (r < 0)
 		r = explain(session, command, names, count, r, error);

@@ -19,6 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RULE_OPTIONS (OPTION(EVERY) | OPTION(KEEP_COUNT) | OPTION(KEEP_AGE) | OPTION(KEEP_SIZE) | OPTION(FRAMES) | \
+		      OPTION(FOLLOW_FORKS))
+
 /* Whom a command is about: a unit, or a program by its path.  The caller has PATH_MAX bytes for it. */
 static int take_who(const struct options *options, const char *command, int argc, char **argv, char who[PATH_MAX])
 {
@@ -27,8 +30,12 @@ static int take_who(const struct options *options, const char *command, int argc
 	if (program == (argc > 0))
 		return fail_usage(command, program ? "'%s' wants a unit or --exe, not both" : "'%s' wants a unit, or --exe PATH",
 				  command);
-	if (program && !realpath(options->exe, who))
-		return fail("cannot watch %s: %s", options->exe, strerror(errno));
+	/* A rule outlives its program, and is then known by the path alone. */
+	if (program && !realpath(options->exe, who)) {
+		if (strcmp(command, "watch") == 0 || options->exe[0] != '/' || strlen(options->exe) >= PATH_MAX)
+			return fail("cannot find %s: %s", options->exe, strerror(errno));
+		strcpy(who, options->exe);
+	}
 	if (!program && (strchr(argv[0], '/') || !*argv[0] || strlen(argv[0]) >= PATH_MAX))
 		return fail_usage(command, "'%s' is no unit; a program is named by --exe", argv[0]);
 	if (!program)
@@ -166,7 +173,7 @@ int cmd_watch(const struct options *options, int argc, char **argv)
 	char who[PATH_MAX];
 	int r;
 
-	if (argc == 0 && !options_have(options, OPTION(EXE)))
+	if (argc == 0 && !options_have(options, OPTION(EXE) | RULE_OPTIONS))
 		return list_rules(options);
 	r = take_who(options, "watch", argc, argv, who);
 	return r == EXIT_DONE ? add_rule(options, who) : r;

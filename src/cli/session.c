@@ -194,7 +194,7 @@ int session_fail_transport(const struct session *session, const char *what, int 
 static unsigned patience_s(const char *method)
 {
 	static const char *const quick[] = { "Attach", "Detach", "List", "ListSnapshots", "GetStatus", "Clear", "ResetPeak",
-					     "RemoveSnapshots" };
+					     "RemoveSnapshots", "Watch", "Unwatch", "ListWatches", "GetHistory" };
 
 	for (size_t i = 0; i < sizeof(quick) / sizeof(quick[0]); i++) {
 		if (strcmp(method, quick[i]) == 0)

@@ -282,7 +282,10 @@ static char *make_labels(const struct openmetrics_target *target, const struct o
 	fputc(',', out);
 	write_label(out, "file", group->file, true);
 	fprintf(out, ",line=\"%" PRIu32 "\"", group->line);
-	return fclose(out) == 0 ? text : NULL;
+	if (fclose(out) == 0)
+		return text;
+	free(text);
+	return NULL;
 }
 
 /* Two long names may have become one, and no sample may be there twice. */

@@ -1,5 +1,5 @@
-/* The live blocks by (address, family): a hash table that is always between two thirds and five
- * sixths full, at every size, and never rehashed as a whole.
+/* The live blocks by (address, family): a hash table whose shards are between 68 and 85 per
+ * cent full, but for the smallest, and never rehashed as a whole.
  *
  * It consists of shards of about SHARD_BLOCKS blocks, split and merged one at a time as in linear
  * hashing; every shard is a small hash table sized for its own number of blocks.  So

@@ -168,6 +168,7 @@ static const struct {
 	{ "watch /usr/bin/x", "is no unit; a program is named by --exe" },
 	{ "watch x --every 1ms", "not an interval of at least 100ms" },
 	{ "watch x --keep 0", "not a number of snapshots" },
+	{ "watch --every 5s", "'watch' wants a unit, or --exe PATH" },
 	{ "unwatch", "wants a unit, or --exe PATH" },
 	{ "history x --exe /bin/sh", "wants a unit or --exe, not both" },
 	{ "help frobnicate", "no command 'frobnicate'" },
