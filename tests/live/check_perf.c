@@ -17,6 +17,9 @@
 #define TURNOVER "tests/victims/turnover"
 #define TURNOVER_SOURCE "tests/victims/turnover.c"
 
+#define BPFTRACE_ANSWER_MS 5000
+#define BPFTRACE_TOLD_MAX 12
+
 enum moment { BEFORE, DURING, AFTER };       /* the tracing */
 
 static void keep_blocks(struct subject *subject, char command, unsigned count)
@@ -203,11 +206,24 @@ static void bpftrace_start(struct counting *counting)
 		;
 }
 
+/* A SIGINT that comes while it does not wait for events is forgotten by it: it is told again. */
+static void bpftrace_interrupt(struct subject *other)
+{
+	unsigned told = 0;
+
+	do {
+		require(told++ < BPFTRACE_TOLD_MAX);
+		kill(other->pid, SIGINT);
+	} while (!subject_speaks(other, BPFTRACE_ANSWER_MS));
+	if (told > 1)
+		live_note("bpftrace was told to end %u times", told);
+}
+
 static long long bpftrace_stop(struct counting *counting)
 {
 	long long counted;
 
-	kill(counting->other->pid, SIGINT);
+	bpftrace_interrupt(counting->other);
 	while (sscanf(subject_line(counting->other), "@in: %lld", &counted) != 1)
 		;
 	subject_wait(counting->other);

@@ -172,6 +172,13 @@ const char *subject_line(struct subject *subject)
 	return subject->line;
 }
 
+bool subject_speaks(struct subject *subject, int ms)
+{
+	struct pollfd pollfd = { .fd = subject->from, .events = POLLIN };
+
+	return subject->rest_len > 0 || poll(&pollfd, 1, ms) != 0;
+}
+
 const char *subject_command(struct subject *subject, char command)
 {
 	subject_send(subject, command);

@@ -2,6 +2,7 @@
 #ifndef ALLOCWATCH_TESTS_SUBJECT_H
 #define ALLOCWATCH_TESTS_SUBJECT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -34,6 +35,8 @@ struct subject *victim_start_as(uid_t uid, const char *program, ...) __attribute
 void subject_send(struct subject *subject, char command);
 /* Its next line, without the newline; fails when none comes in time. */
 const char *subject_line(struct subject *subject);
+/* Whether it writes something, or ends, within that time. */
+bool subject_speaks(struct subject *subject, int ms);
 /* Both. */
 const char *subject_command(struct subject *subject, char command);
 /* The number behind "name=" in its last line. */
