@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define LINE_MAX_BYTES 512
-#define ANSWER_MS 120000
+#define ANSWER_MS 600000         /* a million allocations, two stops each, between processors that sleep */
 #define ARGUMENTS_MAX 16
 
 struct victim {
