@@ -14,10 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define HEAL_TRIES 3
 #define HEAL_PAUSE_US 100000         /* times the number of tries that have failed */
+#define FAILED "the process that does it failed"
 
 struct healings {
 	sd_event *event;
@@ -30,8 +33,9 @@ struct healing {
 	struct healings *healings;
 	int pid;                     /* 0: all processes */
 	unsigned tries;
-	int sock;                    /* to one that systemd started; else -1 */
-	pid_t pid_of_healer;         /* of a child of ours */
+	int sock, pidfd;             /* of one that systemd starts; else -1 */
+	bool expected;               /* that one has not been heard yet */
+	pid_t pid_of_healer;         /* 0: not known yet */
 	struct heartbeat heartbeat;  /* it is not heard, only looked at */
 	sd_event_source *healer, *look, *pause;
 };
@@ -54,6 +58,7 @@ static void stop_listening(struct healing *healing)
 	healing->healer = sd_event_source_disable_unref(healing->healer);
 	healing->look = sd_event_source_disable_unref(healing->look);
 	fd_close(&healing->sock);
+	fd_close(&healing->pidfd);
 }
 
 static void healing_free(struct healing *healing)
@@ -96,13 +101,23 @@ static void end(struct healing *healing, const char *reason)
 
 /* --- one try --- */
 
-static void take_result(struct healing *healing, bool healed);
+/* failure: of this try, NULL: none. */
+static void take_result(struct healing *healing, const char *failure);
 
 static int on_child_end(sd_event_source *source, const siginfo_t *si, void *context)
 {
 	(void)source;
-	take_result(context, si->si_code == CLD_EXITED && si->si_status == 0);
+	take_result(context, si->si_code == CLD_EXITED && si->si_status == 0 ? NULL : FAILED);
 	return 0;
+}
+
+/* By its pidfd where it is not ours to reap: its number may be another's by now. */
+static void end_by_force(const struct healing *healing)
+{
+	if (healing->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, healing->pidfd, SIGKILL, NULL, 0);
+	else
+		kill(healing->pid_of_healer, SIGKILL);
 }
 
 /* It may hold the threads of its target, as a tracer does: one that is stopped, or does not come to an end, is killed, and
@@ -110,22 +125,33 @@ static int on_child_end(sd_event_source *source, const siginfo_t *si, void *cont
 static int on_look(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct healing *healing = context;
-	const char *stuck = heartbeat_look(&healing->heartbeat, healing->pid_of_healer);
+	const char *stuck = NULL;
 
 	(void)usec;
+	if (healing->expected && heartbeat_silence_ms(&healing->heartbeat) > SERVICE_START_MS) {
+		take_result(healing, "its service was not started in time");
+		return 0;
+	}
+	if (!healing->expected)
+		stuck = heartbeat_look(&healing->heartbeat, healing->pid_of_healer);
 	if (!stuck) {
 		sd_event_source_set_time_relative(source, HEARTBEAT_LOOK_US);
 		return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 	}
 	log_error("the process (%d) that takes out what a tracer has left %s, and is killed: another one does it",
 		  healing->pid_of_healer, stuck);
-	kill(healing->pid_of_healer, SIGKILL);
+	end_by_force(healing);
 	return 0;
+}
+
+static void begin_patience(struct healing *healing)
+{
+	heartbeat_heard(&healing->heartbeat, healing->pid_of_healer, healing->pid > 0 ? HEALER_PATIENCE_MS : INT32_MAX);
 }
 
 static int look_after(struct healing *healing)
 {
-	heartbeat_heard(&healing->heartbeat, healing->pid_of_healer, healing->pid > 0 ? HEALER_PATIENCE_MS : INT32_MAX);
+	begin_patience(healing);
 	return sd_event_add_time_relative(healing->healings->event, &healing->look, CLOCK_MONOTONIC, HEARTBEAT_LOOK_US,
 					  HEARTBEAT_LOOK_US / 10, on_look, healing);
 }
@@ -136,6 +162,7 @@ static int spawn_healer(struct healing *healing)
 	char *const argv[] = { name, option, healing->pid > 0 ? number : NULL, NULL };
 	int r;
 
+	healing->pid_of_healer = 0;
 	snprintf(number, sizeof(number), "%d", healing->pid);
 	r = tracer_process_spawn(healing->healings->program, argv, -1, &healing->pid_of_healer);
 	if (r == 0)
@@ -143,7 +170,24 @@ static int spawn_healer(struct healing *healing)
 				       on_child_end, healing);
 	if (r >= 0)
 		r = look_after(healing);
+	if (r < 0 && healing->pid_of_healer > 0) {
+		stop_listening(healing);
+		kill(healing->pid_of_healer, SIGKILL);
+		waitpid(healing->pid_of_healer, NULL, 0);
+	}
 	return r < 0 ? r : 0;
+}
+
+/* Which process systemd has started.  0, -EAGAIN: none yet, or negative errno. */
+static int meet(struct healing *healing)
+{
+	int r = tracer_process_meet(healing->sock, &healing->pid_of_healer, &healing->pidfd);
+
+	if (r < 0)
+		return r;
+	healing->expected = false;
+	begin_patience(healing);
+	return 0;
 }
 
 static int on_word(sd_event_source *source, int fd, uint32_t revents, void *context)
@@ -152,16 +196,25 @@ static int on_word(sd_event_source *source, int fd, uint32_t revents, void *cont
 		char bytes[WIRE_MESSAGE_MAX];
 		struct wire_head head;
 	} buffer;
-	int passed = -1;
-	ssize_t n = fd_receive_message(fd, &buffer, sizeof(buffer), &passed);
-	bool whole = n > 0 && wire_check(&buffer, (size_t)n, 1) == 0;
+	struct healing *healing = context;
+	int passed = -1, r = healing->expected ? meet(healing) : 0;
+	ssize_t n;
+	bool whole;
 
 	(void)source;
 	(void)revents;
+	if (r == -EAGAIN)
+		return 0;
+	if (r < 0) {
+		take_result(healing, r == -ECONNRESET ? "its service could not be started" : strerror(-r));
+		return 0;
+	}
+	n = fd_receive_message(fd, &buffer, sizeof(buffer), &passed);
+	whole = n > 0 && wire_check(&buffer, (size_t)n, 1) == 0;
 	fd_close(&passed);
 	if (n == -EAGAIN || (whole && buffer.head.type == WIRE_HEARTBEAT))
 		return 0;
-	take_result(context, whole && buffer.head.type == WIRE_DONE);
+	take_result(healing, whole && buffer.head.type == WIRE_DONE ? NULL : FAILED);
 	return 0;
 }
 
@@ -174,6 +227,10 @@ static int call_healer(struct healing *healing)
 		r = fd_send_message(healing->sock, &request, sizeof(request), -1);
 	if (r == 0)
 		r = sd_event_add_io(healing->healings->event, &healing->healer, healing->sock, EPOLLIN, on_word, healing);
+	healing->expected = true;
+	healing->pid_of_healer = 0;
+	if (r >= 0)
+		r = look_after(healing);
 	return r < 0 ? r : 0;
 }
 
@@ -200,17 +257,17 @@ static int on_pause_end(sd_event_source *source, uint64_t usec, void *context)
 }
 
 /* What has failed once (no memory, no descriptor, a crash) may do another time. */
-static void take_result(struct healing *healing, bool healed)
+static void take_result(struct healing *healing, const char *failure)
 {
 	int r;
 
 	stop_listening(healing);
-	if (healed) {
+	if (!failure) {
 		end(healing, NULL);
 		return;
 	}
 	if (healing->tries == HEAL_TRIES) {
-		end(healing, "the process that does it failed");
+		end(healing, failure);
 		return;
 	}
 	r = sd_event_add_time_relative(healing->healings->event, &healing->pause, CLOCK_MONOTONIC,
@@ -231,7 +288,7 @@ void healings_begin(struct healings *healings, int pid)
 	}
 	healing->healings = healings;
 	healing->pid = pid;
-	healing->sock = -1;
+	healing->sock = healing->pidfd = -1;
 	slot = vec_push(&healings->list);
 	*slot = healing;
 	r = start(healing);

@@ -171,6 +171,7 @@ static void heal(struct loop *loop, const struct wire_head *request)
 	snprintf(number, sizeof(number), "%d", request->pid);
 	if (loop->session)
 		return;
+	loop_begin_long_step(loop);        /* tells the daemon, too, which process this is */
 	if (heal_main(request->pid > 0 ? number : NULL) == EXIT_SUCCESS)
 		answer_done(loop, request);
 	else

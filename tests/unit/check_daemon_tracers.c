@@ -548,6 +548,30 @@ START_TEST(a_stuck_service_is_killed_and_its_target_healed)
 }
 END_TEST
 
+/* Index 1: of tracers that are services. */
+START_TEST(a_stopped_healer_is_killed_and_another_one_heals)
+{
+	pid_t pid = target_start();
+
+	if (_i == 1) {
+		manager_start(NULL);
+		daemon_start_with_services();
+	} else {
+		daemon_start_default();
+	}
+	tracer_mode("die-at-status");
+	attach_ok(pid);
+	tracer_mode("healer-stopped");
+	fails("GetStatus", pid_of(pid), "Failed");
+	wait_until(is_noted, (void *)"healer stopped", "a healer is stopped");
+	tracer_mode("");
+	wait_until(is_noted, (void *)"healed", "what it has left is taken out");
+	daemon_log_must_hold("is stopped, and is killed: another one does it");
+	if (_i == 1)
+		manager_end();
+}
+END_TEST
+
 START_TEST(a_service_that_cannot_be_started_is_told)
 {
 	pid_t pid = target_start();
@@ -597,6 +621,7 @@ static void add_tests(Suite *suite)
 	t = fixture_case(suite, "services");
 	tcase_add_test(t, a_tracer_may_be_a_service_that_another_process_starts);
 	tcase_add_test(t, a_stuck_service_is_killed_and_its_target_healed);
+	tcase_add_loop_test(t, a_stopped_healer_is_killed_and_another_one_heals, 0, 2);
 	tcase_add_test(t, a_service_that_cannot_be_started_is_told);
 }
 

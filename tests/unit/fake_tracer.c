@@ -443,6 +443,16 @@ static void get_stuck(void)
 		poll(NULL, 0, 1000);
 }
 
+static void heal(pid_t pid)
+{
+	target_pid = pid;
+	if (mode_is("healer-stopped")) {
+		note("healer stopped");
+		raise(SIGSTOP);
+	}
+	note("healed");
+}
+
 static void handle(const struct wire_head *message)
 {
 	struct wire_head done;
@@ -453,8 +463,8 @@ static void handle(const struct wire_head *message)
 		return;
 	switch (message->type) {
 	case WIRE_HEAL:
-		target_pid = message->pid;
-		note("healed");
+		beat(60000);
+		heal(message->pid);
 		send_head(&done, WIRE_DONE, message->serial, sizeof(done), -1);
 		exit(0);
 	case WIRE_ATTACH:
@@ -536,8 +546,8 @@ int main(int argc, char **argv)
 	if (!folder)
 		return 2;
 	if (argc > 1 && strcmp(argv[1], "--heal") == 0) {
-		target_pid = argc > 2 ? atoi(argv[2]) : 0;
-		note("healed");
+		read_mode();
+		heal(argc > 2 ? atoi(argv[2]) : 0);
 		return 0;
 	}
 	daemon_pid = getppid();
