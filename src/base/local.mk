@@ -6,6 +6,7 @@ src_libbase_a_SOURCES = \
 	src/base/mounts.c src/base/mounts.h \
 	src/base/proc.c src/base/proc.h \
 	src/base/reader.c src/base/reader.h \
+	src/base/reason.c src/base/reason.h \
 	src/base/strtab.c src/base/strtab.h \
 	src/base/units.c src/base/units.h \
 	src/base/vec.c src/base/vec.h

@@ -2,12 +2,12 @@
 #include "daemon/listen.h"
 
 #include "base/fd.h"
+#include "base/reason.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,19 +24,6 @@
 #define BACKLOG 128
 #define LOCK_WAIT_MS 5000
 #define LOCK_POLL_MS 10
-
-static int explain(char **ret_reason, int r, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static int explain(char **ret_reason, int r, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	if (vasprintf(ret_reason, format, args) < 0)
-		*ret_reason = NULL;
-	va_end(args);
-	return r;
-}
 
 /* --- systemd's --- */
 
@@ -55,9 +42,9 @@ static int describe(int fd, char **ret_address)
 static int take_for_metrics(struct listen *own, int fd, char **ret_reason)
 {
 	if (own->metrics_fd >= 0)
-		return explain(ret_reason, -EINVAL, "more than one socket named " METRICS_NAME " was handed over");
+		return reason_set(ret_reason, -EINVAL, "more than one socket named " METRICS_NAME " was handed over");
 	if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0)
-		return explain(ret_reason, -EINVAL, "what was handed over for metrics is no listening stream socket");
+		return reason_set(ret_reason, -EINVAL, "what was handed over for metrics is no listening stream socket");
 	own->metrics_fd = fd;
 	return 0;
 }
@@ -65,9 +52,10 @@ static int take_for_metrics(struct listen *own, int fd, char **ret_reason)
 static int take_for_clients(struct listen *own, int fd, char **ret_reason)
 {
 	if (own->fd >= 0)
-		return explain(ret_reason, -EINVAL, "more than one socket was handed over that is not named " METRICS_NAME);
+		return reason_set(ret_reason, -EINVAL,
+				  "more than one socket was handed over that is not named " METRICS_NAME);
 	if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0)
-		return explain(ret_reason, -EINVAL, "what was handed over is no listening Unix stream socket");
+		return reason_set(ret_reason, -EINVAL, "what was handed over is no listening Unix stream socket");
 	own->fd = fd;
 	return describe(fd, &own->address);
 }
@@ -86,7 +74,7 @@ static int take_handed_over(struct listen *own, char **ret_reason)
 	int count = sd_listen_fds_with_names(1, &names), r = 0;
 
 	if (count < 0)
-		return explain(ret_reason, count, "the sockets handed over cannot be taken: %s", strerror(-count));
+		return reason_set(ret_reason, count, "the sockets handed over cannot be taken: %s", strerror(-count));
 	for (int i = 0; r == 0 && i < count; i++) {
 		int fd = SD_LISTEN_FDS_START + i;
 
@@ -111,15 +99,17 @@ static int check_folder(const char *path, char **ret_reason)
 		return -ENOMEM;
 	folder = dirname(copy);
 	if (lstat(folder, &st) < 0)
-		r = explain(ret_reason, -errno, "the folder %s: %s", folder, strerror(errno));
+		r = reason_set(ret_reason, -errno, "the folder %s: %s", folder, strerror(errno));
 	else if (!S_ISDIR(st.st_mode))
-		r = explain(ret_reason, -ENOTDIR, "%s is no folder", folder);
+		r = reason_set(ret_reason, -ENOTDIR, "%s is no folder", folder);
 	else if (st.st_uid != geteuid() && st.st_uid != 0)
-		r = explain(ret_reason, -EPERM, "the folder %s belongs to user %u, who could put another socket in the "
-						"place of this one; choose a folder of your own", folder, st.st_uid);
+		r = reason_set(ret_reason, -EPERM,
+			       "the folder %s belongs to user %u, who could put another socket in the "
+			       "place of this one; choose a folder of your own", folder, st.st_uid);
 	else if ((st.st_mode & 022) && !(st.st_mode & S_ISVTX))
-		r = explain(ret_reason, -EPERM, "others may write to the folder %s; 'chmod go-w %s' closes it, or choose "
-						"another", folder, folder);
+		r = reason_set(ret_reason, -EPERM,
+			       "others may write to the folder %s; 'chmod go-w %s' closes it, or choose "
+			       "another", folder, folder);
 	free(copy);
 	return r;
 }
@@ -158,10 +148,10 @@ static int take_lock(struct listen *own, const struct sockaddr_un *address, char
 		return -ENOMEM;
 	own->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (own->lock_fd < 0)
-		r = explain(ret_reason, -errno, "%s cannot be made: %s", path, strerror(errno));
+		r = reason_set(ret_reason, -errno, "%s cannot be made: %s", path, strerror(errno));
 	else if (!lock_in_time(own->lock_fd, address))
-		r = explain(ret_reason, -EADDRINUSE, "another daemon runs on %s; stop it, or choose another socket",
-			    own->path);
+		r = reason_set(ret_reason, -EADDRINUSE, "another daemon runs on %s; stop it, or choose another socket",
+			       own->path);
 	free(path);
 	return r;
 }
@@ -173,16 +163,17 @@ static int remove_stale(const struct sockaddr_un *address, char **ret_reason)
 	struct stat st;
 
 	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0 : explain(ret_reason, -errno, "%s: %s", path, strerror(errno));
+		return errno == ENOENT ? 0 : reason_set(ret_reason, -errno, "%s: %s", path, strerror(errno));
 	if (!S_ISSOCK(st.st_mode))
-		return explain(ret_reason, -EEXIST, "%s is there and is no socket; choose another path", path);
+		return reason_set(ret_reason, -EEXIST, "%s is there and is no socket; choose another path", path);
 	if (st.st_uid != geteuid())
-		return explain(ret_reason, -EPERM, "%s is a socket of user %u; choose another path", path, st.st_uid);
+		return reason_set(ret_reason, -EPERM, "%s is a socket of user %u; choose another path", path, st.st_uid);
 	if (somebody_listens(address))
-		return explain(ret_reason, -EADDRINUSE, "another daemon runs on %s; stop it, or choose another socket",
-			       path);
+		return reason_set(ret_reason, -EADDRINUSE,
+				  "another daemon runs on %s; stop it, or choose another socket",
+				  path);
 	if (unlink(path) < 0)
-		return explain(ret_reason, -errno, "%s cannot be removed: %s", path, strerror(errno));
+		return reason_set(ret_reason, -errno, "%s cannot be removed: %s", path, strerror(errno));
 	return 0;
 }
 
@@ -194,7 +185,8 @@ static int bind_and_listen(struct listen *own, const struct sockaddr_un *address
 
 	own->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (own->fd < 0 || bind(own->fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
-		r = explain(ret_reason, -errno, "no socket can be made at %s: %s", address->sun_path, strerror(errno));
+		r = reason_set(ret_reason, -errno,
+			       "no socket can be made at %s: %s", address->sun_path, strerror(errno));
 	umask(before);
 	if (r < 0)
 		return r;
@@ -203,8 +195,8 @@ static int bind_and_listen(struct listen *own, const struct sockaddr_un *address
 		own->inode = st.st_ino;
 	}
 	if (listen(own->fd, BACKLOG) < 0)
-		return explain(ret_reason, -errno, "%s cannot be listened on: %s", address->sun_path,
-			       strerror(errno));
+		return reason_set(ret_reason, -errno, "%s cannot be listened on: %s", address->sun_path,
+				  strerror(errno));
 	return 0;
 }
 
@@ -214,7 +206,7 @@ static int open_own(struct listen *own, const char *path, bool for_all, char **r
 	int r;
 
 	if (strlen(path) >= sizeof(address.sun_path))
-		return explain(ret_reason, -ENAMETOOLONG, "%s is too long for a socket; choose a shorter path", path);
+		return reason_set(ret_reason, -ENAMETOOLONG, "%s is too long for a socket; choose a shorter path", path);
 	strcpy(address.sun_path, path);
 	own->path = strdup(path);
 	own->address = strdup(path);
@@ -238,7 +230,7 @@ static int make_folder(const char *folder, mode_t mode, char **ret_reason)
 	int r = mkdir(folder, mode) < 0 && errno != EEXIST ? -errno : 0;
 
 	umask(before);
-	return r < 0 ? explain(ret_reason, r, "the folder %s cannot be made: %s", folder, strerror(-r)) : 0;
+	return r < 0 ? reason_set(ret_reason, r, "the folder %s cannot be made: %s", folder, strerror(-r)) : 0;
 }
 
 static int in_folder(const char *folder, char **ret_path)
@@ -259,7 +251,7 @@ static int default_in_temporary(char **ret_path, char **ret_reason)
 	r = make_folder(folder, 0700, ret_reason);
 	if (r == 0 && (lstat(folder, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
 		       (st.st_mode & 077)))
-		r = explain(ret_reason, -EPERM, "%s is no folder of yours that is closed to others", folder);
+		r = reason_set(ret_reason, -EPERM, "%s is no folder of yours that is closed to others", folder);
 	if (r == 0)
 		r = in_folder(folder, ret_path);
 	free(folder);

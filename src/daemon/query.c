@@ -1,11 +1,10 @@
-#define _GNU_SOURCE              /* vasprintf */
 #include "daemon/query.h"
 
+#include "base/reason.h"
 #include "daemon/limits.h"
 #include "daemon/params.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,25 +27,13 @@ void query_fini(struct query *query)
 	memset(query, 0, sizeof(*query));
 }
 
-static int explain(char **ret_reason, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static int explain(char **ret_reason, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vasprintf(ret_reason, format, args);
-	va_end(args);
-	return n < 0 ? -ENOMEM : -EINVAL;
-}
-
 static int take_filters(const json_t *list, struct query *query, char **ret_reason)
 {
 	size_t count = json_array_size(list);
 
 	if (count > FILTERS_MAX)
-		return explain(ret_reason, "there are %zu filters, and at most %d are allowed", count, FILTERS_MAX);
+		return reason_set(ret_reason, -EINVAL,
+				  "there are %zu filters, and at most %d are allowed", count, FILTERS_MAX);
 	query->filters = calloc(count + 1, sizeof(*query->filters));
 	if (!query->filters)
 		return -ENOMEM;
@@ -56,7 +43,7 @@ static int take_filters(const json_t *list, struct query *query, char **ret_reas
 		int r = filter_parse(text, &query->filters[i], &reason);
 
 		if (r == -EINVAL)
-			return explain(ret_reason, "filter '%.200s': %s", text, reason);
+			return reason_set(ret_reason, -EINVAL, "filter '%.200s': %s", text, reason);
 		if (r < 0)
 			return r;
 		query->statistics.filter_count++;
@@ -69,10 +56,12 @@ static int take_members(const json_t *json, struct query *query, char **ret_reas
 	const char *key = param_text(json, "key", "lineno"), *sort = param_text(json, "sort", "abs");
 
 	if (statistics_key_parse(key, &query->statistics.key) < 0)
-		return explain(ret_reason, "'%.64s' is no key to group by; lineno, filename, traceback, function, object, "
-					   "thread and domain are", key);
+		return reason_set(ret_reason, -EINVAL,
+				  "'%.64s' is no key to group by; lineno, filename, traceback, function, object, "
+				  "thread and domain are", key);
 	if (diff_sort_parse(sort, &query->statistics.sort) < 0)
-		return explain(ret_reason, "'%.64s' is no order of differences; abs, growth, shrink and churn are", sort);
+		return reason_set(ret_reason, -EINVAL,
+				  "'%.64s' is no order of differences; abs, growth, shrink and churn are", sort);
 	query->statistics.cumulative = param_bool(json, "cumulative");
 	query->statistics.traceback.limit = param_count(json, "frames", 0);
 	query->statistics.traceback.show_runtime = param_bool(json, "show_runtime");

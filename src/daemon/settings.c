@@ -1,7 +1,7 @@
-#define _GNU_SOURCE              /* asprintf */
 #include "daemon/settings.h"
 
 #include "base/clock.h"
+#include "base/reason.h"
 #include "base/units.h"
 #include "daemon/log.h"
 #include "daemon/metrics_address.h"
@@ -9,26 +9,12 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MEBIBYTE (1ULL << 20)
 #define DIGITS "0123456789"
-
-static int refuse(char **ret_reason, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static int refuse(char **ret_reason, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vasprintf(ret_reason, format, args);
-	va_end(args);
-	return n < 0 ? -ENOMEM : -EINVAL;
-}
 
 /* --- kinds of values --- */
 
@@ -47,7 +33,7 @@ static int take_path(const struct setting *setting, const char *value, void *fie
 {
 	(void)setting;
 	if (strlen(value) >= PATH_MAX)
-		return refuse(ret_reason, "wants a path of less than %d bytes", PATH_MAX);
+		return reason_set(ret_reason, -EINVAL, "wants a path of less than %d bytes", PATH_MAX);
 	return set_text(field, value);
 }
 
@@ -63,8 +49,8 @@ static int take_count(const struct setting *setting, const char *value, void *fi
 	int64_t number;
 
 	if (units_parse_number(value, (int64_t)setting->least, (int64_t)setting->most, &number) < 0)
-		return refuse(ret_reason, "wants a number from %llu to %llu, not '%.80s'",
-			      (unsigned long long)setting->least, (unsigned long long)setting->most, value);
+		return reason_set(ret_reason, -EINVAL, "wants a number from %llu to %llu, not '%.80s'",
+				  (unsigned long long)setting->least, (unsigned long long)setting->most, value);
 	*(size_t *)field = (size_t)number;
 	return 0;
 }
@@ -76,9 +62,10 @@ static int take_bytes(const struct setting *setting, const char *value, void *fi
 	uint64_t bytes, unit = bare ? MEBIBYTE : 1;
 
 	if (units_parse_size(value, &bytes) < 0 || bytes > setting->most / unit || bytes * unit < setting->least)
-		return refuse(ret_reason, "wants a size such as 512M or 4G, a number alone being mebibytes, from %llu to "
-					  "%llu of them, not '%.80s'", (unsigned long long)(setting->least / MEBIBYTE),
-			      (unsigned long long)(setting->most / MEBIBYTE), value);
+		return reason_set(ret_reason, -EINVAL,
+				  "wants a size such as 512M or 4G, a number alone being mebibytes, from %llu to "
+				  "%llu of them, not '%.80s'", (unsigned long long)(setting->least / MEBIBYTE),
+				  (unsigned long long)(setting->most / MEBIBYTE), value);
 	*(uint64_t *)field = bytes * unit;
 	return 0;
 }
@@ -88,11 +75,11 @@ static int take_seconds(const struct setting *setting, const char *value, void *
 	uint64_t ns, seconds;
 
 	if (units_parse_duration(value, &ns) < 0)
-		return refuse(ret_reason, "wants a time such as 90, 10min or 1h, not '%.80s'", value);
+		return reason_set(ret_reason, -EINVAL, "wants a time such as 90, 10min or 1h, not '%.80s'", value);
 	seconds = (ns + NSEC_PER_SEC - 1) / NSEC_PER_SEC;
 	if (seconds < setting->least || seconds > setting->most)
-		return refuse(ret_reason, "wants a time from %llu to %llu seconds, not '%.80s'",
-			      (unsigned long long)setting->least, (unsigned long long)setting->most, value);
+		return reason_set(ret_reason, -EINVAL, "wants a time from %llu to %llu seconds, not '%.80s'",
+				  (unsigned long long)setting->least, (unsigned long long)setting->most, value);
 	*(int64_t *)field = (int64_t)seconds;
 	return 0;
 }
@@ -109,7 +96,7 @@ static int take_bool(const struct setting *setting, const char *value, void *fie
 			return 0;
 		}
 	}
-	return refuse(ret_reason, "wants yes or no, not '%.80s'", value);
+	return reason_set(ret_reason, -EINVAL, "wants yes or no, not '%.80s'", value);
 }
 
 static int take_word(const struct setting *setting, const char *value, void *field, char **ret_reason)
@@ -124,7 +111,7 @@ static int take_word(const struct setting *setting, const char *value, void *fie
 		strncat(list, i == 0 ? "" : ", ", sizeof(list) - strlen(list) - 1);
 		strncat(list, setting->words[i], sizeof(list) - strlen(list) - 1);
 	}
-	return refuse(ret_reason, "wants one of %s, not '%.80s'", list, value);
+	return reason_set(ret_reason, -EINVAL, "wants one of %s, not '%.80s'", list, value);
 }
 
 static int take_address(const struct setting *setting, const char *value, void *field, char **ret_reason)
@@ -133,8 +120,9 @@ static int take_address(const struct setting *setting, const char *value, void *
 
 	(void)setting;
 	if (metrics_address_parse(value, &address) < 0)
-		return refuse(ret_reason, "wants an address such as 127.0.0.1:9772 or [::1]:9772, a path, or none, not '%.80s'",
-			      value);
+		return reason_set(ret_reason, -EINVAL,
+				  "wants an address such as 127.0.0.1:9772 or [::1]:9772, a path, or none, not '%.80s'",
+				  value);
 	return set_text(field, value);
 }
 
