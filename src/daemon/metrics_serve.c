@@ -47,17 +47,7 @@ static int open_address(struct metrics_serve *serve, const struct options *optio
 {
 	int r = metrics_address_listen(address);
 
-	if (r >= 0)
-		r = start(serve, options, r, ret);
-	if (r < 0) {
-		log_error("metrics cannot be served at %s: %s", options->metrics_listen, explain(r));
-		return r;
-	}
-	if (!address->loopback)
-		log_warning("metrics are served at %s, which other machines may reach", options->metrics_listen);
-	else
-		log_info("metrics are served at %s", options->metrics_listen);
-	return 0;
+	return r < 0 ? r : start(serve, options, r, ret);
 }
 
 static void close_address(struct metrics_serve *serve)
@@ -67,6 +57,33 @@ static void close_address(struct metrics_serve *serve)
 	metrics_http_free(serve->http);
 	serve->http = NULL;
 	metrics_address_remove(&serve->address);
+}
+
+/* One address may be within the other (0.0.0.0 and 127.0.0.1): then the old one has to go first, and comes back when the
+ * new one cannot be had even so. */
+static int open_instead(struct metrics_serve *serve, const struct options *options,
+			const struct metrics_address *address, struct metrics_http **ret)
+{
+	struct metrics_address old = serve->address;
+	int r = open_address(serve, options, address, ret);
+
+	if (r != -EADDRINUSE || !serve->http)
+		return r;
+	close_address(serve);
+	r = open_address(serve, options, address, ret);
+	if (r < 0 && open_address(serve, options, &old, &serve->http) < 0)
+		serve->address = (struct metrics_address){ 0 };
+	return r;
+}
+
+static void log_open(const struct options *options, const struct metrics_address *address, int r)
+{
+	if (r < 0)
+		log_error("metrics cannot be served at %s: %s", options->metrics_listen, explain(r));
+	else if (!address->loopback)
+		log_warning("metrics are served at %s, which other machines may reach", options->metrics_listen);
+	else
+		log_info("metrics are served at %s", options->metrics_listen);
 }
 
 int metrics_serve_set(struct metrics_serve *serve, const struct options *options)
@@ -84,8 +101,10 @@ int metrics_serve_set(struct metrics_serve *serve, const struct options *options
 			metrics_http_set_viewer(serve->http, viewer_of(options));
 		return 0;
 	}
-	if (address.len > 0)
-		r = open_address(serve, options, &address, &http);
+	if (address.len > 0) {
+		r = open_instead(serve, options, &address, &http);
+		log_open(options, &address, r);
+	}
 	if (r < 0)
 		return r;
 	close_address(serve);

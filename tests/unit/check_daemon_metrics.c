@@ -370,6 +370,56 @@ START_TEST(a_reload_moves_the_listener_or_leaves_it_where_it_is)
 }
 END_TEST
 
+/* A listener on this address of the machine itself; port 0: any, which is written there. */
+static int listen_on_port(uint32_t host, in_port_t *port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = *port, .sin_addr = { htonl(host) } };
+	socklen_t len = sizeof(address);
+	int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+	setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	ck_assert_int_eq(bind(sock, (struct sockaddr *)&address, sizeof(address)), 0);
+	ck_assert_int_eq(listen(sock, 8), 0);
+	ck_assert_int_eq(getsockname(sock, (struct sockaddr *)&address, &len), 0);
+	*port = address.sin_port;
+	return sock;
+}
+
+static bool port_answers(in_port_t port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = port,
+				       .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool answers = connect(sock, (struct sockaddr *)&address, sizeof(address)) == 0;
+
+	close(sock);
+	return answers;
+}
+
+START_TEST(a_reload_moves_the_listener_to_an_address_that_holds_the_old_one)
+{
+	in_port_t port = 0;
+	int other;
+	char text[64], told[128];
+
+	close(listen_on_port(INADDR_LOOPBACK, &port));
+	snprintf(text, sizeof(text), "127.0.0.1:%u", ntohs(port));
+	configure(text, "");
+	daemon_start_default();
+	daemon_log_must_hold("metrics are served at 127.0.0.1");
+	other = listen_on_port(INADDR_LOOPBACK + 1, &port);
+	snprintf(text, sizeof(text), "0.0.0.0:%u", ntohs(port));
+	configure(text, "");
+	snprintf(told, sizeof(told), "metrics cannot be served at %s: %s", text, strerror(EADDRINUSE));
+	reload_until(told);
+	ck_assert(port_answers(port));
+	close(other);
+	snprintf(told, sizeof(told), "metrics are served at %s", text);
+	reload_until(told);
+	ck_assert(port_answers(port));
+}
+END_TEST
+
 static int listen_at(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -457,6 +507,7 @@ static void add_tests(Suite *suite)
 		tcase_add_test(t, connections_are_few_and_hold_nobody_else);
 		tcase_add_test(t, clients_that_leave_and_a_flood_are_one_question_to_the_tracer);
 		tcase_add_test(t, a_reload_moves_the_listener_or_leaves_it_where_it_is);
+	tcase_add_test(t, a_reload_moves_the_listener_to_an_address_that_holds_the_old_one);
 		tcase_add_test(t, the_service_manager_can_hand_over_the_listener);
 	}
 	tcase_add_test(t, addresses_are_checked_before_they_are_used);
