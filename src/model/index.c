@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum index_key index_key_of(enum statistics_key key)
 {
@@ -275,11 +276,41 @@ size_t snapshot_index_memory(const struct snapshot_index *index)
 
 /* --- with the snapshot --- */
 
+/* A name that is made: OBJECT(FUNCTION+0xOFFSET), its own text and its place in a table of strings. */
+#define MADE_NAME_MAX 96
+
+static size_t text_size(const struct snapshot *snapshot, uint32_t text)
+{
+	return strlen(strtab_get(snapshot->strings, text));
+}
+
+/* Of places without a source line, as all are of a program without debugging information. */
+static size_t made_names_estimate(const struct snapshot *snapshot)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < snapshot->frames.count; i++) {
+		const struct snapshot_frame *frame = &snapshot->frames.items[i];
+		size_t object = frame->frame.module == MODULE_NONE || frame->frame.kind == FRAME_PYTHON ? 0 :
+				text_size(snapshot, snapshot->modules.items[frame->frame.module].path);
+
+		if (frame->location_count == 0)
+			bytes += object + MADE_NAME_MAX;
+		for (uint32_t l = 0; l < frame->location_count; l++) {
+			const struct snapshot_location *location = &snapshot->locations.items[frame->first_location + l];
+
+			if (!location->file || !location->line)
+				bytes += object + text_size(snapshot, location->function) + MADE_NAME_MAX;
+		}
+	}
+	return bytes;
+}
+
 size_t snapshot_index_estimate(const struct snapshot *snapshot)
 {
 	size_t places = snapshot->frames.count + snapshot->locations.count + 1;
 
-	return sizeof(struct snapshot_index) + 2 * strtab_memory(snapshot->strings) +
+	return sizeof(struct snapshot_index) + 2 * strtab_memory(snapshot->strings) + made_names_estimate(snapshot) +
 	       places * (sizeof(struct statistic_frame) + (1 + INDEX_KEYS) * sizeof(uint32_t)) +
 	       (snapshot->traces.count + 1) * (sizeof(struct index_start) + sizeof(uint32_t)) +
 	       snapshot->nodes.count * sizeof(struct index_step);

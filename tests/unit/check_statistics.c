@@ -162,6 +162,25 @@ START_TEST(a_kept_index_is_in_the_snapshots_account_until_it_is_dropped)
 }
 END_TEST
 
+START_TEST(an_index_of_a_program_without_names_takes_no_more_than_was_said)
+{
+	uint32_t module = build_module(s, "/opt/vendor/a/rather/long/path/to/a/program/without/any/names");
+	size_t without, said;
+
+	for (uint32_t i = 0; i < 20000; i++) {
+		uint32_t frame = build_frame(s, module, FRAME_CALL, 0x1000 + i * 16);
+
+		if (i % 2)
+			build_location(s, "a_function_without_a_line", 0x10, NULL, 0, false);
+		build_trace(s, build_node(s, STACK_ROOT, frame), DOMAIN_MALLOC, 1, 1);
+	}
+	said = snapshot_index_estimate(s);
+	without = snapshot_memory(s);
+	ck_assert_int_eq(snapshot_index_keep(s), 0);
+	ck_assert_uint_le(snapshot_memory(s) - without, said);
+}
+END_TEST
+
 START_TEST(a_traceback_has_its_most_recent_frame_last_and_its_depth)
 {
 	struct statistics *t;
@@ -555,6 +574,7 @@ int main(void)
 	tcase_add_test(tcase, functions_objects_and_domains_are_keys_too);
 	tcase_add_test(tcase, a_function_shares_no_group_with_a_file_of_its_name);
 	tcase_add_test(tcase, a_kept_index_is_in_the_snapshots_account_until_it_is_dropped);
+	tcase_add_test(tcase, an_index_of_a_program_without_names_takes_no_more_than_was_said);
 	tcase_add_test(tcase, a_traceback_has_its_most_recent_frame_last_and_its_depth);
 	tcase_add_test(tcase, a_cumulative_statistic_counts_a_recursion_as_tracemalloc_does);
 	tcase_add_test(tcase, cumulative_is_refused_where_no_frames_are_counted);
