@@ -120,17 +120,9 @@ static int explain(struct session *session, const char *command, char **names, s
 
 	if (result == -EREMOTEIO && session_error_is(error, "InvalidQuery") && json_is_string(message))
 		return fail_usage(command, "%s", json_string_value(message));
-	if (result == -ENOMEM)
-		return fail_memory();
 	if (asprintf(&what, "cannot get snapshot %s", error ? blamed(error, names, count) : names[0]) < 0)
 		return fail_memory();
-	if (error)
-		fail_remote(what, error);
-	else if (result == -EBADMSG)
-		fail("%s: the daemon on %s sent a damaged answer; client and daemon may be of different versions", what,
-		     session->path);
-	else
-		session_fail_transport(session, what, result);
+	session_fail_stream(session, what, result, error, NULL);
 	free(what);
 	return EXIT_FAILED;
 }
@@ -151,13 +143,12 @@ static int make_there(struct session *session, const struct options *options, co
 {
 	struct answer answer = { .reader = codec_rows_reader_new(query, count == 2 && !query->born),
 				 .what = count == 2 ? "the differences" : names[0] };
-	json_t *parameters = make_parameters(options, query, names, count), *error = NULL;
-	int r = answer.reader && parameters ? 0 : -ENOMEM;
+	json_t *error = NULL;
+	int r = -ENOMEM;
 
-	varlink_client_set_patience(session->client, PATIENCE_S);
-	if (r == 0)
-		r = varlink_client_stream(session->client, count == 2 ? "Compare" : "Statistics", parameters, take_reply, &answer,
-					  &error);
+	if (answer.reader)
+		r = session_stream(session, count == 2 ? "Compare" : "Statistics", make_parameters(options, query, names, count),
+				   take_reply, &answer, &error);
 	if (r == 0)
 		r = codec_rows_reader_finish(answer.reader, ret);
 	progress_clear();
@@ -167,7 +158,6 @@ static int make_there(struct session *session, const struct options *options, co
 	else if (r < 0)
 		r = explain(session, command, names, count, r, error);
 	json_decref(error);
-	json_decref(parameters);
 	codec_rows_reader_free(answer.reader);
 	return r;
 }

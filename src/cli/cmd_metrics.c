@@ -31,21 +31,11 @@ static int take_piece(void *context, json_t *reply)
 
 static int fetch(struct session *session, const char *format, struct text *text)
 {
-	json_t *parameters = json_pack("{s:s}", "format", format), *error = NULL;
-	int r = parameters ? 0 : -ENOMEM;
+	json_t *error;
+	int r = session_stream(session, "Metrics", json_pack("{s:s}", "format", format), take_piece, text, &error);
 
-	if (r == 0)
-		r = varlink_client_stream(session->client, "Metrics", parameters, take_piece, text, &error);
-	json_decref(parameters);
-	if (error)
-		fail_remote(what, error);
-	else if (r == -ENOMEM)
-		fail_memory();
-	else if (r == -EBADMSG)
-		fail("%s: the daemon on %s sent something else; client and daemon may be of different versions", what,
-		     session->path);
-	else if (r < 0)
-		session_fail_transport(session, what, r);
+	if (r < 0)
+		session_fail_stream(session, what, r, error, NULL);
 	json_decref(error);
 	return r < 0 ? EXIT_FAILED : EXIT_DONE;
 }

@@ -37,22 +37,13 @@ static int take_piece(void *context, json_t *reply)
 	return codec_snapshot_reader_feed(stream->reader, json_object_get(reply, "tables"));
 }
 
-static int explain_stream(struct session *session, const char *name, int result, json_t *error,
-			  const char *reason)
+static int explain(struct session *session, const char *name, int result, json_t *error, const char *reason)
 {
 	char *what;
 
 	if (asprintf(&what, "cannot get snapshot %s", name) < 0)
 		return fail_memory();
-	if (error)
-		fail_remote(what, error);
-	else if (result == -ENOMEM)
-		fail_memory();
-	else if (result == -EBADMSG)
-		fail("%s: the daemon on %s sent a damaged one (%s); client and daemon may be of different versions",
-		     what, session->path, reason ? reason : "its tables are malformed");
-	else
-		session_fail_transport(session, what, result);
+	session_fail_stream(session, what, result, error, reason);
 	free(what);
 	return EXIT_FAILED;
 }
@@ -60,21 +51,20 @@ static int explain_stream(struct session *session, const char *name, int result,
 int fetch_from_daemon(struct session *session, const char *name, bool blocks, struct snapshot **ret_snapshot)
 {
 	struct stream stream = { .reader = codec_snapshot_reader_new(), .name = name };
-	json_t *parameters = json_pack("{s:s, s:o*}", "snapshot", name, "blocks", blocks ? json_true() : NULL);
 	const char *reason = NULL;
 	json_t *error = NULL;
-	int r = stream.reader && parameters ? 0 : -ENOMEM;
+	int r = -ENOMEM;
 
-	varlink_client_set_patience(session->client, PATIENCE_S);
-	if (r == 0)
-		r = varlink_client_stream(session->client, "GetSnapshot", parameters, take_piece, &stream, &error);
+	if (stream.reader)
+		r = session_stream(session, "GetSnapshot", json_pack("{s:s, s:o*}", "snapshot", name, "blocks",
+								     blocks ? json_true() : NULL),
+				   take_piece, &stream, &error);
 	if (r == 0)
 		r = codec_snapshot_reader_finish(stream.reader, ret_snapshot, &reason);
 	progress_clear();
 	if (r < 0)
-		r = explain_stream(session, name, r, error, reason);
+		r = explain(session, name, r, error, reason);
 	json_decref(error);
-	json_decref(parameters);
 	codec_snapshot_reader_free(stream.reader);
 	return r;
 }

@@ -190,6 +190,31 @@ int session_fail_transport(const struct session *session, const char *what, int 
 	}
 }
 
+int session_fail_stream(const struct session *session, const char *what, int result, json_t *error, const char *reason)
+{
+	if (error)
+		return fail_remote(what, error);
+	if (result == -ENOMEM)
+		return fail_memory();
+	if (result == -EBADMSG)
+		return fail("%s: the daemon on %s sent a damaged answer%s%s%s; client and daemon may be of different versions",
+			    what, session->path, reason ? " (" : "", reason ? reason : "", reason ? ")" : "");
+	return session_fail_transport(session, what, result);
+}
+
+int session_stream(struct session *session, const char *method, json_t *parameters,
+		   int (*each)(void *context, json_t *piece), void *context, json_t **ret_error)
+{
+	int r = -ENOMEM;
+
+	*ret_error = NULL;
+	varlink_client_set_patience(session->client, PATIENCE_S);
+	if (parameters)
+		r = varlink_client_stream(session->client, method, parameters, each, context, ret_error);
+	json_decref(parameters);
+	return r;
+}
+
 /* Longer than what the daemon itself waits for a tracer, and for the work on a large snapshot. */
 static unsigned patience_s(const char *method)
 {

@@ -45,6 +45,12 @@ bool session_error_is(const json_t *error, const char *name);
 
 /* For each reply of a daemon that has much to do. */
 #define PATIENCE_S 600
+/* An answer in pieces: each goes to `each`, whose negative return ends it.  parameters is taken over, NULL: no memory.
+ * 0 or a negative errno, which session_fail_stream() tells; *ret_error is the caller's. */
+int session_stream(struct session *session, const char *method, json_t *parameters,
+		   int (*each)(void *context, json_t *piece), void *context, json_t **ret_error);
+/* Says "what: why" of that result.  reason: what was wrong with the pieces (-EBADMSG), NULL: not known.  EXIT_FAILED. */
+int session_fail_stream(const struct session *session, const char *what, int result, json_t *error, const char *reason);
 /* A negative errno of varlink_client_call() and its like, but -EREMOTEIO, told; EXIT_FAILED. */
 int session_fail_transport(const struct session *session, const char *what, int result);
 
