@@ -127,9 +127,10 @@ static int explain(struct session *session, const char *command, char **names, s
 	return EXIT_FAILED;
 }
 
-static json_t *make_parameters(const struct options *options, const struct statistics_query *query, char **names, size_t count)
+static json_t *make_parameters(const struct fetch *fetch, const struct statistics_query *query, char **names, size_t count)
 {
-	json_t *blocks = fetch_wants_blocks(options) ? json_true() : NULL;
+	const struct options *options = fetch->options;
+	json_t *blocks = fetch->blocks ? json_true() : NULL;
 
 	if (count == 1)
 		return json_pack("{s:s, s:o, s:o*}", "snapshot", names[0], "query", make_query(options, query), "blocks", blocks);
@@ -138,16 +139,17 @@ static json_t *make_parameters(const struct options *options, const struct stati
 }
 
 /* An exit status, or ASK_OTHERWISE. */
-static int make_there(struct session *session, const struct options *options, const char *command,
-		      const struct statistics_query *query, char **names, size_t count, struct statistics **ret)
+static int make_there(struct fetch *fetch, const char *command, const struct statistics_query *query, char **names,
+		      size_t count, struct statistics **ret)
 {
+	struct session *session = &fetch->session;
 	struct answer answer = { .reader = codec_rows_reader_new(query, count == 2 && !query->born),
 				 .what = count == 2 ? "the differences" : names[0] };
 	json_t *error = NULL;
 	int r = -ENOMEM;
 
 	if (answer.reader)
-		r = session_stream(session, count == 2 ? "Compare" : "Statistics", make_parameters(options, query, names, count),
+		r = session_stream(session, count == 2 ? "Compare" : "Statistics", make_parameters(fetch, query, names, count),
 				   take_reply, &answer, &error);
 	if (r == 0)
 		r = codec_rows_reader_finish(answer.reader, ret);
@@ -185,6 +187,6 @@ int ask_statistics(struct fetch *fetch, const char *command, const struct statis
 		r = open_session(fetch);
 	if (r != EXIT_DONE)
 		return r;
-	r = there ? make_there(&fetch->session, fetch->options, command, query, names, count, ret) : ASK_OTHERWISE;
+	r = there ? make_there(fetch, command, query, names, count, ret) : ASK_OTHERWISE;
 	return r == ASK_OTHERWISE ? make_here(fetch, command, query, names, count, ret) : r;
 }

@@ -1,9 +1,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/units.h"
+#include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/failure.h"
-#include "cli/fetch.h"
 #include "cli/show.h"
 #include "cli/terminal.h"
 #include "cli/tracing.h"
@@ -16,7 +16,8 @@
 
 struct watch {
 	const struct options *options;
-	struct session session;
+	struct statistics_query query;
+	struct fetch fetch;
 	pid_t pid;
 	char name[TRACING_NAME_MAX];
 	uint64_t time_ns;
@@ -35,15 +36,17 @@ static int parse_time(const char *text, uint64_t *ret_ns)
 	return EXIT_DONE;
 }
 
-/* Gets a snapshot with blocks at the end of the time. */
-static int look(struct watch *watch, struct snapshot **ret_snapshot)
+/* What is half as old as the time, or older, at its end. */
+static int look(struct watch *watch, struct statistics **ret)
 {
-	char pid[24];
+	char pid[24], *name = pid;
 
 	snprintf(pid, sizeof(pid), "%d", (int)watch->pid);
 	switch (waiting_for(watch->pid, watch->name, clock_monotonic_ns() + watch->time_ns, watch->signals)) {
 	case WAITING_ELAPSED:
-		return fetch_from_daemon(&watch->session, pid, true, ret_snapshot);
+		watch->query.ages = statistics_older_than(watch->time_ns / 2);
+		watch->fetch.blocks = true;
+		return ask_statistics(&watch->fetch, "leaks", &watch->query, &name, 1, ret);
 	case WAITING_EXITED:
 		watch->attached = false;
 		return fail("%s has ended before the time was over; 'allocwatch stats %s:exit' shows what it had not freed",
@@ -54,62 +57,45 @@ static int look(struct watch *watch, struct snapshot **ret_snapshot)
 	return fail("interrupted before the time was over: nothing is known of %s yet", watch->name);
 }
 
-static int judge(const struct watch *watch, struct statistics_query *query, const struct snapshot *snapshot)
+static int run_watch(struct watch *watch)
 {
-	struct statistics *statistics;
-	const char *reason = NULL;
-	int r;
-
-	query->ages = statistics_older_than(watch->time_ns / 2);
-	r = statistics_make(snapshot, query, &statistics, &reason);
-	if (r == -EINVAL)
-		return fail("cannot tell what %s leaks: %s", watch->name, reason);
-	if (r < 0)
-		return fail_memory();
-	r = show_statistics(watch->options, statistics, false);
-	statistics_free(statistics);
-	return r;
-}
-
-static int run_watch(struct watch *watch, struct statistics_query *query)
-{
-	struct snapshot *snapshot = NULL;
-	int r = tracing_attach_if_need_be(&watch->session, watch->options, watch->pid, watch->name, "watch",
-					  &watch->attached);
+	struct session *session = &watch->fetch.session;
+	struct statistics *statistics = NULL;
+	int r = tracing_attach_if_need_be(session, watch->options, watch->pid, watch->name, "watch", &watch->attached);
 
 	if (r == EXIT_DONE)
-		r = look(watch, &snapshot);
+		r = look(watch, &statistics);
 	if (watch->attached) {
-		int detached = tracing_detach(&watch->session, watch->pid, watch->name, false, NULL);
+		int detached = tracing_detach(session, watch->pid, watch->name, false, NULL);
 
 		r = r == EXIT_DONE ? detached : r;
 	}
 	if (r == EXIT_DONE)
-		r = judge(watch, query, snapshot);
-	snapshot_put(snapshot);
+		r = show_statistics(watch->options, statistics, false);
+	statistics_free(statistics);
 	return r;
 }
 
 int cmd_leaks(const struct options *options, int argc, char **argv)
 {
 	struct watch watch = { .options = options, .signals = -1 };
-	struct statistics_query query;
 	int r = tracing_pid("leaks", argv[0], &watch.pid);
 
 	if (r == EXIT_DONE)
 		r = parse_time(argc > 1 ? argv[1] : NULL, &watch.time_ns);
 	if (r == EXIT_DONE)
-		r = show_query(options, "leaks", &query);
+		r = show_query(options, "leaks", &watch.query);
 	if (r != EXIT_DONE)
 		return r;
 	r = waiting_catch_signals(&watch.signals);
 	if (r < 0)
 		return fail("cannot watch %d: signals cannot be caught: %s", (int)watch.pid, strerror(-r));
 	tracing_name(watch.name, watch.pid);
-	r = session_open_or_start(options, &watch.session);
+	fetch_init(&watch.fetch, options);
+	r = session_open_or_start(options, &watch.fetch.session);
 	if (r == EXIT_DONE) {
-		r = run_watch(&watch, &query);
-		session_close(&watch.session);
+		r = run_watch(&watch);
+		fetch_fini(&watch.fetch);
 	}
 	fd_close(&watch.signals);
 	return r;

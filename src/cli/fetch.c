@@ -16,6 +16,8 @@ void fetch_init(struct fetch *fetch, const struct options *options)
 {
 	memset(fetch, 0, sizeof(*fetch));
 	fetch->options = options;
+	fetch->blocks = options_have(options, OPTION(BLOCKS) | OPTION(BORN) | OPTION(OLDER_THAN) | OPTION(HISTOGRAM)) ||
+			options->key == KEY_THREAD;
 }
 
 void fetch_fini(struct fetch *fetch)
@@ -122,11 +124,6 @@ int fetch_check(const char *command, const char *name, struct snap *ret_snap)
 	return fail_usage(command, "'%s' is no snapshot: %s", name, reason);
 }
 
-bool fetch_wants_blocks(const struct options *options)
-{
-	return options_have(options, OPTION(BLOCKS) | OPTION(BORN) | OPTION(OLDER_THAN) | OPTION(HISTOGRAM)) || options->key == KEY_THREAD;
-}
-
 int fetch_snapshot(struct fetch *fetch, const char *command, const char *name, struct snapshot **ret_snapshot)
 {
 	struct snap snap;
@@ -141,5 +138,5 @@ int fetch_snapshot(struct fetch *fetch, const char *command, const char *name, s
 		if (r != EXIT_DONE)
 			return r;
 	}
-	return fetch_from_daemon(&fetch->session, name, fetch_wants_blocks(fetch->options), ret_snapshot);
+	return fetch_from_daemon(&fetch->session, name, fetch->blocks, ret_snapshot);
 }

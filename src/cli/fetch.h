@@ -10,8 +10,10 @@
 struct fetch {
 	const struct options *options;
 	struct session session;
+	bool blocks;            /* a fresh snapshot has its blocks: by whom and when each was made is known of single ones */
 };
 
+/* blocks: as the options need them. */
 void fetch_init(struct fetch *fetch, const struct options *options);
 void fetch_fini(struct fetch *fetch);
 
@@ -20,9 +22,6 @@ int fetch_check(const char *command, const char *name, struct snap *ret_snap);
 /* Parses the name and gets the snapshot; returns an exit status and has said why it is not 0. */
 int fetch_snapshot(struct fetch *fetch, const char *command, const char *name,
 		   struct snapshot **ret_snapshot);
-
-/* Which thread allocated, and when, is known of single blocks: what the options ask for needs them. */
-bool fetch_wants_blocks(const struct options *options);
 
 /* With a session at hand.  blocks: a fresh one shall have them. */
 int fetch_from_daemon(struct session *session, const char *name, bool blocks, struct snapshot **ret_snapshot);
