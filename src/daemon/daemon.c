@@ -1,5 +1,6 @@
 #include "daemon/daemon.h"
 
+#include "daemon/events.h"
 #include "daemon/last_words.h"
 #include "daemon/log.h"
 #include "daemon/lost.h"
@@ -13,6 +14,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,6 +77,38 @@ static void changed(struct daemon *daemon)
 static void on_changed(void *context)
 {
 	changed(context);
+}
+
+/* --- what happens, for those who have subscribed --- */
+
+static void on_attached(void *context, const struct session *session)
+{
+	events_attached(((struct daemon *)context)->events, session);
+}
+
+static void on_ended(void *context, const struct session *session, const struct ending *ending)
+{
+	events_ended(((struct daemon *)context)->events, session, ending);
+}
+
+static void on_limit(void *context, const struct session *session, const char *limit, const char *message)
+{
+	events_limit(((struct daemon *)context)->events, session_owner(session), session_pid(session),
+		     session_start_time(session), limit, message);
+}
+
+static void on_kept(void *context, const struct kept *kept)
+{
+	events_kept(((struct daemon *)context)->events, kept);
+}
+
+static void on_makes_way(void *context, const struct kept *kept)
+{
+	struct kept_facts facts = kept_facts(kept);
+	char text[128];
+
+	snprintf(text, sizeof(text), "snapshot %s (%d:%s) makes way for a newer one", kept_id(kept), facts.pid, facts.name);
+	events_limit(((struct daemon *)context)->events, kept_owner(kept), facts.pid, facts.start_time, "snapshots", text);
 }
 
 /* --- the end --- */
@@ -242,15 +276,20 @@ static int catch_signals(struct daemon *daemon)
 static int build(struct daemon *daemon, struct options *options)
 {
 	const struct limits *limits = &daemon->limits;
-	const struct sessions_owner owner = { daemon, last_words_take, on_changed, lost_refuge, lost_leave_refuge,
-						lost_seek_refuge };
+	const struct sessions_owner owner = {
+		.context = daemon, .image = last_words_take, .changed = on_changed,
+		.attached = on_attached, .ended = on_ended, .limit = on_limit,
+		.refuge = lost_refuge, .leave_refuge = lost_leave_refuge, .seek_refuge = lost_seek_refuge,
+	};
+	const struct snapshots_owner keeper = { daemon, on_kept, on_makes_way };
 	int r;
 
 	if ((r = sd_event_default(&daemon->event)) < 0 || (r = catch_signals(daemon)) < 0 ||
 	    (r = sd_event_set_watchdog(daemon->event, true)) < 0 ||
+	    (r = events_new(&daemon->events)) < 0 ||
 	    (r = work_new(daemon->event, &daemon->work)) < 0 ||
 	    (r = symbolize_new(daemon->event, options->symbolizer_program, &daemon->symbolize)) < 0 ||
-	    (r = snapshots_new(daemon->work, options->state_folder, limits, &daemon->snapshots)) < 0 ||
+	    (r = snapshots_new(daemon->work, options->state_folder, limits, &keeper, &daemon->snapshots)) < 0 ||
 	    (r = intakes_new(daemon->work, daemon->symbolize, daemon->snapshots, limits->snapshot_bytes,
 			     &daemon->intakes)) < 0 ||
 	    (r = tracers_new(daemon->event, options->tracer_program, options->tracer_service, on_changed, daemon,
@@ -335,6 +374,7 @@ void daemon_free(struct daemon *daemon)
 	reload_free(daemon->reload);
 	watches_free(daemon->watches);
 	metrics_free(daemon->metrics);
+	events_free(daemon->events);
 	sd_event_source_disable_unref(daemon->status_timer);
 	sd_event_source_disable_unref(daemon->idle_timer);
 	sd_event_source_disable_unref(daemon->stop_timer);

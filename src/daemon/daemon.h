@@ -22,6 +22,7 @@ struct daemon {
 	bool serves_all;               /* root's, for all users: see permit.h */
 	gid_t readers;                 /* members see what root has had traced: see permit.h */
 	bool heals;                    /* looks for what dead tracers have left when it starts */
+	struct events *events;         /* who has subscribed */
 	struct work *work;
 	struct symbolize *symbolize;
 	struct intakes *intakes;

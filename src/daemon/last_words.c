@@ -1,9 +1,11 @@
 #include "daemon/last_words.h"
 
 #include "daemon/daemon.h"
+#include "daemon/events.h"
 #include "daemon/log.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct last_words {
@@ -18,11 +20,26 @@ static const char *const reason_names[] = {
 	[SNAPSHOT_DETACH] = "detach", [SNAPSHOT_LOST] = "lost",
 };
 
+/* error: -ENOSPC and -E2BIG are limits. */
+static void tell_not_kept(struct daemon *daemon, struct session *session, enum wire_snapshot_reason reason, int error,
+			  const char *why)
+{
+	int pid = session_pid(session);
+	char text[256];
+
+	if (session_may_log(session))
+		log_error("process %d: its %s snapshot is lost: %s", pid, reason_names[reason], why);
+	if (error != -ENOSPC && error != -E2BIG)
+		return;
+	snprintf(text, sizeof(text), "the %s snapshot of process %d is lost: %s", reason_names[reason], pid, why);
+	events_limit(daemon->events, session_owner(session), pid, session_start_time(session), "snapshots", text);
+}
+
 static void on_last_read(void *context, struct snapshot *snapshot, int error, const char *reason)
 {
 	struct last_words *last = context;
 	struct session *session = last->session;
-	int pid = session_pid(session), r = error;
+	int r = error;
 	char *full = NULL;
 
 	if (snapshot) {
@@ -31,8 +48,8 @@ static void on_last_read(void *context, struct snapshot *snapshot, int error, co
 		full = r == -ENOSPC ? snapshots_full(last->daemon->snapshots, session_owner(session)) : NULL;
 		reason = full ? full : r == -ENOSPC ? snapshots_memory_full : "the daemon is out of memory";
 	}
-	if (r < 0 && session_may_log(session))
-		log_error("process %d: its %s snapshot is lost: %s", pid, reason_names[last->reason], reason);
+	if (r < 0)
+		tell_not_kept(last->daemon, session, last->reason, r, reason);
 	free(full);
 	last->session = NULL;
 	session_release(session, r == 0 && last->reason == SNAPSHOT_EXIT ? kept_id(last->kept) : NULL);
@@ -71,9 +88,7 @@ void last_words_take(void *daemon, struct session *session, enum wire_snapshot_r
 	}
 	if (r < 0) {
 		free(last);
-		if (session_may_log(session))
-			log_error("process %d: its %s snapshot is lost: %s", session_pid(session),
-				  reason_names[reason], why);
+		tell_not_kept(daemon, session, reason, r, why);
 		return;
 	}
 	session_hold(session);

@@ -39,6 +39,10 @@ struct limits {
 #define HALF_MESSAGE_TIMEOUT_US (10ULL * 1000000)
 /* An answer of which nothing is taken for so long is given up, with its connection. */
 #define OUTPUT_STALL_TIMEOUT_US (120ULL * 1000000)
+/* Of the connections so many may be subscribers: the others are there for calls. */
+#define SUBSCRIBERS_OF(clients) ((clients) - (clients) / 4)
+/* Events that a subscriber has not taken yet; further ones are counted, and the count is told. */
+#define EVENTS_QUEUED_MAX 128
 /* Elements of a list among the parameters, filters of a query. */
 #define PARAMETER_LIST_MAX 4096
 #define FILTERS_MAX 64

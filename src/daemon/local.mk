@@ -8,6 +8,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/call.c src/daemon/call.h \
 	src/daemon/conn.c src/daemon/conn.h \
 	src/daemon/daemon.c src/daemon/daemon.h \
+	src/daemon/events.c src/daemon/events.h \
 	src/daemon/failures.c src/daemon/failures.h \
 	src/daemon/healing.c src/daemon/healing.h \
 	src/daemon/heartbeat.c src/daemon/heartbeat.h \
@@ -38,6 +39,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/request_statistics.c \
 	src/daemon/request_status.c \
 	src/daemon/request_trace.c \
+	src/daemon/request_subscribe.c \
 	src/daemon/request_watch.c \
 	src/daemon/requests.c src/daemon/requests.h \
 	src/daemon/resolve.c src/daemon/resolve.h \

@@ -1,5 +1,6 @@
 /* TakeSnapshot, ListSnapshots, RemoveSnapshots, GetSnapshot. */
 #include "daemon/daemon.h"
+#include "daemon/events.h"
 #include "daemon/failures.h"
 #include "daemon/params.h"
 #include "daemon/permit.h"
@@ -20,12 +21,14 @@ struct taking {
 	struct kept *kept;             /* NULL: it was not kept */
 };
 
-static void fail_full(struct call *call, const struct snapshots *snapshots)
+static void fail_full(struct call *call, int pid, uint64_t start_time)
 {
-	char *why = snapshots_full(snapshots, permit_owner(call));
+	char *full = snapshots_full(call->daemon->snapshots, permit_owner(call));
+	const char *why = full ? full : snapshots_memory_full;
 
-	fail_limit(call, "snapshots", "%s; 'allocwatch rm' makes room", why ? why : snapshots_memory_full);
-	free(why);
+	events_limit(call->daemon->events, permit_owner(call), pid, start_time, "snapshots", why);
+	fail_limit(call, "snapshots", "%s; 'allocwatch rm' makes room", why);
+	free(full);
 }
 
 /* The call is answered as soon as the snapshot is safe: names are on their way. */
@@ -33,6 +36,7 @@ static void on_taken_read(void *context, struct snapshot *snapshot, int error, c
 {
 	struct taking *taking = context;
 	struct call *call = taking->call;
+	uint64_t start_time;
 	int pid = taking->pid, r;
 
 	taking->call = NULL;
@@ -41,10 +45,11 @@ static void on_taken_read(void *context, struct snapshot *snapshot, int error, c
 		fail(call, "the snapshot of process %d cannot be read (%s): %s", pid, strerror(-error), reason);
 		return;
 	}
+	start_time = snapshot->start_time;
 	r = snapshots_keep(taking->daemon->snapshots, snapshot, param_text(call->parameters, "name", ""),
 			   permit_owner(call), &taking->kept);
 	if (r == -ENOSPC)
-		fail_full(call, taking->daemon->snapshots);
+		fail_full(call, pid, start_time);
 	else if (r < 0)
 		fail_memory(call);
 	else

@@ -1,5 +1,6 @@
 /* Attach, Detach, WaitGone, Clear, ResetPeak. */
 #include "daemon/daemon.h"
+#include "daemon/events.h"
 #include "daemon/failures.h"
 #include "daemon/log.h"
 #include "daemon/params.h"
@@ -9,6 +10,7 @@
 #include "varlink/codec.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -142,8 +144,19 @@ static void fail_open(struct call *call, int pid, int r, bool zombie, int leader
 		fail(call, "process %d cannot be looked at: %s", pid, strerror(-r));
 }
 
+static void tell_limit(const struct call *call, int pid, int r)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "process %d is not traced: as many are traced already as %s", pid,
+		 r == -ENOSPC ? "are allowed" : "one user may have traced here");
+	events_limit(call->daemon->events, permit_owner(call), pid, 0, "sessions", text);
+}
+
 static void fail_start(struct call *call, int pid, int r)
 {
+	if (r == -ENOSPC || r == -EDQUOT)
+		tell_limit(call, pid, r);
 	if (r == -ENOSPC)
 		fail_limit(call, "sessions", "%zu processes are traced already, and more are not allowed; "
 					     "allocwatchd --max-sessions raises the limit",

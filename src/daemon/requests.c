@@ -26,6 +26,7 @@ static const struct param detach_params[] = {
 static const struct param take_params[] = {
 	{ "pid", PARAM_PID, false }, { "name", PARAM_TEXT, true }, { "blocks", PARAM_BOOL, true }, { 0 }
 };
+static const struct param subscribe_params[] = { { "pid", PARAM_PID, true }, { 0 } };
 static const struct param list_params[] = { { "pid", PARAM_PID, true }, { 0 } };
 static const struct param ids_params[] = { { "ids", PARAM_TEXTS, false }, { 0 } };
 static const struct param snapshot_params[] = { { "snapshot", PARAM_TEXT, false }, { "blocks", PARAM_BOOL, true }, { 0 } };
@@ -95,6 +96,7 @@ static const struct method {
 	{ VARLINK_OWN_INTERFACE, "ResetPeak", pid_params, handle_reset_peak, false },
 	{ VARLINK_OWN_INTERFACE, "Metrics", metrics_params, handle_metrics, true },
 	{ VARLINK_OWN_INTERFACE, "WaitGone", pid_params, handle_wait_gone, true },
+	{ VARLINK_OWN_INTERFACE, "Subscribe", subscribe_params, handle_subscribe, true },
 	{ VARLINK_OWN_INTERFACE, "Watch", watch_params, handle_watch, false },
 	{ VARLINK_OWN_INTERFACE, "Unwatch", who_params, handle_unwatch, false },
 	{ VARLINK_OWN_INTERFACE, "ListWatches", no_params, handle_list_watches, true },

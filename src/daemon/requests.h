@@ -13,6 +13,7 @@ void handle_attach(struct call *call);
 void handle_detach(struct call *call);
 void handle_metrics(struct call *call);
 void handle_wait_gone(struct call *call);
+void handle_subscribe(struct call *call);
 void handle_clear(struct call *call);
 void handle_reset_peak(struct call *call);
 void handle_list(struct call *call);

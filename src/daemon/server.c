@@ -4,6 +4,8 @@
 #include "base/fd.h"
 #include "base/vec.h"
 #include "daemon/conn.h"
+#include "daemon/daemon.h"
+#include "daemon/events.h"
 #include "daemon/limits.h"
 #include "daemon/log.h"
 #include "daemon/peer.h"
@@ -52,7 +54,7 @@ static void on_closed(void *context, struct conn *conn)
 }
 
 /* Best effort: the client reads it as the answer to its first call. */
-static void refuse(int sock)
+static void refuse(struct server *server, int sock)
 {
 	static const char text[] =
 		"{\"error\":\"" VARLINK_OWN_INTERFACE ".LimitReached\",\"parameters\":{\"limit\":\"clients\","
@@ -61,6 +63,8 @@ static void refuse(int sock)
 	if (send(sock, text, sizeof(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		log_warning("a client could not be told that there are too many: %s", strerror(errno));
 	close(sock);
+	events_limit(server->daemon->events, geteuid(), 0, 0, "clients",
+		     "a client was refused: there are as many as are served at a time");
 }
 
 /* One user of several must not take all connections. */
@@ -89,7 +93,7 @@ static void admit(struct server *server, int sock)
 	stranger = !permit_peer(server->daemon, peer.uid);
 	if (server->conns.count >= server->max_clients || has_its_share(server, peer.uid) ||
 	    (stranger && server->strangers >= STRANGERS_MAX) || vec_reserve(&server->conns, 1) < 0) {
-		refuse(sock);
+		refuse(server, sock);
 		return;
 	}
 	slot = vec_push(&server->conns);
@@ -109,7 +113,7 @@ static void refuse_with_spare(struct server *server)
 	fd_close(&server->spare_fd);
 	sock = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (sock >= 0)
-		refuse(sock);
+		refuse(server, sock);
 	server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 

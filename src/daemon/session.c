@@ -8,6 +8,7 @@
 #include "daemon/session_private.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,40 @@ void session_tell_waiters(struct session *session)
 	session->waiters.count = 0;
 }
 
+void session_tell_attached(struct session *session)
+{
+	const struct sessions_owner *owner = &session->sessions->owner;
+
+	/* Of a kept one: its last image from before may still be on its way. */
+	if (session->told)
+		owner->ended(owner->context, session, &session->ending);
+	session->told = true;
+	owner->attached(owner->context, session);
+}
+
+/* What it leaves is told before, so that nothing follows its end. */
+void session_tell_ended(struct session *session)
+{
+	const struct sessions_owner *owner = &session->sessions->owner;
+
+	if (!session->told || session->images > 0 || session->sessions->closing)
+		return;
+	session->told = false;
+	owner->ended(owner->context, session, &session->ending);
+}
+
+void session_tell_limit(struct session *session, const char *limit, const char *format, ...)
+{
+	const struct sessions_owner *owner = &session->sessions->owner;
+	char message[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(message, sizeof(message), format, args);
+	va_end(args);
+	owner->limit(owner->context, session, limit, message);
+}
+
 static void unlist(struct session *session)
 {
 	struct sessions *sessions = session->sessions;
@@ -194,6 +229,7 @@ void session_end(struct session *session, int error)
 	if (session->state != SESSION_ATTACHING && session->state != SESSION_LOST)
 		remember_ending(sessions, &session->ending);
 	session_tell_waiters(session);
+	session_tell_ended(session);
 	session_unref(session);
 	sessions->owner.changed(sessions->owner.context);
 }
@@ -216,6 +252,9 @@ void session_release(struct session *session, const char *exit_snapshot)
 	if (exit_snapshot)
 		snprintf(session->ending.snapshot, sizeof(session->ending.snapshot), "%s", exit_snapshot);
 	session_end_when_complete(session);
+	/* Otherwise over since before its last image was kept, as after a detach. */
+	if (session->over || session->state == SESSION_LOST || session->state == SESSION_KEPT)
+		session_tell_ended(session);
 	session_unref(session);
 }
 
@@ -274,6 +313,7 @@ void session_become_lost(struct session *session, const char *reason)
 	session_watch_target(session);
 	questions_fail(session, -ECONNRESET);
 	session_tell_waiters(session);
+	session_tell_ended(session);
 	session_changed(session);
 }
 
@@ -368,6 +408,10 @@ void session_take_forked(struct session *session, const struct wire_forked *mess
 	/* Its tracer has died before it was heard of, perhaps before it had the child. */
 	if (r == -ESRCH || r == -EPERM)
 		tracers_heal(session->sessions->tracers, message->child);
+	if (r == -ENOSPC || r == -EDQUOT)
+		session_tell_limit(session, "sessions",
+				   "child %d of process %d is not followed: too many processes are traced",
+				   message->child, session->pid);
 	if (r < 0 && session_may_log(session))
 		log_warning("process %d: its child %d is not followed: %s", session->pid, message->child,
 			    r == -ENOSPC || r == -EDQUOT ? "too many processes are traced" : strerror(-r));

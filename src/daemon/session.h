@@ -57,6 +57,11 @@ struct sessions_owner {
 	 * session_hold() until it is kept. */
 	void (*image)(void *context, struct session *session, enum wire_snapshot_reason reason, int *fd);
 	void (*changed)(void *context);   /* the number or states of sessions */
+	/* It is traced from now on; and no longer, with all that it leaves kept by then. */
+	void (*attached)(void *context, const struct session *session);
+	void (*ended)(void *context, const struct session *session, const struct ending *ending);
+	/* Something of it is not done for a limit's sake; names as in struct events. */
+	void (*limit)(void *context, const struct session *session, const char *limit, const char *message);
 	/* The file in which its tracer stores what it knows when the daemon is gone, as in lost.h; NULL: there is none. */
 	int (*refuge)(void *context, const struct session *session, struct lost_file *ret_file);
 	void (*leave_refuge)(void *context, const struct lost_file *file);

@@ -28,6 +28,7 @@ static void take_attached(struct session *session, const struct wire_attached *m
 	session->since_ns = message->attached_realtime_ns;
 	session->state = SESSION_TRACING;
 	session_give_refuge(session);
+	session_tell_attached(session);
 	session_changed(session);
 }
 
@@ -39,6 +40,9 @@ static void take_module(struct session *session, const struct wire_module *messa
 		session->modules_warned = true;
 		log_warning("process %d: it has too many modules; names in %s and later ones will be missing",
 			    session->pid, message->path);
+		session_tell_limit(session, "modules",
+				   "process %d has too many modules; names in %s and later ones will be missing",
+				   session->pid, message->path);
 	}
 }
 
@@ -97,6 +101,7 @@ static void take_set_aside(struct session *session)
 	session->state = SESSION_KEPT;
 	session_watch_target(session);
 	session_tell_waiters(session);
+	session_tell_ended(session);
 	session_changed(session);
 }
 

@@ -40,6 +40,7 @@ struct session {
 	uint64_t start_time;
 	enum session_state state;
 	bool over;                             /* out of the list, everybody has been told */
+	bool told;                             /* that it is traced, and not yet that it is no longer */
 	struct tracer *tracer;                 /* NULL: let go */
 	struct module_files *modules;
 	bool modules_warned;
@@ -71,6 +72,11 @@ void session_changed(struct session *session);
 /* The end of a target that nobody traces. */
 void session_watch_target(struct session *session);
 void session_tell_waiters(struct session *session);
+/* Who hears of all sessions. */
+void session_tell_attached(struct session *session);
+void session_tell_ended(struct session *session);
+void session_tell_limit(struct session *session, const char *limit, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 void session_take_forked(struct session *session, const struct wire_forked *message, int *fd);
 /* Who hears a tracer for it. */
 struct tracer_owner session_listener(struct session *session);

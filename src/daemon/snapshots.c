@@ -136,6 +136,11 @@ const char *kept_id(const struct kept *kept)
 	return kept->id;
 }
 
+uid_t kept_owner(const struct kept *kept)
+{
+	return kept->owner;
+}
+
 struct kept *snapshots_at(const struct snapshots *snapshots, size_t i)
 {
 	return snapshots->list.items[i];
@@ -157,7 +162,8 @@ json_t *kept_info(const struct kept *kept)
 
 /* --- all of them --- */
 
-int snapshots_new(struct work *work, const char *folder, const struct limits *limits, struct snapshots **ret)
+int snapshots_new(struct work *work, const char *folder, const struct limits *limits,
+		  const struct snapshots_owner *owner, struct snapshots **ret)
 {
 	struct snapshots *snapshots = calloc(1, sizeof(*snapshots));
 	char *reason;
@@ -166,6 +172,7 @@ int snapshots_new(struct work *work, const char *folder, const struct limits *li
 		return -ENOMEM;
 	snapshots->work = work;
 	snapshots->limits = *limits;
+	snapshots->owner = *owner;
 	if (folder && spool_open(folder, &snapshots->spool, &reason) < 0) {
 		log_warning("snapshots are kept in memory only: %s", reason ? reason : "out of memory");
 		free(reason);
@@ -479,6 +486,7 @@ static bool make_place(struct snapshots *snapshots, uid_t owner)
 		if (!kept)
 			return false;
 		log_info("snapshot %s (%d:%s) makes way for a newer one", kept->id, kept->pid, kept->name);
+		snapshots->owner.makes_way(snapshots->owner.context, kept);
 		snapshots_remove(snapshots, kept);
 	}
 	return true;
@@ -532,6 +540,7 @@ int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const
 		spool_set_last_number(snapshots->spool, snapshots->last_number);
 	kept_set_snapshot(kept, snapshot_ref(snapshot));
 	*ret = kept;
+	snapshots->owner.kept(snapshots->owner.context, kept);
 	return 0;
 }
 

@@ -20,8 +20,17 @@ struct kept;
 /* The name of those that are taken for a rule (watches.h), which says how many are kept. */
 #define SNAPSHOT_OF_RULE "watch"
 
+/* Who hears of them. */
+struct snapshots_owner {
+	void *context;
+	void (*kept)(void *context, const struct kept *kept);
+	/* One is about to be removed for a newer one. */
+	void (*makes_way)(void *context, const struct kept *kept);
+};
+
 /* folder: NULL, or of the state; one that cannot be used is logged and done without. */
-int snapshots_new(struct work *work, const char *folder, const struct limits *limits, struct snapshots **ret);
+int snapshots_new(struct work *work, const char *folder, const struct limits *limits,
+		  const struct snapshots_owner *owner, struct snapshots **ret);
 void snapshots_free(struct snapshots *snapshots);
 /* Of fewer than there are none is removed; in memory those on disk make way. */
 void snapshots_set_limits(struct snapshots *snapshots, const struct limits *limits);
@@ -78,6 +87,7 @@ struct kept *snapshots_by_id(struct snapshots *snapshots, struct viewer viewer, 
 struct kept *snapshots_by_name(struct snapshots *snapshots, struct viewer viewer, int pid, const char *name);
 struct kept *snapshots_last_of(struct snapshots *snapshots, struct viewer viewer, int pid);
 const char *kept_id(const struct kept *kept);
+uid_t kept_owner(const struct kept *kept);
 uint64_t kept_start_time(const struct kept *kept);     /* with its PID, whose it is */
 uint64_t kept_taken_ns(const struct kept *kept);       /* CLOCK_REALTIME */
 

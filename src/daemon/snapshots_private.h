@@ -39,6 +39,7 @@ struct listener {
 
 struct snapshots {
 	struct work *work;
+	struct snapshots_owner owner;
 	struct spool *spool;           /* NULL: memory only */
 	struct limits limits;
 	uint64_t bytes;                /* of all snapshots in memory, and of those on their way there */

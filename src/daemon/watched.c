@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/proc.h"
 #include "daemon/daemon.h"
+#include "daemon/events.h"
 #include "daemon/log.h"
 
 #include <errno.h>
@@ -59,8 +60,16 @@ static void taking_free(struct taking *taking)
 	free(taking);
 }
 
-static void log_not_taken(const struct taking *taking, const char *why)
+static void log_not_taken(const struct taking *taking, int error, const char *why)
 {
+	char text[HISTORY_WHO_MAX + 256];
+
+	if (error == -ENOSPC || error == -E2BIG) {
+		snprintf(text, sizeof(text), "%s: no snapshot of process %d is taken: %s", taking->who, taking->pid,
+			 why);
+		events_limit(taking->watches->daemon->events, geteuid(), taking->pid, taking->start_time,
+			     "snapshots", text);
+	}
 	log_warning("%s: no snapshot of process %d is taken: %s", taking->who, taking->pid, why);
 }
 
@@ -77,7 +86,7 @@ static void on_read(void *context, struct snapshot *snapshot, int error, const c
 		reason = full ? full : r == -ENOSPC ? snapshots_memory_full : "the daemon is out of memory";
 	}
 	if (r < 0)
-		log_not_taken(taking, reason);
+		log_not_taken(taking, r, reason);
 	free(full);
 	if (!snapshot)
 		taking_free(taking);
@@ -110,11 +119,11 @@ static void on_image(void *context, const struct answer *answer)
 		r = intake_start(daemon->intakes, answer->fd, session_modules(session), taking->pid, taking->start_time,
 				 &steps, &why);
 	else if (answer->error == -EAGAIN || answer->error == -ETIMEDOUT)
-		log_not_taken(taking, "its tracer does not answer");
+		log_not_taken(taking, answer->error, "its tracer does not answer");
 	if (r == 0)
 		return;
 	if (answer->error == 0)
-		log_not_taken(taking, why);
+		log_not_taken(taking, r, why);
 	taking_free(taking);
 }
 

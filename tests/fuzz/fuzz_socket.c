@@ -44,6 +44,7 @@ static const char *const methods[] = {
 	"org.allocwatch.Tracer.RemoveSnapshots", "org.allocwatch.Tracer.GetSnapshot", "org.allocwatch.Tracer.Statistics",
 	"org.allocwatch.Tracer.Compare", "org.allocwatch.Tracer.Trend", "org.allocwatch.Tracer.FindBlock",
 	"org.allocwatch.Tracer.Clear", "org.allocwatch.Tracer.ResetPeak", "org.allocwatch.Tracer.WaitGone",
+	"org.allocwatch.Tracer.Subscribe",
 };
 
 static const char *const names[] = {

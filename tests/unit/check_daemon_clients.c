@@ -69,6 +69,7 @@ static size_t check_method(const char *line)
 	json_t *all_null = json_object(), *reply = NULL, *error = NULL, *unknown;
 	char method[64], name[64], type;
 	size_t required = 0;
+	bool streams;
 	int used, r;
 
 	ck_assert(open && close);
@@ -91,8 +92,11 @@ static size_t check_method(const char *line)
 	json_decref(unknown);
 	error = NULL;
 	r = varlink_client_call(test_client, method, all_null, &reply, &error);
-	ck_assert_msg(r == (required > 0 ? -EREMOTEIO : 0), "%s without parameters: %d", method, r);
-	if (required > 0)
+	streams = strcmp(method, "Subscribe") == 0;
+	ck_assert_msg(r == (required > 0 || streams ? -EREMOTEIO : 0), "%s without parameters: %d", method, r);
+	if (streams)
+		ck_assert_str_eq(text_of(error, "error"), "org.varlink.service.ExpectedMore");
+	else if (required > 0)
 		ck_assert_str_eq(text_of(error, "error"), "org.varlink.service.InvalidParameter");
 	else
 		json_decref(reply);
@@ -115,7 +119,7 @@ START_TEST(the_description_is_what_is_served)
 		required += check_method(at);
 	}
 	json_decref(reply);
-	ck_assert_uint_eq(methods, 20);
+	ck_assert_uint_eq(methods, 21);
 	ck_assert_uint_eq(required, 18);
 }
 END_TEST

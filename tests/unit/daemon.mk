@@ -12,7 +12,7 @@ tests_unit_check_conf_LDADD = src/libconf.a src/libmodel.a src/libbase.a $(CHECK
 
 DAEMON_TESTS = tests/unit/check_daemon_clients tests/unit/check_daemon_config tests/unit/check_daemon_life \
 	tests/unit/check_daemon_limits tests/unit/check_daemon_metrics tests/unit/check_daemon_snapshots \
-	tests/unit/check_daemon_tracers tests/unit/check_daemon_watches
+	tests/unit/check_daemon_subscribe tests/unit/check_daemon_tracers tests/unit/check_daemon_watches
 check_PROGRAMS += $(DAEMON_TESTS)
 TESTS += $(DAEMON_TESTS)
 
@@ -37,6 +37,8 @@ tests_unit_check_daemon_metrics_CPPFLAGS = $(AM_CPPFLAGS) -DWITH_HTTP=1
 endif
 tests_unit_check_daemon_snapshots_SOURCES = tests/unit/check_daemon_snapshots.c
 tests_unit_check_daemon_snapshots_LDADD = $(DAEMON_TEST_LIBS)
+tests_unit_check_daemon_subscribe_SOURCES = tests/unit/check_daemon_subscribe.c
+tests_unit_check_daemon_subscribe_LDADD = $(DAEMON_TEST_LIBS)
 tests_unit_check_daemon_tracers_SOURCES = tests/unit/check_daemon_tracers.c
 tests_unit_check_daemon_tracers_LDADD = $(DAEMON_TEST_LIBS)
 tests_unit_check_daemon_watches_SOURCES = tests/unit/check_daemon_watches.c

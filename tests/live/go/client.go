@@ -98,6 +98,36 @@ func checkStream(ctx context.Context, c *varlink.Connection, pid int) {
 	require(true, "detach")
 }
 
+// Of one process: what is kept of it, and its end, which ends the stream.  The daemon is asked by another connection.
+func checkEvents(ctx context.Context, address string, c *varlink.Connection, pid int) {
+	var kinds []string
+	flags := uint64(varlink.Continues)
+	who := map[string]int{"pid": pid}
+
+	must(c.Call(ctx, own+".Attach", who, nil), "Attach")
+	receive, err := c.Send(ctx, own+".Subscribe", who, varlink.More)
+	must(err, "Subscribe")
+	for flags&varlink.Continues != 0 {
+		var reply struct {
+			Event struct {
+				Kind     string
+				Snapshot *struct{ Id, Name string }
+			}
+		}
+		flags, err = receive(ctx, &reply)
+		must(err, "Subscribe's reply")
+		kinds = append(kinds, reply.Event.Kind)
+		if reply.Event.Kind == "subscribed" {
+			other, err := varlink.NewConnection(ctx, address)
+			must(err, "connect")
+			must(other.Call(ctx, own+".TakeSnapshot", who, nil), "TakeSnapshot")
+			must(other.Call(ctx, own+".Detach", who, nil), "Detach")
+			other.Close()
+		}
+	}
+	require(strings.Join(kinds, " ") == "subscribed snapshot snapshot detached", "events")
+}
+
 func main() {
 	ctx := context.Background()
 	pid, err := strconv.Atoi(os.Args[2])
@@ -107,5 +137,6 @@ func main() {
 	checkDescription(ctx, c)
 	checkCalls(ctx, c, pid)
 	checkStream(ctx, c, pid)
+	checkEvents(ctx, os.Args[1], c, pid)
 	c.Close()
 }
