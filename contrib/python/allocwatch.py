@@ -32,7 +32,8 @@ import tracemalloc as _tracemalloc
 from tracemalloc import DomainFilter, Filter, Frame, Snapshot, Statistic, StatisticDiff, Trace, Traceback
 
 __all__ = [
-    "AllocwatchError", "StatisticTrend", "Target", "attach", "connect", "keep_snapshot", "load", "traced", "trend",
+    "AllocwatchError", "StatisticTrend", "Target", "attach", "connect", "events", "keep_snapshot", "load", "traced",
+    "trend",
     "DomainFilter", "Filter", "Frame", "Snapshot", "Statistic", "StatisticDiff", "Trace", "Traceback",
     "clear_traces", "get_object_traceback", "get_traceback_limit", "get_traced_memory",
     "get_tracemalloc_memory", "is_tracing", "reset_peak", "start", "stop", "take_snapshot",
@@ -53,13 +54,27 @@ def _program():
     return os.environ.get("ALLOCWATCH", "allocwatch")
 
 
+def _command(arguments, socket):
+    return [_program()] + (["--socket", os.fspath(socket)] if socket is not None else []) + arguments
+
+
+def _cannot_run(command, error):
+    return AllocwatchError("cannot run %s: %s; install it, or name it in $ALLOCWATCH" % (command[0], error.strerror))
+
+
 def _run(arguments, socket=None, stdout=subprocess.PIPE):
-    command = [_program()] + (["--socket", os.fspath(socket)] if socket is not None else []) + arguments
+    command = _command(arguments, socket)
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE)
     except OSError as error:
-        raise AllocwatchError("cannot run %s: %s; install it, or name it in $ALLOCWATCH"
-                              % (command[0], error.strerror)) from error
+        raise _cannot_run(command, error) from error
+
+
+def _popen(command, stderr):
+    try:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr)
+    except OSError as error:
+        raise _cannot_run(command, error) from error
 
 
 def _reason(done):
@@ -282,6 +297,9 @@ class Target:
     def trend(self, snaps, key_type="lineno", cumulative=False, filters=()):
         return trend(snaps, key_type, cumulative, filters, self.socket)
 
+    def events(self):
+        return events(self.pid, self.socket)
+
     def get_object_traceback(self, address):
         """The Traceback of the block that holds an address; None when no block that is known does."""
         if not self.is_tracing():
@@ -319,6 +337,23 @@ def traced(socket=None):
     if done.returncode != 0 and "no daemon " in _reason(done):
         return []
     return [target["pid"] for target in _json(_check(done))["targets"]]
+
+
+def events(pid=None, socket=None):
+    """What happens from now on, as it happens: dictionaries with a "kind" such as "snapshot" or "exited".  The first is
+    "subscribed": from then on nothing is missed but what a "missed" counts.  Of everything that the user may see, or of
+    one traced process, until it is no longer traced.  close() ends it, as does the end of the loop that it feeds."""
+    command = _command(["events", "--json"] + ([str(operator.index(pid))] if pid is not None else []), socket)
+    with tempfile.TemporaryFile() as said, _popen(command, said) as process:
+        try:
+            for line in process.stdout:
+                yield _json(line)
+        except GeneratorExit:
+            process.kill()
+            raise
+        if process.wait() != 0:
+            said.seek(0)
+            raise AllocwatchError(_reason(subprocess.CompletedProcess(command, process.returncode, b"", said.read())))
 
 
 def _snap(snap):

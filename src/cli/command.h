@@ -28,6 +28,7 @@ int cmd_trend(const struct options *options, int argc, char **argv);
 int cmd_leaks(const struct options *options, int argc, char **argv);
 int cmd_list(const struct options *options, int argc, char **argv);
 int cmd_status(const struct options *options, int argc, char **argv);
+int cmd_events(const struct options *options, int argc, char **argv);
 int cmd_metrics(const struct options *options, int argc, char **argv);
 int cmd_snapshot(const struct options *options, int argc, char **argv);
 int cmd_snapshots(const struct options *options, int argc, char **argv);

@@ -30,6 +30,10 @@ const struct command commands[] = {
 	{ "metrics", "", "print the figures of what is traced for a monitoring system",
 	  "The text is OpenMetrics, or with --format prometheus what older servers and promtool read.\n",
 	  OPTION(METRICS_FORMAT), 0, 0, false, cmd_metrics },
+	{ "events", "[PID]", "follow what happens: new snapshots, ends of processes, limits that are reached",
+	  "Of all that is traced, until the command is ended, or of one process, until it is no longer traced.\n"
+	  "With --json it prints one document a line.\n",
+	  0, 0, 1, false, cmd_events },
 	{ "snapshot", "PID", "take a snapshot and keep it; prints its id", NULL,
 	  OPTION(NAME) | OPTION(BLOCKS), 1, 1, false, cmd_snapshot },
 	{ "snapshots", "[PID | FILE]", "show the kept snapshots, or those of a file", NULL, 0, 0, 1, false, cmd_snapshots },
