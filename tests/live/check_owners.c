@@ -1,5 +1,6 @@
 /* One daemon of root's for all users: each traces what the kernel would let them trace without it, and sees only what is
  * theirs.  As two users and root. */
+#include "client.h"
 #include "live.h"
 #include "state.h"
 #include "subject.h"
@@ -165,6 +166,55 @@ static void users_see_only_what_is_theirs(void)
 	tool_end(users.one, users.of_one, NULL);
 	tool_end(users.another, users.of_another, NULL);
 	tool_end(users.system, users.of_root, NULL);
+}
+
+static void require_event(struct varlink_client *client, const char *kind, pid_t pid)
+{
+	json_t *event = client_event(client);
+
+	if (strcmp(json_text(event, "kind"), kind) || json_number(event, "pid") != pid)
+		live_fail("not %s of %d: %s", kind, (int)pid, json_dumps(event, 0));
+	json_decref(event);
+}
+
+/* Events of three processes in a row: a user's own are all that come to that user. */
+static void each_is_told_of_what_is_theirs(void)
+{
+	struct users users = users_start();
+	struct varlink_client *root = client_of(users.system), *one = client_of_user(users.system, ORDINARY_UID),
+			      *another = client_of_user(users.system, ANOTHER_UID);
+	pid_t of_root = users.of_root->pid, of_one = users.of_one->pid, of_another = users.of_another->pid;
+
+	client_subscribe(root, 0);
+	client_subscribe(one, 0);
+	client_subscribe(another, 0);
+	require_unseen(tool_try(users.one, "events", pid_text(of_another), NULL), "not traced");
+	require_unseen(tool_try(users.one, "events", pid_text(of_root), NULL), "not traced");
+	snapshot_of(users.system, of_root);
+	snapshot_of(users.another, of_another);
+	snapshot_of(users.one, of_one);
+	tool_end(users.system, users.of_root, NULL);
+	tool_end(users.another, users.of_another, NULL);
+	tool_end(users.one, users.of_one, NULL);
+	require_event(root, "snapshot", of_root);
+	require_event(root, "snapshot", of_another);
+	require_event(root, "snapshot", of_one);
+	/* At a detach a last one is kept, and told before the end. */
+	require_event(root, "snapshot", of_root);
+	require_event(root, "detached", of_root);
+	require_event(root, "snapshot", of_another);
+	require_event(root, "detached", of_another);
+	require_event(root, "snapshot", of_one);
+	require_event(root, "detached", of_one);
+	require_event(one, "snapshot", of_one);
+	require_event(one, "snapshot", of_one);
+	require_event(one, "detached", of_one);
+	require_event(another, "snapshot", of_another);
+	require_event(another, "snapshot", of_another);
+	require_event(another, "detached", of_another);
+	varlink_client_close(root);
+	varlink_client_close(one);
+	varlink_client_close(another);
 }
 
 /* Their last ones, too, and after the daemon has gone and come back. */
@@ -479,21 +529,37 @@ static struct tool_run attach_again(struct tool *tool, pid_t pid)
 	return run;
 }
 
+static void require_end_of(struct varlink_client *client, pid_t pid)
+{
+	require_event(client, "snapshot", pid);
+	require_event(client, "exited", pid);
+}
+
 /* What was one's own a moment ago is another's by now. */
 static void a_number_used_again_is_another_process(void)
 {
 	struct users users = users_start();
+	struct varlink_client *told = client_of_user(users.system, ORDINARY_UID), *of_mine;
 	unsigned rounds = live_rounds(3, 50);
+	pid_t of_one;
 
+	client_subscribe(told, 0);
 	for (unsigned i = 0, missed = 0; i < rounds;) {
 		struct subject *mine = leaky_of(ORDINARY_UID, PLAIN), *theirs;
 		bool kept = i % 2;
 
 		tool_attach(users.one, mine->pid);
+		require_event(told, "attached", mine->pid);
+		of_mine = client_of_user(users.system, ORDINARY_UID);
+		client_subscribe(of_mine, mine->pid);
 		require_a_round(users.one, mine);
 		if (kept)
 			tool_out(users.one, "detach", "--keep", pid_text(mine->pid), NULL);
 		subject_quit(mine);
+		if (kept) {
+			require_event(told, "detached", mine->pid);
+			require_event(told, "snapshot", mine->pid);
+		}
 		theirs = start_with_pid(mine->pid, i % 3 ? ANOTHER_UID : 0);
 		if (!theirs && ++missed < REUSE_TRIES)
 			continue;
@@ -501,6 +567,13 @@ static void a_number_used_again_is_another_process(void)
 		require_unseen(attach_again(users.one, theirs->pid), "runs as uid");
 		require_unseen(tool_try(users.one, "snapshot", pid_text(theirs->pid), NULL), "not traced");
 		require_unharmed(theirs->pid, NULL);
+		if (kept) {
+			require_event(of_mine, "detached", mine->pid);
+		} else {
+			require_end_of(told, mine->pid);
+			require_end_of(of_mine, mine->pid);
+		}
+		varlink_client_close(of_mine);
 		/* and who may, does, whosever the old one was */
 		require_equal(attach_again(users.system, theirs->pid).status, 0);
 		require_a_round(users.system, theirs);
@@ -508,14 +581,20 @@ static void a_number_used_again_is_another_process(void)
 		tool_end(users.system, theirs, NULL);
 		i++;
 	}
-	live_survey("a PID that is another user's by now", rounds, 0, 2 * rounds, 2 * rounds);
+	/* Nothing of the others' has come. */
+	of_one = users.of_one->pid;
 	tool_end(users.one, users.of_one, NULL);
+	require_event(told, "snapshot", of_one);
+	require_event(told, "detached", of_one);
+	varlink_client_close(told);
+	live_survey("a PID that is another user's by now", rounds, 0, 2 * rounds, 2 * rounds);
 	tool_end(users.another, users.of_another, NULL);
 	tool_end(users.system, users.of_root, NULL);
 }
 
 static const struct live_case cases[] = {
 	LIVE_CASE(users_see_only_what_is_theirs),
+	LIVE_CASE(each_is_told_of_what_is_theirs),
 	LIVE_CASE(snapshots_stay_their_owners),
 	LIVE_CASE(nobody_takes_the_room_of_all),
 	LIVE_CASE(the_tracer_is_who_asked),

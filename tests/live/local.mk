@@ -118,9 +118,9 @@ tests_live_check_allocators_SOURCES = tests/live/check_allocators.c
 tests_live_check_allocators_CFLAGS = $(live_cflags)
 tests_live_check_allocators_LDADD = $(live_libs)
 
-tests_live_check_owners_SOURCES = tests/live/check_owners.c
+tests_live_check_owners_SOURCES = tests/live/check_owners.c tests/live/client.c tests/live/client.h
 tests_live_check_owners_CFLAGS = $(live_cflags)
-tests_live_check_owners_LDADD = $(live_libs)
+tests_live_check_owners_LDADD = src/libvarlink.a $(live_libs)
 
 tests_live_check_calls_SOURCES = tests/live/check_calls.c
 tests_live_check_calls_CFLAGS = $(live_cflags)
