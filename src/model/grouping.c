@@ -243,11 +243,11 @@ static void take_row(struct group *group, bool is_thread, bool with_diff, struct
 static struct statistic_frame *take_frames(const struct grouping *grouping, const struct group *group,
 					   struct statistic_frame *into)
 {
-	const uint32_t *sequence = grouping->sequences.items + group->sequence;
-
 	for (uint32_t i = group->frame_count; i-- > 0; into++) {
-		*into = grouping->frames.items[sequence[i]];
-		into->number = sequence[i];
+		uint32_t number = grouping->sequences.items[group->sequence + i];
+
+		*into = grouping->frames.items[number];
+		into->number = number;
 	}
 	return into;
 }

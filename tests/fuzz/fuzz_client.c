@@ -110,14 +110,15 @@ static const char *const lines[][ARGUMENTS_MAX] = {
 	{ "diff", "--by", "traceback", "--sort", "churn", "--churn", "s1", "s2" }, { "diff", "--born", "s1", "s2" },
 	{ "trend", "s1", "s2", "s3" }, { "list", "--json" }, { "status", "--json", "1" }, { "stats", "--json", "1" },
 	{ "diff", "--json", "s1", "s2" }, { "export", "--format", "tracemalloc", "1" },
-	{ "export", "--format", "tracemalloc", "--blocks", "s1" },
+	{ "export", "--format", "tracemalloc", "--blocks", "s1" }, { "metrics" }, { "watch" }, { "watch", "a.service" },
+	{ "unwatch", "a.service" }, { "history", "a.service" }, { "history", "--json", "a.service" },
 };
 
 #define LINES (sizeof(lines) / sizeof(lines[0]))
 
 static bool is_plain(const char *const *line)
 {
-	if (strcmp(line[0], "export") == 0)
+	if (strcmp(line[0], "export") == 0 || strcmp(line[0], "metrics") == 0)
 		return false;
 	for (unsigned i = 0; line[i]; i++) {
 		if (strcmp(line[i], "--json") == 0)

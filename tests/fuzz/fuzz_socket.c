@@ -45,12 +45,15 @@ static const char *const methods[] = {
 	"org.allocwatch.Tracer.Compare", "org.allocwatch.Tracer.Trend", "org.allocwatch.Tracer.FindBlock",
 	"org.allocwatch.Tracer.Clear", "org.allocwatch.Tracer.ResetPeak", "org.allocwatch.Tracer.WaitGone",
 	"org.allocwatch.Tracer.Subscribe",
+	"org.allocwatch.Tracer.Metrics", "org.allocwatch.Tracer.Watch", "org.allocwatch.Tracer.Unwatch",
+	"org.allocwatch.Tracer.ListWatches", "org.allocwatch.Tracer.GetHistory",
 };
 
 static const char *const names[] = {
 	"pid", "frames", "domains", "engine", "follow_forks", "wait_for_exec", "keep", "name", "blocks", "ids",
 	"snapshot", "snapshots", "old", "new", "query", "address", "interface", "key", "cumulative", "filters", "sort",
-	"limit", "older_than_ms", "born", "churn", "peak", "histogram", "show_runtime",
+	"limit", "older_than_ms", "older_than_ns", "born", "churn", "peak", "histogram", "show_runtime", "tables", "format", "who",
+	"every_ms", "keep_ms", "keep_bytes",
 };
 
 #define PICK(list) (list)[fuzz_pick(sizeof(list) / sizeof((list)[0]))]
