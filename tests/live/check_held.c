@@ -14,7 +14,8 @@
 #define HEALED_MS 15000
 
 struct sums {
-	unsigned rounds, too_long, too_much;
+	unsigned rounds, too_long, too_much;    /* of these: in which a thread was held for too long, or we say too much */
+	bool says_too_much;            /* in this round */
 	long longest;                  /* of all rounds */
 };
 
@@ -39,27 +40,33 @@ static long ask(struct subject *held, char command, long before)
 	return longest > before ? longest : before;
 }
 
-/* Never less than it was.  More it may be where a thread may have stopped, or not, while the tracer waited for a
- * processor. */
-static void compare(struct sums *sums, const char *when, long long ours, long theirs)
-{
-	if (3 * (ours + SLACK_US) < 2 * theirs)
-		live_fail("%s: held for %ld us by its own clock, and we say %lld", when, theirs, ours);
-	if (2 * (ours - SLACK_US) > 3 * theirs) {
-		live_note("%s: held for %ld us by its own clock, and we say %lld", when, theirs, ours);
-		sums->too_much++;
-	}
-}
-
 static long long our_word(struct tool *tool, pid_t pid)
 {
 	return json_number(tool_status(tool, pid), "longest_stop_us");
+}
+
+/* What we say, with what it was before and after we were asked, which may hold a thread, too.  Never less than it was.
+ * More it may be where a thread may have stopped, or not, while the tracer waited for a processor. */
+static long compare(struct sums *sums, const char *when, struct tool *tool, struct subject *held, long before)
+{
+	long long ours = our_word(tool, held->pid);
+	long after = ask(held, 'g', before);
+
+	if (3 * (ours + SLACK_US) < 2 * before)
+		live_fail("%s: held for %ld us by its own clock, and we say %lld", when, before, ours);
+	if (2 * (ours - SLACK_US) > 3 * after) {
+		live_note("%s: held for %ld us by its own clock, and we say %lld", when, after, ours);
+		sums->says_too_much = true;
+	}
+	return after;
 }
 
 static void end_round(struct sums *sums, long longest)
 {
 	sums->rounds++;
 	sums->too_long += longest > HELD_MOST_US;
+	sums->too_much += sums->says_too_much;
+	sums->says_too_much = false;
 	if (longest > sums->longest)
 		sums->longest = longest;
 }
@@ -70,13 +77,10 @@ static void play(struct tool *tool, const char *threads, struct sums *sums)
 	long longest;
 
 	tool_attach(tool, held->pid);
-	longest = ask(held, 'g', 0);
-	compare(sums, "attach", our_word(tool, held->pid), longest);
-	longest = ask(held, 'o', longest);
-	compare(sums, "dlopen", our_word(tool, held->pid), longest);
+	longest = compare(sums, "attach", tool, held, ask(held, 'g', 0));
+	longest = compare(sums, "dlopen", tool, held, ask(held, 'o', longest));
 	tool_out(tool, "snapshot", pid_text(held->pid), "--blocks", NULL);
-	longest = ask(held, 'g', longest);
-	compare(sums, "snapshot", our_word(tool, held->pid), longest);
+	longest = compare(sums, "snapshot", tool, held, ask(held, 'g', longest));
 	tool_detach(tool, held->pid);
 	longest = ask(held, 'g', longest);
 	end_round(sums, longest);
@@ -84,16 +88,16 @@ static void play(struct tool *tool, const char *threads, struct sums *sums)
 	subject_quit(held);
 }
 
-/* One in five may be, on a machine that has others to serve first. */
+/* On a machine that has others to serve first one in five may be held for longer, and in one round of ten we may say more. */
 static void tell(const struct sums *sums, const char *kind)
 {
 	live_note("%s: %u rounds, the longest that a thread was held: %ld us", kind, sums->rounds, sums->longest);
 	live_survey(live_text("held for 100 ms at most: %s", kind), sums->rounds, 0, sums->rounds, sums->rounds);
 	if (sums->too_long > sums->rounds / 5)
 		live_fail("%s: held for longer than 100 ms in %u of %u rounds", kind, sums->too_long, sums->rounds);
-	if (sums->too_much > sums->rounds)
-		live_fail("%s: in %u of %u comparisons we say more than 1.5 times what it was", kind, sums->too_much,
-			  sums->rounds * 3);
+	if (sums->too_much > 1 + sums->rounds / 10)
+		live_fail("%s: in %u of %u rounds we say more than 1.5 times what it was", kind, sums->too_much, sums->rounds);
+	live_note("%s: in %u of %u rounds we say more than 1.5 times what it was", kind, sums->too_much, sums->rounds);
 }
 
 static void no_thread_is_held_for_long_and_we_know_how_long(void)

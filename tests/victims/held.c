@@ -2,15 +2,16 @@
  *
  *   held [--threads N]
  *
- * Each, the main one as well, looks at the clock all the time and allocates now and then.  What passes while it neither runs (its processor
- * time) nor waits for a processor (its schedstat), it was held: it makes no call that waits.  Commands besides g and q: 'o'
- * loads and unloads a plugin from the folder in the environment's HELD_PLUGIN; both answer with the tally since the last
- * answer: longest_us (in one piece), total_us (of all threads), looks. */
+ * Each, the main one as well, looks at the clock all the time and calls free() now and then.  What passes while it neither
+ * runs (its processor time) nor waits for a processor (its schedstat), it was held: it makes no call that waits.  Commands
+ * besides g and q: 'o' loads and unloads a plugin from the folder in the environment's HELD_PLUGIN; both answer, once each
+ * thread has looked, with the tally since the last answer: longest_us (in one piece), total_us (of all threads), looks. */
 #include "victim.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@
 #define STACK_BYTES (64 * 1024)
 #define NSEC 1000000000ULL
 #define UNSURE_NS 50000            /* a look that took so long was interrupted: its numbers are of two moments */
-#define LOOKS_PER_BLOCK 64
+#define LOOKS_PER_FREE 64
 
 struct clocks {
 	uint64_t wall, off;            /* off: of that, neither running nor waiting to */
@@ -30,8 +31,9 @@ struct clocks {
 
 struct worker {
 	atomic_ulong longest_ns, total_ns, looks;
+	atomic_ulong turns;            /* of its loop, ever: one that has made one more since knows what it was held */
 	struct clocks last;
-	void *block;
+	void *volatile no_block;
 	int fd;
 } __attribute__((aligned(128)));
 
@@ -86,12 +88,13 @@ static void begin(struct worker *worker)
 	begin_anew(worker);
 }
 
-static void go_on(struct worker *worker)
+static int go_on(struct worker *worker)
 {
 	struct clocks now;
 
 	if (!look(worker->fd, &now))
-		return;
+		return 0;
+	atomic_fetch_add(&worker->turns, 1);
 	if (now.off > worker->last.off) {
 		unsigned long held = now.off - worker->last.off;
 
@@ -100,16 +103,11 @@ static void go_on(struct worker *worker)
 			atomic_store(&worker->longest_ns, held);
 	}
 	worker->last = now;
-	if (atomic_fetch_add(&worker->looks, 1) % LOOKS_PER_BLOCK != 0)
-		return;
-	/* A free is one stop; a malloc is two, between which nobody can look. */
-	if (worker->block) {
-		free(worker->block);
-		worker->block = NULL;
-	} else {
-		worker->block = malloc(100);
-		begin_anew(worker);
-	}
+	if (atomic_fetch_add(&worker->looks, 1) % LOOKS_PER_FREE != 0)
+		return 1;
+	/* One stop, where a malloc is two, between which nobody can look. */
+	free(worker->no_block);
+	return 1;
 }
 
 static void *work(void *argument)
@@ -118,6 +116,17 @@ static void *work(void *argument)
 	for (;;)
 		go_on(argument);
 	return NULL;
+}
+
+/* A thread that still waits for a processor has not seen yet that it was held before. */
+static void wait_for_all(void)
+{
+	for (long i = 1; i < thread_count; i++) {
+		unsigned long turns = atomic_load(&workers[i].turns);
+
+		while (atomic_load(&workers[i].turns) < turns + 2)
+			sched_yield();
+	}
 }
 
 static void tell(void)
@@ -160,6 +169,8 @@ int main(int argc, char **argv)
 		go_on(&workers[0]);
 		if (poll(&commands, 1, 0) <= 0)
 			continue;
+		while (!go_on(&workers[0]))
+			;
 		command = next_command();
 		if (command == 'q')
 			_exit(0);
@@ -167,6 +178,7 @@ int main(int argc, char **argv)
 			load_plugin();
 		else if (command != 'g')
 			die("unknown command '%c'", command);
+		wait_for_all();
 		begin_anew(&workers[0]);       /* it may have waited by itself */
 		tell();
 	}
