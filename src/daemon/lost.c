@@ -269,12 +269,15 @@ static bool look_at(struct lost *lost, const struct lost_file *file)
 
 	if (fd == -EWOULDBLOCK)
 		return true;
-	if (fd == -ENODATA)
-		lost_leave_refuge(lost->daemon, file);      /* nobody had to store anything, or could */
-	else if (fd < 0 && fd != -ENOENT)
+	if (fd == -ENODATA) {
+		log_warning("process %d: what its tracer knew when its daemon was gone is lost: it was killed as well, or could "
+			    "not store it", file->pid);
+		lost_leave_refuge(lost->daemon, file);
+	} else if (fd < 0 && fd != -ENOENT) {
 		refuse(lost->daemon, file, why_not(fd));
-	else if (fd >= 0)
+	} else if (fd >= 0) {
 		start_reading(lost, file, fd);
+	}
 	return false;
 }
 

@@ -8,7 +8,8 @@
 /* Takes *fd over, in the place of one it has. */
 void refuge_take(struct session *session, int *fd);
 /* Stores an image there: with its blocks when there is room for them (REFUGE_BYTES_MAX).  Nothing is left there when it
- * cannot be written, and nothing is written when the daemon has taken the file away: then it has heard all. */
+ * cannot be written, which is said on stderr, and nothing is written when the daemon has taken the file away: then it has
+ * heard all. */
 void refuge_store(struct session *session);
 
 #endif

@@ -6,6 +6,7 @@
 #include "subject.h"
 #include "tool.h"
 
+#include "base/fd.h"
 #include "base/proc.h"
 
 #include <dirent.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -142,6 +144,127 @@ static void a_dump_to_a_full_disk_says_so_and_leaves_nothing(void)
 	tool_end(tool, subject, before);
 }
 
+/* --- what a tracer stores when its daemon is gone --- */
+
+#define LET_GO_MS 20000
+
+/* What daemon and tracers say from now on; to be given back. */
+static int log_to(const char *path)
+{
+	int kept = dup(STDERR_FILENO), fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+	require(kept >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	close(fd);
+	return kept;
+}
+
+static void log_back(int kept)
+{
+	require(dup2(kept, STDERR_FILENO) >= 0);
+	close(kept);
+}
+
+static const char *log_text(const char *path)
+{
+	char *text;
+
+	require(file_read_text(path, 1 << 20, &text, NULL) == 0);
+	return text;
+}
+
+/* The only one of these files; NULL: there is none. */
+static const char *lost_file(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	const char *path = NULL;
+
+	require(dir);
+	while ((entry = readdir(dir))) {
+		if (strncmp(entry->d_name, "lost.", 5) == 0) {
+			require(!path);
+			path = live_text("%s/%s", folder, entry->d_name);
+		}
+	}
+	closedir(dir);
+	return path;
+}
+
+static bool no_lost_file(void *folder)
+{
+	return lost_file(folder) == NULL;
+}
+
+/* Its tracer has the lock as long as it lives. */
+static bool its_tracer_has_left(void *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool left = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+
+	close(fd);
+	return left;
+}
+
+/* Room for an image without blocks, and for the beginning of one with them. */
+static void leave_a_page(const char *folder)
+{
+	const char *filler = live_text("%s/filler", folder);
+	struct stat st;
+
+	require(stat(filler, &st) == 0 && truncate(filler, st.st_size - 4096) == 0);
+}
+
+/* Kills the daemon, and waits until the tracer has stored what it can; the bytes of that. */
+static long long lose_daemon(struct tool *tool, pid_t target, const char *folder)
+{
+	const char *path = lost_file(folder);
+	struct stat st;
+
+	require(path);
+	tool_kill_daemon(tool);
+	require(live_wait(state_is_untraced, &target, LET_GO_MS));
+	require(live_wait(its_tracer_has_left, (void *)path, LET_GO_MS));
+	require(stat(path, &st) == 0);
+	return st.st_size;
+}
+
+static bool lost_is_kept(void *tool)
+{
+	return strstr(tool_out(tool, "snapshots", NULL), "lost") != NULL;
+}
+
+static void what_a_full_disk_does_not_take_when_the_daemon_is_gone_is_said_and_harms_nobody(void)
+{
+	const char *folder = mount_small_disk(), *log = live_text("%s/log", live_folder());
+	struct subject *subject = victim_start("contrib/sample/leaky", "--commands", NULL);
+	struct state *before = state_take(subject->pid);
+	int kept = log_to(log);
+	struct tool *tool = tool_start_system("--state", folder);
+
+	tool_attach(tool, subject->pid);
+	subject_command(subject, 'g');
+	fill(folder);
+	require_equal(lose_daemon(tool, subject->pid, folder), 0);
+	require_text(log_text(log), "cannot be stored for the next daemon in its state folder, and is lost: No space left on device");
+	require_unharmed(subject->pid, before);
+	tool_start_again(tool);
+	require(live_wait(no_lost_file, (void *)folder, LET_GO_MS));
+	require(!lost_is_kept(tool));
+	require_text(log_text(log), "what its tracer knew when its daemon was gone is lost");
+	tool_attach(tool, subject->pid);
+	subject_command(subject, 'g');
+	leave_a_page(folder);
+	require_at_least(lose_daemon(tool, subject->pid, folder), 1);
+	require_text(log_text(log), "is stored for the next daemon without its blocks: No space left on device");
+	require(unlink(live_text("%s/filler", folder)) == 0);
+	tool_start_again(tool);
+	require(live_wait(lost_is_kept, tool, SETTLE_MS));
+	require_row(tool_stats(tool, live_text("%d:lost", subject->pid)), "contrib/sample/leaky.c", "/* leak */", 100 * 1000, 100);
+	log_back(kept);
+	tool_attach(tool, subject->pid);
+	tool_end(tool, subject, before);
+}
+
 /* --- the symbolizer --- */
 
 static pid_t symbolizer_of(pid_t daemon)
@@ -196,6 +319,7 @@ static void a_symbolizer_that_is_killed_is_started_again_and_the_target_never_kn
 static const struct live_case cases[] = {
 	LIVE_CASE(a_full_disk_loses_no_snapshot_and_leaves_no_half_of_one),
 	LIVE_CASE(a_dump_to_a_full_disk_says_so_and_leaves_nothing),
+	LIVE_CASE(what_a_full_disk_does_not_take_when_the_daemon_is_gone_is_said_and_harms_nobody),
 	LIVE_CASE(a_symbolizer_that_is_killed_is_started_again_and_the_target_never_knows),
 };
 
