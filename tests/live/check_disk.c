@@ -7,7 +7,6 @@
 #include "tool.h"
 
 #include "base/fd.h"
-#include "base/proc.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -267,28 +266,6 @@ static void what_a_full_disk_does_not_take_when_the_daemon_is_gone_is_said_and_h
 
 /* --- the symbolizer --- */
 
-static pid_t symbolizer_of(pid_t daemon)
-{
-	DIR *proc = opendir("/proc");
-	struct dirent *entry;
-	pid_t found = 0;
-
-	while (proc && found == 0 && (entry = readdir(proc))) {
-		pid_t pid = (pid_t)atoi(entry->d_name);
-		char command[512] = "";
-		FILE *f;
-
-		if (pid <= 0 || proc_parent(pid) != daemon || !(f = fopen(live_text("/proc/%d/cmdline", pid), "r")))
-			continue;
-		command[fread(command, 1, sizeof(command) - 1, f)] = '\0';
-		fclose(f);
-		if (strstr(command, "symbolizer"))
-			found = pid;
-	}
-	closedir(proc);
-	return found;
-}
-
 static void a_symbolizer_that_is_killed_is_started_again_and_the_target_never_knows(void)
 {
 	struct tool *tool = tool_start();
@@ -300,13 +277,13 @@ static void a_symbolizer_that_is_killed_is_started_again_and_the_target_never_kn
 	tool_attach(tool, plain->pid);
 	subject_command(plain, 'g');
 	require_text(tool_out(tool, "stats", pid_text(plain->pid), NULL), "turnover.c");
-	first = symbolizer_of(tool_daemon(tool));
+	first = tool_symbolizer(tool);
 	require(first > 0 && kill(first, SIGKILL) == 0);
 	/* places that nobody asked for before */
 	tool_attach(tool, other->pid);
 	subject_command(other, 'g');
 	require_text(tool_out(tool, "stats", pid_text(other->pid), NULL), "hammer.c");
-	second = symbolizer_of(tool_daemon(tool));
+	second = tool_symbolizer(tool);
 	require(second > 0 && second != first);
 	subject_command(plain, 'g');
 	require_equal(json_number(tool_stats(tool, pid_text(plain->pid)), "total.count"), 2);

@@ -46,6 +46,7 @@ torture_tests = \
 	tests/live/check_hostile \
 	tests/live/check_lost \
 	tests/live/check_disk \
+	tests/live/check_names \
 	tests/live/check_follow \
 	tests/live/check_rights \
 	tests/live/check_owners \
@@ -229,6 +230,10 @@ tests_live_check_limits_LDADD = src/libvarlink.a src/libmodel.a $(live_libs)
 tests_live_check_disk_SOURCES = tests/live/check_disk.c
 tests_live_check_disk_CFLAGS = $(live_cflags)
 tests_live_check_disk_LDADD = $(live_libs)
+
+tests_live_check_names_SOURCES = tests/live/check_names.c
+tests_live_check_names_CFLAGS = $(live_cflags)
+tests_live_check_names_LDADD = $(live_libs)
 
 tests_live_check_load_SOURCES = tests/live/check_load.c tests/live/load.c tests/live/load.h \
 	tests/live/client.c tests/live/client.h

@@ -2,10 +2,12 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/proc.h"
 #include "live.h"
 #include "state.h"
 #include "subject.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -275,6 +277,28 @@ static bool is_tracer(pid_t pid, bool heals)
 	words[fread(words, 1, sizeof(words) - 1, f)] = '\0';
 	fclose(f);
 	return !strcmp(words, "allocwatch-tracer") && heals == !strcmp(words + sizeof("allocwatch-tracer"), "--heal");
+}
+
+pid_t tool_symbolizer(const struct tool *tool)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	pid_t found = 0;
+
+	while (proc && found == 0 && (entry = readdir(proc))) {
+		pid_t pid = (pid_t)atoi(entry->d_name);
+		char command[512] = "";
+		FILE *f;
+
+		if (pid <= 0 || proc_parent(pid) != tool->daemon.pid || !(f = fopen(live_text("/proc/%d/cmdline", pid), "r")))
+			continue;
+		command[fread(command, 1, sizeof(command) - 1, f)] = '\0';
+		fclose(f);
+		if (strstr(command, "symbolizer"))
+			found = pid;
+	}
+	closedir(proc);
+	return found;
 }
 
 pid_t tool_daemons_child(const struct tool *tool, bool heals)
