@@ -61,6 +61,14 @@ bool arch_ends_in_call(const uint8_t *code, size_t len);
 #define ARCH_BREAKPOINT_BYTE 0xcc
 #define ARCH_SLOT_SIZE 32              /* most code one displaced instruction needs */
 
+/* What may be taken for a jump at an instruction that leaves its function, beside its own bytes. */
+struct arch_room {
+	uint8_t before;                    /* bytes of the instructions directly before it which nothing branches into:
+					    * the fewest whole ones that make room, or as many as there are */
+	uint8_t behind;                    /* padding behind it that is never run */
+	bool at_end;                       /* of the function: arch_padding() tells of more */
+};
+
 /* What must be known of a function before it is probed. */
 struct arch_function {
 	uint32_t first_length;             /* bytes of its first instruction */
@@ -77,14 +85,20 @@ struct arch_function {
 		uint64_t address;          /* of a ret instruction */
 		uint32_t length;           /* 1, 2 with a prefix, 3 with an immediate */
 		bool ambiguous;            /* the byte after the first is reachable as code */
+		struct arch_room room;
 	}) exits;                          /* ascending */
 	VEC_OF(uint64_t) tail_calls;       /* targets of direct jumps out of the function, conditional
 					    * ones included; ascending, each once */
 	VEC_OF(struct arch_jump {
 		uint64_t address;          /* of the instruction */
 		uint64_t target;
+		uint32_t length;
 		bool conditional;
+		struct arch_room room;
 	}) jumps;                          /* the same, each by itself, in the order of their addresses */
+	/* Bytes from its start that nothing branches into, but to the first of them: whole instructions, up to the first
+	 * that does not run on or calls; at most ARCH_WINDOW_MAX. */
+	uint32_t entry_room;
 };
 
 /* Decodes code[0..len), which runs at `address`, from its first instruction along all branches, then
@@ -98,6 +112,13 @@ struct arch_function {
 int arch_decode_function(const uint8_t *code, size_t len, uint64_t address,
 			 struct arch_function *ret_function, const char **ret_reason);
 void arch_function_fini(struct arch_function *function);
+
+/* How many of code[0..len), which lies behind a function, fill the space to the next one and are never run. */
+uint32_t arch_padding(const uint8_t *code, size_t len, uint64_t address);
+/* Whether anything in code[0..len), which runs at `address`, may be a jump or call of far reach that goes behind `start` and
+ * before `end`: parts of a function that the compiler put elsewhere come back so.  May be true by chance: what begins an
+ * instruction is not asked. */
+bool arch_may_branch_into(const uint8_t *code, size_t len, uint64_t address, uint64_t start, uint64_t end);
 
 /* Whether code[0..len) at `address` is a stub that only jumps through a pointer at a fixed address, as
  * the entries of a procedure linkage table are: tail calls to imported functions lead there.  Then
@@ -121,5 +142,35 @@ int arch_displace(const uint8_t *insn, size_t len, uint64_t from, uint64_t to,
  * its jumps.  ARCH_NOWHERE for every other pc: no thread can be there. */
 #define ARCH_NOWHERE UINT64_MAX
 raddr arch_slot_resume(const uint8_t *insn, size_t len, uint64_t from, uint64_t to, raddr pc);
+
+/* --- instructions moved to make room for a jump (arch/x86_64_move.c) --- */
+
+#define ARCH_JUMP_SIZE 5               /* bytes of a jump to anywhere within 2 GiB */
+#define ARCH_WINDOW_MAX 20             /* a jump less one, and the longest instruction, and one to spare */
+#define ARCH_MOVED_MAX 160             /* most bytes that a window's instructions become */
+
+/* Where a window's instructions are: code at the old offset begins at the new one. */
+struct arch_moved {
+	uint32_t length;                   /* of the new code */
+	uint32_t count;
+	struct arch_moved_insn {
+		uint8_t from, to;          /* offsets; the first is 0, 0 */
+	} insns[ARCH_WINDOW_MAX];
+};
+
+/* Writes into `out` code which, at run-time address `to`, does what the whole instructions code[0..len) do at
+ * `from`, where a jump takes their place.  It runs on behind its end as they did behind theirs; what goes there is the
+ * caller's.  A branch to their start goes on going there, and so meets the jump.  0, or -ENOTSUP with *ret_reason (static
+ * text): they are more than ARCH_WINDOW_MAX, one of them is cut short, calls, enters the kernel, loops by count, reaches for what is
+ * out of reach of `to`, or branches in among them. */
+int arch_move(const uint8_t *code, size_t len, uint64_t from, uint64_t to, uint8_t out[ARCH_MOVED_MAX],
+	      struct arch_moved *ret_moved, const char **ret_reason);
+/* Where a thread in the window is to go on in the moved code, and back: ARCH_NOWHERE for a pc that no instruction begins
+ * at.  The end of either is the end of the other. */
+uint64_t arch_moved_to(const struct arch_moved *moved, size_t len, uint64_t from, uint64_t to, uint64_t pc);
+uint64_t arch_moved_from(const struct arch_moved *moved, size_t len, uint64_t from, uint64_t to, uint64_t pc);
+
+/* A jump at `from` to `to`.  False: it does not reach. */
+bool arch_put_jump(uint64_t from, uint64_t to, uint8_t out[ARCH_JUMP_SIZE]);
 
 #endif

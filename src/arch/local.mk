@@ -10,7 +10,10 @@ src_libarch_a_SOURCES = \
 	src/arch/x86_64_function.c \
 	src/arch/x86_64_handler.S \
 	src/arch/x86_64_insn.c src/arch/x86_64_insn.h \
+	src/arch/x86_64_move.c \
 	src/arch/x86_64_resident.c \
+	src/arch/x86_64_room.c \
+	src/arch/x86_64_scan.h \
 	src/arch/x86_64_sigframe.c \
 	src/arch/x86_64_stub.c \
 	src/arch/x86_64_switch.c src/arch/x86_64_switch.h \

@@ -1,31 +1,11 @@
 /* The exits of a function: which instructions can be reached, and which of them leave it. */
 #include "arch/arch.h"
-#include "arch/x86_64_insn.h"
+#include "arch/x86_64_scan.h"
 #include "arch/x86_64_switch.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* One byte per byte of code. */
-enum mark {
-	MARK_FLOW = 1,       /* an instruction begins here, reached from the entry by direct branches */
-	MARK_GAP = 2,        /* one begins here, found between those */
-	MARK_COVERED = 4,    /* belongs to an instruction */
-	MARK_STARTS = MARK_FLOW | MARK_GAP,
-};
-
-#define ENTRY_REACH 64      /* of the first instructions, among which the entry's stop is */
-
-struct scan {
-	const uint8_t *code;
-	size_t len;
-	uint64_t address;
-	uint8_t *marks;
-	VEC_OF(uint32_t) pending;            /* offsets still to be followed */
-	uint64_t targets;                    /* a bit for each offset below ENTRY_REACH that something branches to */
-	const char *reason;
-};
 
 static bool is_inside(const struct scan *scan, uint64_t target)
 {
@@ -36,11 +16,6 @@ static bool is_inside(const struct scan *scan, uint64_t target)
 static bool leaves(const struct scan *scan, uint64_t target)
 {
 	return !is_inside(scan, target) || target == scan->address;
-}
-
-static bool decode_at(const struct scan *scan, uint32_t offset, struct insn *ret)
-{
-	return insn_decode(scan->code + offset, scan->len - offset, scan->address + offset, ret);
 }
 
 static int refuse(struct scan *scan, const char *reason)
@@ -85,6 +60,8 @@ static int visit(struct scan *scan, uint32_t offset, const struct insn *insn, en
 
 		if (insn->target - scan->address < ENTRY_REACH)
 			scan->targets |= 1ULL << (insn->target - scan->address);
+		if (is_inside(scan, insn->target))
+			scan->marks[insn->target - scan->address] |= MARK_TARGET;
 		if (r < 0)
 			return r;
 	}
@@ -105,7 +82,7 @@ static int follow_run(struct scan *scan, uint32_t offset, enum mark start)
 			return 0;
 		if (start == MARK_GAP && !first && scan->marks[offset] & MARK_COVERED)
 			return refuse(scan, "it has data between its instructions");
-		if (!decode_at(scan, offset, &insn)) {
+		if (!scan_decode(scan, offset, &insn)) {
 			if (after_call && start == MARK_FLOW)
 				return 0;       /* the call before never returns */
 			return refuse(scan, "it has bytes that are no instruction");
@@ -142,6 +119,7 @@ static int follow_gaps(struct scan *scan, bool *ret_sound)
 		sound = false;
 		for (uint32_t offset = 0; offset < scan->len; offset++)
 			scan->marks[offset] &= (uint8_t)~MARK_GAP;
+		scan->has_data = true;
 	} else if (r < 0) {
 		return r;
 	}
@@ -160,7 +138,7 @@ static bool is_ambiguous(const struct scan *scan, uint32_t ret_offset)
 		return false;
 	if (scan->marks[next] & MARK_FLOW)
 		return true;
-	return !decode_at(scan, next, &insn) || !insn.padding;
+	return !scan_decode(scan, next, &insn) || !insn.padding;
 }
 
 static int add_exit(const struct scan *scan, struct arch_function *function, uint32_t offset,
@@ -206,6 +184,7 @@ static int add_jump(const struct scan *scan, struct arch_function *function, uin
 		return -ENOMEM;
 	jump->address = scan->address + offset;
 	jump->target = insn->target;
+	jump->length = insn->length;
 	jump->conditional = insn->kind == INSN_BRANCH;
 	return add_tail_call(function, insn->target);
 }
@@ -222,6 +201,7 @@ static int check_indirect(struct scan *scan, uint32_t offset, const struct insn 
 
 	if (!switch_recognise(&code, offset, insn))
 		return refuse(scan, "it has an indirect tail call");
+	scan->has_switch = true;
 	if (!sound)
 		return refuse(scan, "it has a switch table and data between its instructions");
 	return 0;
@@ -232,7 +212,7 @@ static int collect_one(struct scan *scan, struct arch_function *function, uint32
 	struct insn insn;
 	int r = 0;
 
-	if (!decode_at(scan, offset, &insn))
+	if (!scan_decode(scan, offset, &insn))
 		return refuse(scan, "it has bytes that are no instruction");
 	if (insn.kind == INSN_INDIRECT)
 		return check_indirect(scan, offset, &insn, sound);
@@ -281,7 +261,7 @@ static int check_first(struct scan *scan, struct arch_function *function)
 {
 	struct insn insn;
 
-	if (!decode_at(scan, 0, &insn))
+	if (!scan_decode(scan, 0, &insn))
 		return refuse(scan, "its first instruction cannot be decoded");
 	for (uint32_t i = 1; i < insn.length; i++)
 		if (scan->marks[i] & MARK_STARTS)
@@ -343,11 +323,11 @@ static void choose_entry(const struct scan *scan, struct arch_function *function
 	struct insn insn;
 
 	entry->ambiguous = function->first_is_ambiguous;
-	while (decode_at(scan, offset, &insn) && keeps_arguments(&insn, &lower)) {
+	while (scan_decode(scan, offset, &insn) && keeps_arguments(&insn, &lower)) {
 		offset += insn.length;
 		below += lower;
 		if (offset >= scan->len || offset >= ENTRY_REACH || !(scan->marks[offset] & MARK_FLOW) ||
-		    (scan->targets & ~1ULL & ((2ULL << offset) - 1)) || !decode_at(scan, offset, &insn) ||
+		    (scan->targets & ~1ULL & ((2ULL << offset) - 1)) || !scan_decode(scan, offset, &insn) ||
 		    (insn.kind != INSN_PLAIN && insn.kind != INSN_BRANCH))
 			return;
 		if (entry->offset == 0 || insn.length > 1)
@@ -368,8 +348,10 @@ static int scan_function(struct scan *scan, struct arch_function *function)
 		r = check_first(scan, function);
 	if (r == 0)
 		r = collect(scan, function, sound);
-	if (r == 0)
+	if (r == 0) {
 		choose_entry(scan, function);
+		scan_find_room(scan, function);
+	}
 	return r;
 }
 
