@@ -4,12 +4,15 @@
 #include "base/proc.h"
 #include "daemon/limits.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define STAT_PATH_MAX 48
 #define LOOKS_LEAST 3          /* before it is said of one that it was silent */
+#define THREADS_LOOKED_AT 8    /* of a tracer, which has two */
 #define LOOKS_STOPPED 4        /* somebody who stops and continues it is not waited for any longer */
 /* One that ran for less of its silence was kept from running. */
 #define BUSY_PERCENT 25
@@ -44,6 +47,32 @@ static uint64_t used_ms(const struct heartbeat *heartbeat, pid_t tracer)
 	return (cpu_time(tracer) - heartbeat->heard_cpu) * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
+/* The other one keeps time, and says what this one does: while it waits for a CPU nothing is heard of one that waits for a stop
+ * as it should. */
+static bool another_thread_would_run(pid_t tracer)
+{
+	char path[STAT_PATH_MAX];
+	struct dirent *entry;
+	unsigned looked = 0;
+	bool would = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", tracer);
+	dir = opendir(path);
+	while (dir && !would && looked < THREADS_LOOKED_AT && (entry = readdir(dir))) {
+		int tid = atoi(entry->d_name);
+
+		if (tid <= 0 || tid == tracer)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", tracer, tid);
+		would = proc_stat_state(path) == 'R';
+		looked++;
+	}
+	if (dir)
+		closedir(dir);
+	return would;
+}
+
 /* One that runs, or has run, may be slow, on a machine that is slow or has much to do. */
 static const char *judge_runner(const struct heartbeat *heartbeat, pid_t tracer, uint64_t silence_ms)
 {
@@ -71,7 +100,7 @@ const char *heartbeat_look(struct heartbeat *heartbeat, pid_t tracer)
 	switch (state) {
 	case 'S':
 	case 'D':
-		if (used_ms(heartbeat, tracer) > 0)
+		if (used_ms(heartbeat, tracer) > 0 || another_thread_would_run(tracer))
 			return judge_runner(heartbeat, tracer, silence_ms);
 		return state == 'D' ? "hangs in the kernel" : "waits for something that does not come";
 	case 'T':

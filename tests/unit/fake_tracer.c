@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -443,6 +444,26 @@ static void get_stuck(void)
 		poll(NULL, 0, 1000);
 }
 
+static void *want_to_run(void *context)
+{
+	for (;;)
+		;
+	return context;
+}
+
+/* As on a machine whose CPUs others have: this thread waits as it should, and the one that would say so does not get to. */
+static void be_starved(void)
+{
+	pthread_t thread;
+
+	if (!mode_is("starved"))
+		return;
+	beat(1000);
+	if (pthread_create(&thread, NULL, want_to_run, NULL) != 0)
+		abort();
+	poll(NULL, 0, 2500);
+}
+
 static void heal(pid_t pid)
 {
 	target_pid = pid;
@@ -482,6 +503,7 @@ static void handle(const struct wire_head *message)
 	case WIRE_STATUS:
 		die_if("die-at-status");
 		get_stuck();
+		be_starved();
 		status(message->serial);
 		break;
 	case WIRE_BLOCK:
