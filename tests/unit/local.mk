@@ -2,6 +2,7 @@
 include tests/unit/base.mk
 include tests/unit/model.mk
 include tests/unit/arch.mk
+include tests/unit/ring.mk
 include tests/unit/unwind.mk
 include tests/unit/symbol.mk
 include tests/unit/probe.mk

@@ -1,0 +1,96 @@
+/* The memory that a program's allocator calls are written into and a tracer reads from: its layout alone.
+ *
+ *	control page | data | the same data mapped again, so that a record is in one piece wherever it begins
+ *
+ * Positions are bytes ever written, so they never repeat; a record's place is its position modulo the data's size.  Records are
+ * multiples of RING_UNIT.  A writer
+ *  - reserves by moving `head` (compare and exchange): the order of reservations is the order of truth between threads;
+ *  - marks the record as open, which says how long it is and whose, and fills it in;
+ *  - marks it as committed, last.
+ * A mark holds the position and the ring's key, so nothing that lies there from an earlier round, nor the contents of a stack,
+ * can be taken for one.  Only the reader moves `tail`.  The program may write anything at any time: the reader trusts nothing.
+ *
+ * Full is when a record does not fit between head and tail + size.  Then a writer waits until `wait_ticks` have
+ * passed, and turns the ring to RING_STALLED: nobody waits any more, nothing is recorded, until the reader turns it on again. So a
+ * program whose tracer has died or stopped is held up once, and runs on.
+ *
+ * Offsets are checked where the stub's assembly uses them (arch/x86_64_ring.c). */
+#ifndef ALLOCWATCH_RING_LAYOUT_H
+#define ALLOCWATCH_RING_LAYOUT_H
+
+#include <stdint.h>
+
+#define RING_MAGIC "allocwatch.ring1"          /* 16 bytes, no NUL; the last one is the version */
+#define RING_MAGIC_SIZE 16
+#define RING_CONTROL_SIZE 4096u
+#define RING_UNIT 64u
+#define RING_SIZE_MIN (1u << 18)
+#define RING_STACK_MAX 65536u                  /* most bytes of stack in one record */
+
+enum ring_state { RING_OFF, RING_ON, RING_STALLED };
+enum ring_mark { RING_OPEN = 1, RING_COMMITTED = 2 };  /* beside (position ^ key), whose low bits are zero */
+
+#define RING_LENGTHS 1024u                     /* a power of two */
+#define RING_LENGTHS_SHIFT 54                  /* of a 64-bit product, to one of them */
+#define RING_LENGTHS_FACTOR 0x9e3779b97f4a7c15ULL
+
+struct ring_control {
+	uint8_t magic[RING_MAGIC_SIZE];
+	/* Set by the reader. */
+	uint64_t size;                         /* of the data, bytes: a power of two */
+	uint64_t key;
+	uint64_t wait_ticks;                   /* of the time stamp counter */
+	uint32_t state;                        /* enum ring_state; writers turn it from on to stalled */
+	uint32_t may_yield;                    /* a waiting thread may call sched_yield */
+	/* A thread is told by the word at this distance from its thread pointer, as far as the mask goes. */
+	uint64_t thread_offset, thread_mask;
+	/* Stacks that are mapped up to their end while a thread runs on them: of a thread, from the address in the word
+	 * at this distance from its thread pointer up to the thread pointer; 0: that is not known.  And the program's
+	 * first one. */
+	uint64_t stack_offset;
+	uint64_t main_stack, main_stack_end;
+	uint8_t padding1[128 - 88];
+	uint64_t head;                         /* writers */
+	uint8_t padding2[56];
+	uint64_t tail;                         /* the reader, now and then */
+	uint8_t padding3[56];
+	/* Writers, seldom. */
+	uint64_t lost;                         /* calls given up after a wait; those while it is stalled are not counted */
+	uint64_t waits;                        /* calls that had to wait */
+	uint8_t padding4[2048 - 272];
+	/* How much stack to hand over, in RING_UNITs: by the call's return address times RING_LENGTHS_FACTOR, shifted. */
+	uint16_t lengths[RING_LENGTHS];
+};
+
+#define RING_RETURN 0x80000000u                /* in `site`: a struct ring_return */
+
+struct ring_head {
+	uint64_t mark;
+	uint32_t length;                       /* of the whole record */
+	uint32_t site;                         /* number of the place in the code, and RING_RETURN */
+	uint64_t thread;
+	uint64_t sp;                           /* where the return address is */
+};
+
+/* At a function's entry, and at a jump out of it. */
+struct ring_call {
+	struct ring_head head;
+	uint64_t return_address;
+	uint64_t args[3];
+};
+
+/* At its return instruction. */
+struct ring_return {
+	struct ring_head head;
+	uint64_t time;                         /* time stamp counter */
+	uint64_t result;
+	uint32_t stack_length;                 /* bytes from sp, a multiple of 8 */
+	uint32_t reserved;
+	uint64_t saved[6];                     /* rbx, rbp, r12 to r15: arch_callee_saved */
+	uint64_t stack[];
+};
+
+_Static_assert(sizeof(struct ring_control) == RING_CONTROL_SIZE, "the control page");
+_Static_assert(sizeof(struct ring_call) == RING_UNIT, "a call's record is one unit");
+
+#endif

@@ -1,0 +1,5 @@
+# ring: see doc/ARCHITECTURE.md
+noinst_LIBRARIES += src/libring.a
+src_libring_a_SOURCES = \
+	src/ring/layout.h \
+	src/ring/ring.c src/ring/ring.h

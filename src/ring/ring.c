@@ -1,0 +1,309 @@
+#define _GNU_SOURCE
+#include "ring/ring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+struct ring {
+	int fd;
+	uint64_t size, key;                       /* what the program has of them is not asked again */
+	uint8_t *mapping;
+	struct ring_control *control;
+	const uint8_t *data;
+	uint64_t position;                        /* of the next record to read */
+	uint64_t head;                            /* as last seen */
+	uint64_t published;                       /* the tail that writers see */
+	uint32_t length;                          /* of the record at the position, once it was looked at */
+	uint64_t lost;                            /* of those, told already */
+};
+
+/* --- memory --- */
+
+/* The data twice, in one piece of addresses. */
+static int map_all(struct ring *ring)
+{
+	size_t once = RING_CONTROL_SIZE + ring->size;
+	void *again;
+
+	ring->mapping = mmap(NULL, ring_mapping_size(ring), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (ring->mapping == MAP_FAILED) {
+		ring->mapping = NULL;
+		return -errno;
+	}
+	if (mmap(ring->mapping, once, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, ring->fd, 0) == MAP_FAILED)
+		return -errno;
+	again = mmap(ring->mapping + once, ring->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, ring->fd,
+		     RING_CONTROL_SIZE);
+	return again == MAP_FAILED ? -errno : 0;
+}
+
+static int fill_control(struct ring *ring)
+{
+	struct ring_control *control = ring->control;
+
+	if (getrandom(&ring->key, sizeof(ring->key), 0) != sizeof(ring->key))
+		return -errno;
+	ring->key &= ~(uint64_t)(RING_UNIT - 1);
+	memcpy(control->magic, RING_MAGIC, RING_MAGIC_SIZE);
+	control->size = ring->size;
+	control->key = ring->key;
+	control->thread_mask = UINT64_MAX;
+	return 0;
+}
+
+static int open_ring(struct ring *ring)
+{
+	int r;
+
+	ring->fd = memfd_create("allocwatch-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (ring->fd < 0 || ftruncate(ring->fd, (off_t)(RING_CONTROL_SIZE + ring->size)) < 0)
+		return -errno;
+	/* Else the program could cut it short, and the reader would die of SIGBUS. */
+	if (fcntl(ring->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	r = map_all(ring);
+	if (r < 0)
+		return r;
+	ring->control = (struct ring_control *)(void *)ring->mapping;
+	ring->data = ring->mapping + RING_CONTROL_SIZE;
+	return fill_control(ring);
+}
+
+int ring_new(uint64_t size, struct ring **ret_ring)
+{
+	struct ring *ring;
+	int r;
+
+	if (size < RING_SIZE_MIN || size > RING_SIZE_MAX || (size & (size - 1)) != 0)
+		return -EINVAL;
+	ring = calloc(1, sizeof(*ring));
+	if (!ring)
+		return -ENOMEM;
+	ring->fd = -1;
+	ring->size = size;
+	r = open_ring(ring);
+	if (r < 0) {
+		ring_free(ring);
+		return r;
+	}
+	*ret_ring = ring;
+	return 0;
+}
+
+void ring_free(struct ring *ring)
+{
+	if (!ring)
+		return;
+	if (ring->mapping)
+		munmap(ring->mapping, ring_mapping_size(ring));
+	if (ring->fd >= 0)
+		close(ring->fd);
+	free(ring);
+}
+
+int ring_fd(const struct ring *ring)
+{
+	return ring->fd;
+}
+
+size_t ring_mapping_size(const struct ring *ring)
+{
+	return RING_CONTROL_SIZE + 2 * (size_t)ring->size;
+}
+
+struct ring_control *ring_control(struct ring *ring)
+{
+	return ring->control;
+}
+
+/* --- reading --- */
+
+/* Every store is a cache miss for each writer: seldom, unless there is nothing else to do. */
+static void publish(struct ring *ring, uint64_t at_least)
+{
+	if (ring->position - ring->published < at_least)
+		return;
+	ring->published = ring->position;
+	/* Release: what was read is read before it may be overwritten. */
+	__atomic_store_n(&ring->control->tail, ring->published, __ATOMIC_RELEASE);
+}
+
+/* 1: something has been reserved at the position, 0: nothing. */
+static int look_at_head(struct ring *ring)
+{
+	if (ring->head != ring->position)
+		return 1;
+	ring->head = __atomic_load_n(&ring->control->head, __ATOMIC_ACQUIRE);
+	if (ring->head - ring->position > ring->size || ring->head % RING_UNIT != 0) {
+		ring->head = ring->position;
+		return -EBADMSG;
+	}
+	return ring->head != ring->position;
+}
+
+static const uint8_t *record_at(const struct ring *ring, uint64_t position)
+{
+	return ring->data + (position & (ring->size - 1));
+}
+
+static uint64_t mark_at(const struct ring *ring, uint64_t position)
+{
+	const struct ring_head *head = (const void *)record_at(ring, position);
+
+	/* Acquire: pairs with the writer's last store; what stands in the record was written before it. */
+	return __atomic_load_n(&head->mark, __ATOMIC_ACQUIRE);
+}
+
+/* The whole of the fixed part is taken out once, and looked at afterwards. */
+static int take_call(const struct ring *ring, struct ring_record *record, uint32_t *ret_length)
+{
+	struct ring_call call;
+
+	memcpy(&call, record_at(ring, record->position), sizeof(call));
+	record->return_address = call.return_address;
+	memcpy(record->args, call.args, sizeof(record->args));
+	*ret_length = sizeof(call);
+	return call.head.length == sizeof(call) ? 0 : -EBADMSG;
+}
+
+static int take_return(const struct ring *ring, struct ring_record *record, uint32_t *ret_length)
+{
+	const uint8_t *at = record_at(ring, record->position);
+	struct ring_return part;
+
+	memcpy(&part, at, sizeof(part));
+	if (part.head.length % RING_UNIT != 0 || part.head.length > ring->head - record->position ||
+	    part.stack_length > RING_STACK_MAX || part.stack_length % 8 != 0 ||
+	    part.head.length < sizeof(part) + part.stack_length)
+		return -EBADMSG;
+	record->time = part.time;
+	record->result = part.result;
+	memcpy(record->saved, part.saved, sizeof(record->saved));
+	record->stack_length = part.stack_length;
+	record->stack = at + offsetof(struct ring_return, stack);
+	*ret_length = part.head.length;
+	return 0;
+}
+
+static int take_record(struct ring *ring, struct ring_record *record)
+{
+	struct ring_head head;
+
+	memcpy(&head, record_at(ring, record->position), sizeof(head));
+	record->thread = head.thread;
+	record->sp = head.sp;
+	record->site = head.site & ~RING_RETURN;
+	record->is_return = (head.site & RING_RETURN) != 0;
+	return record->is_return ? take_return(ring, record, &ring->length) : take_call(ring, record, &ring->length);
+}
+
+/* What is known of one that is not committed. */
+static int tell_unfinished(const struct ring *ring, uint64_t mark, struct ring_record *record)
+{
+	struct ring_head head;
+
+	if (mark == ((record->position ^ ring->key) | RING_OPEN)) {
+		memcpy(&head, record_at(ring, record->position), sizeof(head));
+		record->thread = head.thread;
+		record->site = head.site & ~RING_RETURN;
+		record->is_return = (head.site & RING_RETURN) != 0;
+	}
+	return -EAGAIN;
+}
+
+int ring_next(struct ring *ring, struct ring_record *ret_record)
+{
+	struct ring_record record = { .position = ring->position };
+	uint64_t mark;
+	int r = look_at_head(ring);
+
+	ring->length = 0;
+	if (r <= 0) {
+		publish(ring, 1);
+		return r;
+	}
+	mark = mark_at(ring, ring->position);
+	if (mark == ((ring->position ^ ring->key) | RING_COMMITTED)) {
+		r = take_record(ring, &record);
+	} else {
+		publish(ring, 1);
+		r = tell_unfinished(ring, mark, &record);
+	}
+	if (r < 0 && r != -EAGAIN)
+		return r;
+	*ret_record = record;
+	return r == 0 ? 1 : r;
+}
+
+void ring_done(struct ring *ring)
+{
+	ring->position += ring->length;
+	ring->length = 0;
+	publish(ring, ring->size / 8);
+}
+
+/* --- what was left half-written --- */
+
+static bool is_marked(const struct ring *ring, uint64_t position)
+{
+	uint64_t mark = mark_at(ring, position) ^ ring->key ^ position;
+
+	return mark == RING_OPEN || mark == RING_COMMITTED;
+}
+
+uint64_t ring_skip(struct ring *ring)
+{
+	uint64_t began = ring->position;
+
+	if (look_at_head(ring) <= 0)
+		return 0;
+	do
+		ring->position += RING_UNIT;
+	while (ring->position != ring->head && !is_marked(ring, ring->position));
+	ring->length = 0;
+	publish(ring, ring->size / 8);
+	return ring->position - began;
+}
+
+/* --- lengths, losses --- */
+
+static uint16_t units_of(uint64_t bytes)
+{
+	if (bytes > RING_STACK_MAX)
+		bytes = RING_STACK_MAX;
+	return (uint16_t)((bytes + RING_UNIT - 1) / RING_UNIT);
+}
+
+static uint16_t *length_of(const struct ring *ring, uint64_t return_address)
+{
+	return &ring->control->lengths[return_address * RING_LENGTHS_FACTOR >> RING_LENGTHS_SHIFT];
+}
+
+void ring_set_stack_length(struct ring *ring, uint64_t return_address, uint64_t bytes)
+{
+	__atomic_store_n(length_of(ring, return_address), units_of(bytes), __ATOMIC_RELAXED);
+}
+
+void ring_set_all_stack_lengths(struct ring *ring, uint64_t bytes)
+{
+	for (size_t i = 0; i < RING_LENGTHS; i++)
+		__atomic_store_n(&ring->control->lengths[i], units_of(bytes), __ATOMIC_RELAXED);
+}
+
+uint64_t ring_stack_length(const struct ring *ring, uint64_t return_address)
+{
+	return (uint64_t)*length_of(ring, return_address) * RING_UNIT;
+}
+
+uint64_t ring_take_lost(struct ring *ring)
+{
+	uint64_t lost = __atomic_load_n(&ring->control->lost, __ATOMIC_RELAXED), since = lost - ring->lost;
+
+	ring->lost = lost;
+	return since;
+}

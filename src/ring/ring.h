@@ -1,0 +1,56 @@
+/* The reader's side of a ring (ring/layout.h): its memory, and the records in their order.
+ *
+ * One reader, one thread.  What it returns was checked, but for what only others can know: sites, threads, addresses. */
+#ifndef ALLOCWATCH_RING_RING_H
+#define ALLOCWATCH_RING_RING_H
+
+#include "ring/layout.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct ring;
+
+#define RING_SIZE_MAX ((uint64_t)1 << 30)
+
+/* A ring of `size` bytes of data, a power of two from RING_SIZE_MIN to RING_SIZE_MAX, turned off.  0, -EINVAL, -ENOMEM or
+ * what the kernel has against memfd_create and mmap. */
+int ring_new(uint64_t size, struct ring **ret_ring);
+void ring_free(struct ring *ring);                /* accepts NULL */
+/* The descriptor to be mapped by the program; it stays the ring's. */
+int ring_fd(const struct ring *ring);
+/* Bytes of the mapping: the control page and the data twice. */
+size_t ring_mapping_size(const struct ring *ring);
+struct ring_control *ring_control(struct ring *ring);
+
+/* A record; its stack lies in the ring until ring_done. */
+struct ring_record {
+	uint64_t position;
+	uint64_t thread, sp;
+	uint32_t site;                            /* without RING_RETURN */
+	bool is_return;
+	uint64_t return_address, args[3];         /* of a call */
+	uint64_t time, result, saved[6];          /* of a return */
+	uint32_t stack_length;
+	const uint8_t *stack;                     /* the program may still write to it */
+};
+
+/* The oldest record that was not passed yet.  1; 0: there is none; -EAGAIN: it is not committed yet, and *ret_record has its
+ * position, and thread and site when it says so, which else are 0; -EBADMSG: what stands there is no record, or head is nowhere that
+ * writers could have moved it to. */
+int ring_next(struct ring *ring, struct ring_record *ret_record);
+/* Passes the record that ring_next has returned last. */
+void ring_done(struct ring *ring);
+/* Passes what never will be committed: its thread is gone, or has left the code that writes.  The caller knows that of every thread that
+ * may be writing before the next record.  Goes on at that one's mark, or at head.  Returns how many bytes were passed. */
+uint64_t ring_skip(struct ring *ring);
+
+/* The stack that calls with this return address need, in bytes; it is rounded up, and cut to RING_STACK_MAX. */
+void ring_set_stack_length(struct ring *ring, uint64_t return_address, uint64_t bytes);
+void ring_set_all_stack_lengths(struct ring *ring, uint64_t bytes);
+uint64_t ring_stack_length(const struct ring *ring, uint64_t return_address);
+
+/* Calls that were given up since the last time this was asked. */
+uint64_t ring_take_lost(struct ring *ring);
+
+#endif
