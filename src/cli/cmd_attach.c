@@ -47,7 +47,7 @@ static int print_attached(const char *name, const json_t *reply)
 	uint64_t tasks = answer_number(reply, "tasks"), probes = answer_number(reply, "probes");
 
 	if (*answer_text(reply, "warning"))
-		fprintf(stderr, "allocwatch: warning: %s: %s\n", name, answer_text(reply, "warning"));
+		note("warning: %s: %s", name, answer_text(reply, "warning"));
 	printf("tracing %s: %" PRIu64 " task%s, %" PRIu64 " probe%s\n", name, tasks, tasks == 1 ? "" : "s", probes,
 	       probes == 1 ? "" : "s");
 	return show_finish();

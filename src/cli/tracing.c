@@ -5,11 +5,15 @@
 #include "cli/failure.h"
 #include "cli/snap.h"
 #include "cli/terminal.h"
+#include "export/printable.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WHAT_MAX 160
+#define COMM_MAX 64                    /* of a thread of the kernel's; others have 15 bytes */
+#define PRINTABLE_COMM_MAX (4 * COMM_MAX + 1)
 
 int tracing_pid(const char *command, const char *text, pid_t *ret_pid)
 {
@@ -18,16 +22,30 @@ int tracing_pid(const char *command, const char *text, pid_t *ret_pid)
 	return fail_usage(command, "'%s' is no PID: a positive number is expected, such as pidof(1) prints for a name", text);
 }
 
+/* A process may call itself anything. */
+static void printable_comm(const char *comm, size_t len, char text[PRINTABLE_COMM_MAX])
+{
+	FILE *out = fmemopen(text, PRINTABLE_COMM_MAX, "w");
+
+	text[0] = '\0';
+	if (!out)
+		return;
+	printable_write(out, comm, len, false);
+	fclose(out);
+}
+
 const char *tracing_name(char text[TRACING_NAME_MAX], pid_t pid)
 {
-	char path[32], *comm;
+	char path[32], *comm, printable[PRINTABLE_COMM_MAX];
+	size_t len;
 
 	snprintf(text, TRACING_NAME_MAX, "%d", (int)pid);
 	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	if (file_read_text(path, 64, &comm, NULL) < 0)
+	if (file_read_text(path, COMM_MAX, &comm, &len) < 0)
 		return text;
-	comm[strcspn(comm, "\n")] = '\0';
-	snprintf(text, TRACING_NAME_MAX, "%d (%.40s)", (int)pid, comm);
+	/* The kernel adds a newline; the name itself may hold others. */
+	printable_comm(comm, len > 0 ? len - 1 : 0, printable);
+	snprintf(text, TRACING_NAME_MAX, "%d (%.60s)", (int)pid, printable);
 	free(comm);
 	return text;
 }

@@ -10,7 +10,7 @@
 /* A PID given as an argument of a command; EXIT_USAGE when it is none. */
 int tracing_pid(const char *command, const char *text, pid_t *ret_pid);
 /* "4242 (redis-server)", "4242" when the name cannot be read. */
-#define TRACING_NAME_MAX 64
+#define TRACING_NAME_MAX 96
 const char *tracing_name(char text[TRACING_NAME_MAX], pid_t pid);
 
 /* Attaches as the options say; when the system's daemon, found by itself, does not permit it, a

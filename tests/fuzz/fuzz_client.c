@@ -111,7 +111,7 @@ static const char *const lines[][ARGUMENTS_MAX] = {
 	{ "trend", "s1", "s2", "s3" }, { "list", "--json" }, { "status", "--json", "1" }, { "stats", "--json", "1" },
 	{ "diff", "--json", "s1", "s2" }, { "export", "--format", "tracemalloc", "1" },
 	{ "export", "--format", "tracemalloc", "--blocks", "s1" }, { "metrics" }, { "watch" }, { "watch", "a.service" },
-	{ "unwatch", "a.service" }, { "history", "a.service" }, { "history", "--json", "a.service" },
+	{ "unwatch", "a.service" }, { "history", "a.service" }, { "history", "--json", "a.service" }, { "events" }, { "events", "--json", "1" },
 };
 
 #define LINES (sizeof(lines) / sizeof(lines[0]))

@@ -352,6 +352,46 @@ static void births_of_threads_without_an_end_take_no_memory(void)
 	tool_end(h.tool, h.subject, h.before);
 }
 
+/* Nothing in it steers a terminal, though no terminal asks. */
+static void require_harmless(const struct tool_run *run)
+{
+	const char *texts[] = { run->out, run->err };
+
+	require_equal(run->status, 0);
+	for (size_t i = 0; i < 2; i++) {
+		for (const char *p = texts[i]; *p; p++) {
+			if ((unsigned char)*p < 0x20 && *p != '\n' && *p != '\t')
+				live_fail("byte 0x%02x is printed: %s", *p, texts[i]);
+		}
+	}
+}
+
+static void a_name_that_steers_a_terminal_is_made_harmless(void)
+{
+	static const char *const commands[] = { "attach", "status", "snapshot", "stats", "detach" };
+	const char *path = live_text("%s/\033[31mred\r\nx", live_folder());
+	struct tool *tool = tool_start();
+	struct subject *subject;
+	struct tool_run run;
+	struct state *before;
+
+	require(symlink(live_text("%s/tests/victims/turnover", live_build()), path) == 0);
+	subject = victim_start_as(geteuid(), path, NULL);
+	before = state_take(subject->pid);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		run = tool_try(tool, commands[i], pid_text(subject->pid), NULL);
+		require_harmless(&run);
+		if (i == 0)
+			require_text(run.out, "(\\x1b[31mred\\x0d\\x0ax)");
+	}
+	run = tool_try(tool, "list", NULL);
+	require_harmless(&run);
+	run = tool_try(tool, "snapshots", NULL);
+	require_harmless(&run);
+	tool_attach(tool, subject->pid);
+	tool_end(tool, subject, before);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(as_many_mappings_as_there_may_be_hold_nobody),
 	LIVE_CASE(mappings_that_come_while_it_is_traced_hold_nobody),
@@ -361,6 +401,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_stack_that_ends_in_nothing_is_told),
 	LIVE_CASE(a_process_that_unmaps_its_libc_is_let_go),
 	LIVE_CASE(births_of_threads_without_an_end_take_no_memory),
+	LIVE_CASE(a_name_that_steers_a_terminal_is_made_harmless),
 	LIVE_CASE(an_object_on_a_mute_file_system_holds_nobody),
 	LIVE_CASE(an_object_whose_file_system_falls_silent_holds_nobody),
 	LIVE_CASE(a_program_on_a_mute_file_system_holds_nobody),
