@@ -3,6 +3,7 @@ noinst_LIBRARIES += src/libarch.a
 src_libarch_a_SOURCES = \
 	src/arch/arch.h \
 	src/arch/resident.h \
+	src/arch/ring_code.h \
 	src/arch/sigframe.h \
 	src/arch/syscall.h \
 	src/arch/x86_64.c \
@@ -12,6 +13,8 @@ src_libarch_a_SOURCES = \
 	src/arch/x86_64_insn.c src/arch/x86_64_insn.h \
 	src/arch/x86_64_move.c \
 	src/arch/x86_64_resident.c \
+	src/arch/x86_64_ring_code.S \
+	src/arch/x86_64_ring_site.c \
 	src/arch/x86_64_room.c \
 	src/arch/x86_64_scan.h \
 	src/arch/x86_64_sigframe.c \

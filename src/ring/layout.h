@@ -14,7 +14,7 @@
  * passed, and turns the ring to RING_STALLED: nobody waits any more, nothing is recorded, until the reader turns it on again. So a
  * program whose tracer has died or stopped is held up once, and runs on.
  *
- * Offsets are checked where the stub's assembly uses them (arch/x86_64_ring.c). */
+ * Offsets are checked where the stub's assembly uses them (arch/x86_64_ring_site.c). */
 #ifndef ALLOCWATCH_RING_LAYOUT_H
 #define ALLOCWATCH_RING_LAYOUT_H
 

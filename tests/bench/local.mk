@@ -10,6 +10,7 @@ bench_programs = \
 	tests/bench/bench_calls \
 	tests/bench/bench_heap \
 	tests/bench/bench_latency \
+	tests/bench/bench_ring \
 	tests/bench/bench_statistics \
 	tests/bench/bench_stops \
 	tests/bench/bench_store \
@@ -19,7 +20,8 @@ bench_programs = \
 bench_victims = \
 	tests/bench/latency \
 	tests/bench/pairs
-check_PROGRAMS += tests/bench/bench_calls tests/bench/bench_heap tests/bench/bench_latency tests/bench/bench_stops \
+check_PROGRAMS += tests/bench/bench_calls tests/bench/bench_heap tests/bench/bench_latency tests/bench/bench_ring \
+	tests/bench/bench_stops \
 	$(bench_victims)
 
 tests_bench_bench_calls_SOURCES = tests/bench/bench_calls.c tests/bench/allocation_counter.h $(bench_common)
@@ -28,6 +30,9 @@ tests_bench_bench_heap_SOURCES = tests/bench/bench_heap.c
 tests_bench_bench_heap_LDADD = src/libmodel.a src/libbase.a
 tests_bench_bench_latency_SOURCES = tests/bench/bench_latency.c $(bench_common)
 tests_bench_bench_latency_LDADD = $(bench_libs)
+tests_bench_bench_ring_SOURCES = tests/bench/bench_ring.c tests/unit/ring_fixture.c tests/unit/ring_fixture.h
+tests_bench_bench_ring_CFLAGS = $(AM_CFLAGS) -O2
+tests_bench_bench_ring_LDADD = src/libarch.a src/libring.a src/libbase.a $(ZYDIS_LIBS) -lpthread
 tests_bench_bench_stops_SOURCES = tests/bench/bench_stops.c tests/bench/floor.c tests/bench/floor.h \
 	src/tracer/placement.c src/tracer/placement.h $(bench_common)
 tests_bench_bench_stops_LDADD = src/libtarget.a $(bench_libs)

@@ -1,0 +1,80 @@
+/* The ring engine's code that lives in the target, as bytes: target/ knows where it goes and how it gets there.
+ *
+ * An area is memory of the target within reach of what is probed, readable and executable, with a page of data behind it:
+ *
+ *	ring_code_header | routines | sites ............ | ring_switch
+ *	<------------------- RING_CODE_SIZE ------------>
+ *
+ * A site takes the place of a window, some instructions of a function that a jump now stands for.  It runs them, and
+ * in the midst of them has a record written into the ring that the switch points to (ring/layout.h): at a function's entry before the first of them,
+ * at its end before the return or the jump that ends it.  No frame of ours is ever on the stack of what runs outside of the
+ * area.  What a routine uses of the stack lies below the function's own, where at these places nothing is.
+ *
+ * Switch 0: nothing is recorded.  The page is the process's own and wiped in a child (MADV_WIPEONFORK): so a child does not write
+ * to its parent's ring. */
+#ifndef ALLOCWATCH_ARCH_RING_CODE_H
+#define ALLOCWATCH_ARCH_RING_CODE_H
+
+#include "arch/arch.h"
+#include "base/reader.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RING_CODE_MAGIC "allocwatch.code1"     /* 16 bytes, no NUL; the last one is the version */
+#define RING_CODE_MAGIC_SIZE 16
+#define RING_CODE_SIZE 65536u
+
+struct ring_code_header {
+	uint8_t magic[RING_CODE_MAGIC_SIZE];
+	uint64_t note;                         /* the tracer's own */
+	uint64_t reserved[5];
+};
+
+struct ring_switch {
+	uint64_t ring;                         /* address of the control page, or 0 */
+};
+
+/* The routines; they lie directly behind the header. */
+struct ring_code {
+	const uint8_t *bytes;
+	uint32_t length;
+	uint32_t sites;                        /* offset from the header's start of the first site */
+};
+struct ring_code ring_code(void);
+
+struct ring_window {
+	uint64_t address;
+	const uint8_t *text;                   /* the instructions: whole ones, that arch_move moves */
+	uint32_t length;                       /* bytes of them; with padding behind them that is not run, room for a jump */
+	uint32_t record;                       /* offset of the instruction before which the record is written; behind the first only
+						* where the flags mean nothing: at a return and an unconditional jump */
+	uint32_t number;                       /* below RING_RETURN */
+	bool is_return;                        /* a struct ring_return, before a return instruction */
+};
+
+#define RING_SITE_MAX (ARCH_MOVED_MAX + 32)
+
+struct ring_site {
+	uint64_t window, at;                   /* addresses of the old place and of the new */
+	uint32_t window_length;
+	uint32_t length;                       /* bytes of code */
+	/* The instructions in two runs: before the record, behind it. */
+	uint32_t record;                       /* offset in the window, and bytes of the first run */
+	uint32_t behind;                       /* offset in the site of the second run */
+	struct arch_moved moved[2];
+};
+
+/* Writes the site's code into out[], which will run at address `at` of the area at `area`.  0, or -ENOTSUP with *ret_reason as
+ * arch_move; or when `record` is the start of no instruction of the window. */
+int ring_site_build(const struct ring_window *window, raddr area, raddr at, uint8_t out[RING_SITE_MAX],
+		    struct ring_site *ret_site, const char **ret_reason);
+
+/* Where a thread found at an instruction of the window goes on in the site: it has not been recorded there yet, unless
+ * it is past the record's place.  ARCH_NOWHERE: no instruction begins there.  The window's first byte stays: a jump is there. */
+uint64_t ring_site_enter(const struct ring_site *site, uint64_t pc);
+/* Where a thread found at this pc in the site would be without it.  ARCH_NOWHERE: it is writing a record, and is to run on until
+ * it has left the code that does. */
+uint64_t ring_site_leave(const struct ring_site *site, uint64_t pc);
+
+#endif

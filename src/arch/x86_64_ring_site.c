@@ -1,0 +1,183 @@
+/* Sites of the ring engine, and what the routines' assembly takes for granted. */
+#include "arch/ring_code.h"
+
+#include "ring/layout.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+extern const uint8_t x86_64_ring_code[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_return[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_end[] __attribute__((visibility("hidden")));
+
+#define AT(type, member, offset) _Static_assert(offsetof(struct type, member) == (offset), #type "." #member)
+
+_Static_assert(sizeof(struct ring_code_header) == 64, "the routines lie behind the header");
+_Static_assert(RING_CODE_SIZE == 65536, "the switch lies behind the area");
+_Static_assert(offsetof(struct ring_switch, ring) == 0, "the ring's address");
+AT(ring_control, size, 16);
+AT(ring_control, key, 24);
+AT(ring_control, wait_ticks, 32);
+AT(ring_control, state, 40);
+AT(ring_control, may_yield, 44);
+AT(ring_control, thread_offset, 48);
+AT(ring_control, thread_mask, 56);
+AT(ring_control, stack_offset, 64);
+AT(ring_control, main_stack, 72);
+AT(ring_control, main_stack_end, 80);
+AT(ring_control, head, 128);
+AT(ring_control, tail, 192);
+AT(ring_control, lost, 256);
+AT(ring_control, waits, 264);
+AT(ring_control, lengths, 2048);
+AT(ring_head, length, 8);
+AT(ring_head, site, 12);
+AT(ring_head, thread, 16);
+AT(ring_head, sp, 24);
+AT(ring_call, return_address, 32);
+AT(ring_call, args, 40);
+AT(ring_return, time, 32);
+AT(ring_return, result, 40);
+AT(ring_return, stack_length, 48);
+AT(ring_return, saved, 56);
+AT(ring_return, stack, 104);
+_Static_assert(RING_ON == 1 && RING_STALLED == 2 && RING_OPEN == 1 && RING_COMMITTED == 2, "states and marks");
+_Static_assert(RING_CONTROL_SIZE == 4096 && RING_UNIT == 64 && RING_LENGTHS_SHIFT == 54, "sizes");
+_Static_assert(RING_LENGTHS_FACTOR == 0x9e3779b97f4a7c15ULL, "the hash");
+
+struct ring_code ring_code(void)
+{
+	uint32_t length = (uint32_t)((uintptr_t)x86_64_ring_end - (uintptr_t)x86_64_ring_code);
+
+	return (struct ring_code){
+		.bytes = x86_64_ring_code,
+		.length = length,
+		.sites = (uint32_t)(sizeof(struct ring_code_header) + length + 15) & ~15U,
+	};
+}
+
+struct code {
+	uint8_t *out;
+	uint32_t length;
+	uint64_t at;
+};
+
+static void put(struct code *code, const void *bytes, size_t len)
+{
+	memcpy(code->out + code->length, bytes, len);
+	code->length += (uint32_t)len;
+}
+
+/* A jump, or a call with its opcode: within an area, or to a window that is in reach since the other way was. */
+static bool put_branch(struct code *code, uint8_t opcode, uint64_t target)
+{
+	uint8_t bytes[ARCH_JUMP_SIZE];
+
+	if (!arch_put_jump(code->at + code->length, target, bytes))
+		return false;
+	bytes[0] = opcode;
+	put(code, bytes, sizeof(bytes));
+	return true;
+}
+
+/* push %rax; mov $site, %eax; call; pop %rax */
+static bool put_record(struct code *code, const struct ring_window *window, raddr area)
+{
+	static const uint8_t push = 0x50, pop = 0x58, load = 0xb8;
+	uint32_t site = window->number | (window->is_return ? RING_RETURN : 0);
+	uint64_t routine = area + sizeof(struct ring_code_header);
+
+	if (window->is_return)
+		routine += (uintptr_t)x86_64_ring_return - (uintptr_t)x86_64_ring_code;
+	put(code, &push, 1);
+	put(code, &load, 1);
+	put(code, &site, sizeof(site));
+	if (!put_branch(code, 0xe8, routine))
+		return false;
+	put(code, &pop, 1);
+	return true;
+}
+
+static int put_run(struct code *code, const struct ring_window *window, uint32_t start, uint32_t end,
+		   struct arch_moved *moved, const char **ret_reason)
+{
+	int r = arch_move(window->text + start, end - start, window->address + start, code->at + code->length,
+			  code->out + code->length, moved, ret_reason);
+
+	if (r == 0)
+		code->length += moved->length;
+	return r;
+}
+
+/* The two runs are moved one by one, so each would take a branch into the other for one to the outside. */
+static int check_whole(const struct ring_window *window, raddr at, const char **ret_reason)
+{
+	uint8_t bytes[ARCH_MOVED_MAX];
+	struct arch_moved moved;
+	int r = arch_move(window->text, window->length, window->address, at, bytes, &moved, ret_reason);
+
+	if (r < 0)
+		return r;
+	if (window->length <= window->record ||
+	    arch_moved_to(&moved, window->length, 0, 0, window->record) == ARCH_NOWHERE) {
+		*ret_reason = "the place of its record is no instruction";
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+int ring_site_build(const struct ring_window *window, raddr area, raddr at, uint8_t out[RING_SITE_MAX],
+		    struct ring_site *ret_site, const char **ret_reason)
+{
+	uint8_t bytes[RING_SITE_MAX] = { 0 };
+	struct code code = { .out = bytes, .at = at };
+	struct ring_site site = { .window = window->address, .at = at, .window_length = window->length,
+				  .record = window->record };
+	int r = check_whole(window, at, ret_reason);
+
+	if (r == 0)
+		r = put_run(&code, window, 0, window->record, &site.moved[0], ret_reason);
+	if (r < 0)
+		return r;
+	if (!put_record(&code, window, area)) {
+		*ret_reason = "it is out of reach of the routines";
+		return -ENOTSUP;
+	}
+	site.behind = code.length;
+	r = put_run(&code, window, window->record, window->length, &site.moved[1], ret_reason);
+	if (r < 0)
+		return r;
+	if (!put_branch(&code, 0xe9, window->address + window->length)) {
+		*ret_reason = "it is out of reach of the ring engine's code";
+		return -ENOTSUP;
+	}
+	site.length = code.length;
+	memcpy(out, bytes, code.length);
+	*ret_site = site;
+	return 0;
+}
+
+uint64_t ring_site_enter(const struct ring_site *site, uint64_t pc)
+{
+	uint64_t middle = site->window + site->record;
+	uint32_t rest = site->window_length - site->record;
+
+	if (pc == site->window)
+		return pc;
+	if (pc < middle)
+		return arch_moved_to(&site->moved[0], site->record, site->window, site->at, pc);
+	if (pc == middle)
+		return site->at + site->moved[0].length;
+	return arch_moved_to(&site->moved[1], rest, middle, site->at + site->behind, pc);
+}
+
+uint64_t ring_site_leave(const struct ring_site *site, uint64_t pc)
+{
+	uint64_t middle = site->window + site->record;
+	uint32_t rest = site->window_length - site->record;
+
+	if (pc - site->at <= site->moved[0].length)
+		return arch_moved_from(&site->moved[0], site->record, site->window, site->at, pc);
+	return arch_moved_from(&site->moved[1], rest, middle, site->at + site->behind, pc);
+}

@@ -1,0 +1,736 @@
+#define _GNU_SOURCE
+/* The ring engine's code, run in this process: jumps in a sample allocator and in the real one, and what the ring then says. */
+#include "ring_fixture.h"
+#include "require.h"
+#include "share.h"
+
+#include <check.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define SIZE RING_SIZE_MIN
+#define PAGE 4096UL
+#define WAIT_TICKS 20000000             /* some ms */
+#define ALLOC 10                        /* sites: entry 10, returns 11 and 12 */
+#define FREE 20
+
+extern uint64_t sample_alloc(uint64_t size);
+extern const uint8_t sample_alloc_end[], sample_free_end[], sample_caller_return[];
+extern void sample_free(uint64_t address);
+extern void sample_caller(const void *function, const uint64_t in[15], uint64_t out[15]);
+extern _Atomic uint64_t sample_next, sample_freed;
+
+static struct ring *ring;
+static struct ring_control *control;
+static struct ring_area area;
+static struct ring_patches patches;
+
+static void setup(void)
+{
+	ck_assert_int_eq(ring_new(SIZE, &ring), 0);
+	control = ring_control(ring);
+	control->state = RING_ON;
+	control->wait_ticks = WAIT_TICKS;
+	control->may_yield = 1;
+	ring_set_all_stack_lengths(ring, 1024);
+	ring_area_map(&area, (void *)sample_alloc);
+	ring_patch_function(&area, (void *)sample_alloc, (size_t)(sample_alloc_end - (uint8_t *)sample_alloc), true, ALLOC,
+			    &patches);
+	ring_patch_function(&area, (void *)sample_free, (size_t)(sample_free_end - (uint8_t *)sample_free), false, FREE,
+			    &patches);
+	ring_area_record(&area, ring);
+}
+
+static void teardown(void)
+{
+	ring_area_record(&area, NULL);
+	ring_unpatch(&patches);
+	ring_area_unmap(&area);
+	ring_free(ring);
+}
+
+static uint64_t thread_pointer(void)
+{
+	uint64_t pointer;
+
+	__asm__("mov %%fs:0, %0" : "=r"(pointer));
+	return pointer;
+}
+
+static struct ring_record next_record(void)
+{
+	struct ring_record record;
+
+	REQUIRE(ring_next(ring, &record) == 1);
+	ring_done(ring);
+	return record;
+}
+
+static void expect_nothing(void)
+{
+	struct ring_record record;
+
+	ck_assert_int_eq(ring_next(ring, &record), 0);
+}
+
+static void know_main_stack(void)
+{
+	char line[256];
+	FILE *maps = fopen("/proc/self/maps", "re");
+
+	ck_assert_ptr_nonnull(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (strstr(line, "[stack]"))
+			sscanf(line, "%lx-%lx", &control->main_stack, &control->main_stack_end);
+	fclose(maps);
+}
+
+/* --- what is recorded --- */
+
+START_TEST(an_entry_and_a_return_make_two_records)
+{
+	uint64_t address = sample_alloc(48), word;
+	struct ring_record call = next_record(), record = next_record();
+
+	ck_assert(!call.is_return);
+	ck_assert_uint_eq(call.site, ALLOC);
+	ck_assert_uint_eq(call.args[0], 48);
+	ck_assert_uint_eq(call.thread, thread_pointer());
+	ck_assert(record.is_return);
+	ck_assert_uint_eq(record.site, ALLOC + 1);
+	ck_assert_uint_eq(record.result, address);
+	ck_assert_uint_eq(record.thread, thread_pointer());
+	ck_assert_uint_eq(record.sp, call.sp);
+	ck_assert_uint_ge(record.stack_length, 8);
+	memcpy(&word, record.stack, sizeof(word));
+	ck_assert_uint_eq(word, call.return_address);
+	expect_nothing();
+}
+END_TEST
+
+START_TEST(each_return_has_a_site_of_its_own)
+{
+	ck_assert_uint_eq(sample_alloc(0), 0);
+	next_record();
+	ck_assert_uint_eq(next_record().site, ALLOC + 2);
+}
+END_TEST
+
+START_TEST(a_free_is_recorded_before_it_is_done)
+{
+	struct ring_record record;
+
+	sample_free(77);
+	ck_assert_uint_eq(sample_freed, 1);
+	record = next_record();
+	ck_assert_uint_eq(record.site, FREE);
+	ck_assert_uint_eq(record.args[0], 77);
+	sample_free(0);
+	ck_assert_uint_eq(next_record().args[0], 0);
+	ck_assert_uint_eq(sample_freed, 1);
+	expect_nothing();
+}
+END_TEST
+
+START_TEST(every_register_is_kept)
+{
+	uint64_t in[15], without[15], with[15];
+	struct ring_record call, record;
+
+	for (unsigned i = 0; i < 15; i++)
+		in[i] = 0x0101010101010101ULL * (i + 1);
+	ring_unpatch(&patches);
+	sample_caller((void *)sample_alloc, in, without);
+	sample_next = sample_next - in[6];
+	teardown();
+	setup();
+	sample_caller((void *)sample_alloc, in, with);
+	ck_assert_mem_eq(without, with, sizeof(with));
+	call = next_record();
+	ck_assert_uint_eq(call.return_address, (uintptr_t)sample_caller_return);
+	ck_assert_uint_eq(call.args[0], in[6]);
+	ck_assert_uint_eq(call.args[1], in[5]);
+	ck_assert_uint_eq(call.args[2], in[2]);
+	record = next_record();
+	ck_assert_uint_eq(record.saved[0], in[3]);
+	ck_assert_uint_eq(record.saved[1], in[4]);
+	for (unsigned i = 0; i < 4; i++)
+		ck_assert_uint_eq(record.saved[2 + i], in[11 + i]);
+}
+END_TEST
+
+static uint64_t ticks(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+START_TEST(the_time_is_that_of_the_return)
+{
+	uint64_t before = ticks(), after;
+
+	sample_alloc(1);
+	after = ticks();
+	next_record();
+	ck_assert_uint_le(before, next_record().time);
+	sample_alloc(1);
+	next_record();
+	ck_assert_uint_le(after, next_record().time);
+}
+END_TEST
+
+START_TEST(a_thread_is_told_by_any_word_of_its_own)
+{
+	static _Thread_local uint64_t own = 0xffffffff00000007;
+
+	control->thread_offset = (uintptr_t)&own - thread_pointer();
+	control->thread_mask = UINT32_MAX;
+	sample_free(1);
+	ck_assert_uint_eq(next_record().thread, 7);
+}
+END_TEST
+
+/* --- how much stack --- */
+
+/* One call site. */
+static __attribute__((noinline)) struct ring_record allocate_with(volatile uint64_t pattern[16])
+{
+	for (unsigned i = 0; i < 16; i++)
+		pattern[i] = 0x1000000000000 + i;
+	sample_alloc(1);
+	ring_set_stack_length(ring, next_record().return_address, 512);
+	return next_record();
+}
+
+START_TEST(the_stack_is_as_long_as_its_call_site_needs)
+{
+	volatile uint64_t pattern[16];
+	struct ring_record record;
+
+	know_main_stack();
+	ck_assert_uint_eq(allocate_with(pattern).stack_length, 1024);
+	record = allocate_with(pattern);
+	ck_assert_uint_eq(record.stack_length, 512);
+	ck_assert_uint_le((uintptr_t)pattern + sizeof(pattern), record.sp + record.stack_length);
+	ck_assert_mem_eq(record.stack + ((uintptr_t)pattern - record.sp), (const void *)pattern, sizeof(pattern));
+}
+END_TEST
+
+START_TEST(the_first_stack_is_read_to_its_end_and_not_beyond)
+{
+	struct ring_record record;
+
+	know_main_stack();
+	ring_set_all_stack_lengths(ring, RING_STACK_MAX);
+	sample_alloc(1);
+	next_record();
+	record = next_record();
+	if (control->main_stack_end - record.sp < RING_STACK_MAX)
+		ck_assert_uint_eq(record.stack_length, control->main_stack_end - record.sp);
+	else
+		ck_assert_uint_eq(record.stack_length, RING_STACK_MAX);
+}
+END_TEST
+
+static void *alloc_deep(void *unused)
+{
+	(void)unused;
+	sample_alloc(1);
+	return (void *)thread_pointer();
+}
+
+/* glibc keeps the lowest address of a thread's stack in its thread's data: found as the tracer finds it, by looking. */
+static uint64_t find_stack_offset(void)
+{
+	pthread_attr_t attr;
+	uint64_t pointer = thread_pointer();
+	size_t size, guard;
+	void *low;
+
+	ck_assert_int_eq(pthread_getattr_np(pthread_self(), &attr), 0);
+	pthread_attr_getstack(&attr, &low, &size);
+	pthread_attr_getguardsize(&attr, &guard);
+	pthread_attr_destroy(&attr);
+	for (uint64_t offset = 8; offset < 2304; offset += 8) {
+		uint64_t word;
+
+		memcpy(&word, (void *)(pointer + offset), sizeof(word));
+		if (word == (uintptr_t)low - guard || word == (uintptr_t)low)
+			return offset;
+	}
+	return 0;
+}
+
+static void *find_in_thread(void *ret_offset)
+{
+	*(uint64_t *)ret_offset = find_stack_offset();
+	return NULL;
+}
+
+static void run_thread(void *(*function)(void *), void *argument, void **ret_result)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, function, argument), 0);
+	pthread_join(thread, ret_result);
+}
+
+START_TEST(a_threads_stack_is_read_to_its_end_and_not_beyond)
+{
+	uint64_t offset = 0;
+	void *pointer;
+	struct ring_record record;
+
+	run_thread(find_in_thread, &offset, NULL);
+	ck_assert_uint_ne(offset, 0);
+	control->stack_offset = offset;
+	ring_set_all_stack_lengths(ring, RING_STACK_MAX);
+	run_thread(alloc_deep, NULL, &pointer);
+	next_record();
+	record = next_record();
+	ck_assert_uint_eq(record.stack_length, (uintptr_t)pointer - record.sp);
+	/* Where the word is zero, as in the first thread, it says nothing. */
+	sample_alloc(1);
+	next_record();
+	record = next_record();
+	ck_assert_uint_eq(record.stack_length, PAGE - record.sp % PAGE);
+}
+END_TEST
+
+static ucontext_t here, there;
+
+static void alloc_and_return(void)
+{
+	sample_alloc(1);
+}
+
+/* A stack that nobody has told of, with nothing behind it. */
+START_TEST(an_unknown_stack_is_read_to_the_end_of_its_page)
+{
+	uint8_t *stack = mmap(NULL, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ring_record record;
+	uint64_t offset = 0;
+
+	know_main_stack();
+	run_thread(find_in_thread, &offset, NULL);
+	control->stack_offset = offset;
+	ring_set_all_stack_lengths(ring, RING_STACK_MAX);
+	ck_assert_int_eq(munmap(stack + 4 * PAGE, PAGE), 0);
+	getcontext(&there);
+	there.uc_stack.ss_sp = stack;
+	there.uc_stack.ss_size = 4 * PAGE;
+	there.uc_link = &here;
+	makecontext(&there, alloc_and_return, 0);
+	swapcontext(&here, &there);
+	next_record();
+	record = next_record();
+	ck_assert_uint_eq(record.sp + record.stack_length, (uintptr_t)stack + 4 * PAGE);
+}
+END_TEST
+
+/* --- a full ring --- */
+
+START_TEST(a_full_ring_holds_a_thread_up_once_and_then_it_runs_on)
+{
+	while (control->lost == 0)
+		sample_free(1);
+	ck_assert_uint_eq(control->state, RING_STALLED);
+	ck_assert_uint_eq(control->waits, 1);
+	ck_assert_uint_eq(control->head, SIZE);
+	for (int i = 0; i < 1000; i++)
+		sample_alloc(1);
+	ck_assert_uint_eq(control->waits, 1);
+	ck_assert_uint_eq(control->lost, 1);
+	for (unsigned i = 0; i < SIZE / RING_UNIT; i++)
+		next_record();
+	expect_nothing();
+	control->state = RING_ON;
+	sample_free(5);
+	ck_assert_uint_eq(next_record().args[0], 5);
+	ck_assert_uint_eq(ring_take_lost(ring), 1);
+}
+END_TEST
+
+static void *read_all(void *unused)
+{
+	(void)unused;
+	while (control->waits == 0)
+		sched_yield();
+	for (unsigned i = 0; i < SIZE / RING_UNIT; i++)
+		next_record();
+	return NULL;
+}
+
+START_TEST(a_thread_that_waits_loses_nothing_when_room_is_made_in_time)
+{
+	pthread_t reader;
+
+	control->wait_ticks = (uint64_t)1 << 40;
+	control->may_yield = 0;
+	ck_assert_int_eq(pthread_create(&reader, NULL, read_all, NULL), 0);
+	for (unsigned i = 0; i < SIZE / RING_UNIT; i++)
+		sample_free(1);
+	sample_free(42);
+	pthread_join(reader, NULL);
+	ck_assert_uint_eq(control->lost, 0);
+	ck_assert_uint_eq(next_record().args[0], 42);
+}
+END_TEST
+
+/* --- fork --- */
+
+START_TEST(a_child_does_not_write_to_its_parents_ring)
+{
+	pid_t child;
+	int status;
+
+	sample_free(1);
+	child = fork();
+	if (child == 0) {
+		for (int i = 0; i < 10; i++)
+			sample_free(sample_alloc(2));
+		_exit(sample_freed == 11 ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	sample_free(3);
+	ck_assert_uint_eq(next_record().args[0], 1);
+	ck_assert_uint_eq(next_record().args[0], 3);
+	expect_nothing();
+}
+END_TEST
+
+START_TEST(a_vfork_child_acts_for_its_parent)
+{
+	pid_t child;
+	int status;
+
+	child = vfork();
+	if (child == 0) {
+		sample_free(1);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	ck_assert_uint_eq(next_record().args[0], 1);
+	expect_nothing();
+}
+END_TEST
+
+/* --- signals --- */
+
+static volatile sig_atomic_t signals;
+static sigjmp_buf out;
+static volatile bool jumps;
+
+static void allocate_in_handler(int sig)
+{
+	(void)sig;
+	signals++;
+	sample_free(sample_alloc(16));
+	if (jumps && signals % 3 == 0)
+		siglongjmp(out, 1);
+}
+
+static void shake(bool with_jumps)
+{
+	const struct itimerval often = { { 0, 50 }, { 0, 50 } }, never = { { 0, 0 }, { 0, 0 } };
+	struct sigaction action = { .sa_handler = allocate_in_handler };
+
+	jumps = with_jumps;
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	while (signals < (int)share_of(3000)) {
+		if (sigsetjmp(out, 1) == 0)
+			sample_free(sample_alloc(32));
+	}
+	jumps = false;
+	setitimer(ITIMER_REAL, &never, NULL);
+}
+
+static volatile bool ended;
+static uint64_t calls, returns, frees;
+
+static void *count_all(void *unused)
+{
+	struct ring_record record;
+
+	(void)unused;
+	for (;;) {
+		int r = ring_next(ring, &record);
+
+		if (r == 0 && ended)
+			return NULL;
+		REQUIRE(r >= 0 || r == -EAGAIN);
+		if (r <= 0) {
+			sched_yield();
+			continue;
+		}
+		if (record.site == FREE)
+			frees++;
+		else if (record.is_return)
+			returns++;
+		else
+			calls++;
+		ring_done(ring);
+	}
+}
+
+START_TEST(handlers_that_allocate_in_the_midst_of_a_record_are_recorded_too)
+{
+	pthread_t reader;
+	sigset_t set;
+
+	sigfillset(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	ck_assert_int_eq(pthread_create(&reader, NULL, count_all, NULL), 0);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	control->wait_ticks = (uint64_t)1 << 40;
+	shake(false);
+	ended = true;
+	pthread_join(reader, NULL);
+	ck_assert_uint_eq(frees, sample_freed);
+	ck_assert_uint_eq(calls, returns);
+	ck_assert_uint_eq(calls, frees);
+	ck_assert_uint_eq(control->lost, 0);
+}
+END_TEST
+
+/* Out of the midst of a record, now and then: it stays open, and all others are whole. */
+START_TEST(what_a_jump_out_of_a_record_leaves_is_passed)
+{
+	struct ring_record record;
+	uint64_t open = 0;
+
+	control->wait_ticks = 0;
+	ring_set_all_stack_lengths(ring, 8192);
+	know_main_stack();
+	for (unsigned round = 0; round < 20; round++) {
+		int r;
+
+		signals = (int)share_of(3000) - 40;
+		shake(true);
+		while ((r = ring_next(ring, &record)) != 0) {
+			REQUIRE(r == 1 || r == -EAGAIN);
+			if (r == 1)
+				ring_done(ring);
+			else
+				open += ring_skip(ring) > 0;
+		}
+		control->state = RING_ON;
+	}
+	printf("%lu records were left open\n", open);
+	sample_free(99);
+	ck_assert_uint_eq(next_record().args[0], 99);
+}
+END_TEST
+
+/* --- threads, with the real allocator --- */
+
+#define THREADS 4
+#define BLOCKS 64
+
+static unsigned rounds;
+
+static void *allocate(void *unused)
+{
+	void *blocks[BLOCKS] = { 0 };
+
+	(void)unused;
+	for (unsigned i = 0; i < rounds; i++) {
+		free(blocks[i % BLOCKS]);
+		blocks[i % BLOCKS] = malloc(16 + i % 500);
+	}
+	for (unsigned i = 0; i < BLOCKS; i++)
+		free(blocks[i]);
+	return NULL;
+}
+
+#define TABLE (1u << 20)
+
+static uint64_t table[TABLE];            /* live blocks, by a hash of the address; static: the reader must not allocate */
+
+static uint64_t *slot_of(uint64_t address)
+{
+	uint64_t i = address * RING_LENGTHS_FACTOR >> 44;
+
+	while (table[i] != 0 && table[i] != address)
+		i = (i + 1) % TABLE;
+	return &table[i];
+}
+
+struct heap_tally {
+	uint64_t born, freed, twice, unknown;
+};
+
+/* A block is born where one lives, or freed where none does: the order was wrong.  Freed places stay in the table. */
+static uint64_t live[TABLE];
+
+static void apply(const struct ring_record *record, struct heap_tally *tally)
+{
+	uint64_t address = record->is_return ? record->result : record->args[0];
+	uint64_t *slot = slot_of(address);
+	uint64_t *alive = &live[slot - table];
+
+	if ((!record->is_return && record->site != FREE + 100) || address == 0)
+		return;
+	*slot = address;
+	if (record->is_return) {
+		tally->twice += *alive;
+		tally->born++;
+		*alive = 1;
+	} else {
+		/* libc itself frees what a thread that ends had cached. */
+		tally->unknown += !*alive && record->return_address - (uintptr_t)allocate < PAGE;
+		tally->freed++;
+		*alive = 0;
+	}
+}
+
+static void *read_heap(void *context)
+{
+	struct ring_record record;
+
+	for (;;) {
+		int r = ring_next(ring, &record);
+
+		if (r == 0 && ended)
+			return NULL;
+		REQUIRE(r >= 0 || r == -EAGAIN);
+		if (r <= 0) {
+			sched_yield();
+			continue;
+		}
+		apply(&record, context);
+		ring_done(ring);
+	}
+}
+
+START_TEST(the_order_of_records_is_the_order_of_truth)
+{
+	struct heap_tally tally = { 0 };
+	pthread_t threads[THREADS], reader;
+	struct ring_area near_libc;
+
+	rounds = share_of(100000);
+	control->wait_ticks = (uint64_t)1 << 40;
+	ring_area_map(&near_libc, dlsym(RTLD_DEFAULT, "malloc"));
+	ring_patch_symbol(&near_libc, "malloc", true, ALLOC + 100, &patches);
+	ring_patch_symbol(&near_libc, "free", false, FREE + 100, &patches);
+	pthread_create(&reader, NULL, read_heap, &tally);
+	ring_area_record(&near_libc, ring);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, allocate, NULL);
+	for (unsigned i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	ring_area_record(&near_libc, NULL);
+	ended = true;
+	pthread_join(reader, NULL);
+	ck_assert_uint_ge(tally.born, THREADS * rounds);
+	ck_assert_uint_ge(tally.freed, THREADS * rounds);
+	ck_assert_uint_eq(tally.twice, 0);
+	ck_assert_uint_eq(tally.unknown, 0);
+	ck_assert_uint_eq(control->lost, 0);
+}
+END_TEST
+
+/* --- where a thread is --- */
+
+START_TEST(every_pc_has_its_place_on_either_side)
+{
+	for (uint32_t i = 0; i < patches.count; i++) {
+		const struct ring_site *site = &patches.items[i].site;
+		unsigned found = 0, busy = 0;
+
+		for (uint32_t offset = 1; offset < site->window_length; offset++) {
+			uint64_t pc = ring_site_enter(site, site->window + offset);
+
+			if (pc == ARCH_NOWHERE)
+				continue;
+			ck_assert_uint_ge(pc, site->at);
+			ck_assert_uint_lt(pc, site->at + site->length);
+			ck_assert_uint_eq(ring_site_leave(site, pc), site->window + offset);
+			found++;
+		}
+		ck_assert_uint_ge(found, site->window_length > ARCH_JUMP_SIZE || site->record > 0 ? 1 : 0);
+		ck_assert_uint_eq(ring_site_enter(site, site->window), site->window);
+		ck_assert_uint_eq(ring_site_leave(site, site->at), site->window);
+		for (uint32_t offset = 0; offset < site->length; offset++)
+			busy += ring_site_leave(site, site->at + offset) == ARCH_NOWHERE;
+		ck_assert_uint_ge(busy, 11);
+		/* Pushed, not recorded yet. */
+		ck_assert_uint_eq(ring_site_leave(site, site->at + site->moved[0].length + 1), ARCH_NOWHERE);
+	}
+}
+END_TEST
+
+static const char *site_reason(const uint8_t *text, uint32_t length, uint32_t record, uint64_t at)
+{
+	struct ring_window window = { .address = 0x10000000, .text = text, .length = length, .record = record };
+	uint8_t code[RING_SITE_MAX];
+	struct ring_site site;
+	const char *reason = "none";
+
+	ck_assert_int_eq(ring_site_build(&window, 0x10100000, at, code, &site, &reason), -ENOTSUP);
+	return reason;
+}
+
+START_TEST(what_cannot_be_a_site_is_refused)
+{
+	static const uint8_t text[] = { 0x53, 0x48, 0x89, 0xf8, 0x74, 0xfd };      /* push; mov; je back to the mov's second byte */
+	static const uint8_t between[] = { 0x53, 0x48, 0x89, 0xf8, 0x74, 0xfb };   /* je to the mov */
+
+	ck_assert_ptr_nonnull(strstr(site_reason(text, 4, 2, 0x10101000), "no instruction"));
+	ck_assert_ptr_nonnull(strstr(site_reason(text, 4, 4, 0x10101000), "no instruction"));
+	ck_assert_ptr_nonnull(strstr(site_reason(between, 6, 4, 0x10101000), "branch in among"));
+	ck_assert_ptr_nonnull(strstr(site_reason(text, 4, 0, 0x7f0000000000), "out of reach"));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("ring_code");
+	TCase *tests = tcase_create("ring_code");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	suite_add_tcase(suite, tests);
+	tcase_set_timeout(tests, 120);
+	tcase_add_checked_fixture(tests, setup, teardown);
+	tcase_add_test(tests, an_entry_and_a_return_make_two_records);
+	tcase_add_test(tests, each_return_has_a_site_of_its_own);
+	tcase_add_test(tests, a_free_is_recorded_before_it_is_done);
+	tcase_add_test(tests, every_register_is_kept);
+	tcase_add_test(tests, the_time_is_that_of_the_return);
+	tcase_add_test(tests, a_thread_is_told_by_any_word_of_its_own);
+	tcase_add_test(tests, the_stack_is_as_long_as_its_call_site_needs);
+	tcase_add_test(tests, the_first_stack_is_read_to_its_end_and_not_beyond);
+	tcase_add_test(tests, a_threads_stack_is_read_to_its_end_and_not_beyond);
+	tcase_add_test(tests, an_unknown_stack_is_read_to_the_end_of_its_page);
+	tcase_add_test(tests, a_full_ring_holds_a_thread_up_once_and_then_it_runs_on);
+	tcase_add_test(tests, a_thread_that_waits_loses_nothing_when_room_is_made_in_time);
+	tcase_add_test(tests, a_child_does_not_write_to_its_parents_ring);
+	tcase_add_test(tests, a_vfork_child_acts_for_its_parent);
+	tcase_add_test(tests, handlers_that_allocate_in_the_midst_of_a_record_are_recorded_too);
+	tcase_add_test(tests, what_a_jump_out_of_a_record_leaves_is_passed);
+	tcase_add_test(tests, the_order_of_records_is_the_order_of_truth);
+	tcase_add_test(tests, every_pc_has_its_place_on_either_side);
+	tcase_add_test(tests, what_cannot_be_a_site_is_refused);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,45 @@
+/* The ring engine's code put into the test's own process, and jumps into functions of it. */
+#ifndef ALLOCWATCH_TESTS_RING_FIXTURE_H
+#define ALLOCWATCH_TESTS_RING_FIXTURE_H
+
+#include "arch/ring_code.h"
+#include "ring/ring.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ring_area {
+	uint8_t *start;
+	uint32_t used;
+	struct ring_switch *ring_switch;
+};
+
+#define RING_PATCHES_MAX 64
+
+struct ring_patch {
+	uint8_t *at;                   /* where the jump is */
+	uint8_t text[ARCH_JUMP_SIZE];
+	struct ring_site site;
+	bool is_return;
+};
+
+struct ring_patches {
+	uint32_t count;
+	struct ring_patch items[RING_PATCHES_MAX];
+};
+
+/* Within reach of `near`; aborts when there is no room. */
+void ring_area_map(struct ring_area *area, const void *near);
+void ring_area_record(struct ring_area *area, struct ring *ring);    /* NULL: no more */
+void ring_area_unmap(struct ring_area *area);
+
+/* Puts jumps to sites of these numbers at the function's entry (first) and returns (behind that). */
+void ring_patch_function(struct ring_area *area, void *function, size_t size, bool returns, uint32_t number,
+			 struct ring_patches *patches);
+/* The same for a symbol of a library that is loaded. */
+void ring_patch_symbol(struct ring_area *area, const char *name, bool returns, uint32_t number,
+		       struct ring_patches *patches);
+void ring_unpatch(struct ring_patches *patches);
+
+#endif
