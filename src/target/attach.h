@@ -83,6 +83,9 @@ int target_names_tracer(struct target *target, pid_t tracer);
 /* Lets a guest go: at its exec, or just before one that must not be traced. */
 void target_release_guest(struct task *task, bool executed);
 
+/* A held task of the process, its only one, that has just executed a program; NULL: none.  What is known of the memory is of the
+ * one that it had: nothing may be done through it. */
+struct task *target_executed(const struct target *target);
 /* Takes everything of ours out of the process: breakpoints, handler, resident code.  False with *ret_text
  * (static) when something had to stay.  The tasks that could be stopped are held afterwards. */
 bool target_undo(struct target *target, const char **ret_text);

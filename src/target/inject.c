@@ -66,7 +66,8 @@ static struct task *find_task(struct target *target, bool filtered)
 		struct task *task = target->tasks.items[i];
 
 		if (task->stopped && task->guest == guests && task->stop.kind != STOP_SIGNAL &&
-		    !stop_is_birth(task->stop.kind) && !stop_is_end(task->stop.kind) && may_run(task, filtered))
+		    task->stop.kind != STOP_EXEC && !stop_is_birth(task->stop.kind) &&
+		    !stop_is_end(task->stop.kind) && may_run(task, filtered))
 			return task;
 	}
 	for (size_t i = 0; i < target->tasks.count; i++) {

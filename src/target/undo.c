@@ -105,12 +105,10 @@ static void set_uprobes_again(struct target *target)
 	}
 }
 
-bool target_undo(struct target *target, const char **ret_text)
+static bool undo_held(struct target *target, const char **ret_text)
 {
 	int r = 0;
 
-	*ret_text = NULL;
-	target_stop_all(target);
 	for (size_t i = 0; i < target->tasks.count; i++)
 		consume_trap(target, target->tasks.items[i]);
 	if (bp_restore_all(target) > 0)
@@ -141,6 +139,64 @@ bool target_undo(struct target *target, const char **ret_text)
 	return *ret_text == NULL;
 }
 
+struct task *target_executed(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		struct task *task = target->tasks.items[i];
+
+		if (task->stopped && !task->guest && task->stop.kind == STOP_EXEC)
+			return task;
+	}
+	return NULL;
+}
+
+static void hide(struct target *target, const struct task *task)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i] == task) {
+			vec_remove_unordered(&target->tasks, i);
+			return;
+		}
+	}
+}
+
+/* Into the room that it had before. */
+static void show(struct target *target, struct task *task)
+{
+	struct task **slot = vec_push(&target->tasks);
+
+	*slot = task;
+}
+
+/* It has other memory: nothing is done through it.  In that which it had others may be, who still have all that is ours. */
+static bool undo_without(struct target *target, struct task *executed, const char **ret_text)
+{
+	pid_t memory_tid = target->memory_tid;
+	bool clean = true;
+
+	hide(target, executed);
+	if (target->tasks.count > 0) {
+		target->memory_tid = target->tasks.items[0]->tid;
+		clean = undo_held(target, ret_text);
+	}
+	if (clean)
+		resident_forget(target);
+	target->memory_tid = memory_tid;
+	show(target, executed);
+	return clean;
+}
+
+bool target_undo(struct target *target, const char **ret_text)
+{
+	struct task *executed;
+
+	*ret_text = NULL;
+	target->left_something = target->undo_due = false;
+	target_stop_all(target);
+	executed = target_executed(target);
+	return executed ? undo_without(target, executed, ret_text) : undo_held(target, ret_text);
+}
+
 void target_let_go(struct target *target, void (*gone)(void *context, struct task *task), void *context)
 {
 	for (size_t i = target->tasks.count; i-- > 0;) {
@@ -156,31 +212,20 @@ void target_let_go(struct target *target, void (*gone)(void *context, struct tas
 	}
 }
 
-static void hide(struct target *target, const struct task *task)
-{
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (target->tasks.items[i] == task) {
-			vec_remove_unordered(&target->tasks, i);
-			return;
-		}
-	}
-}
-
 bool target_leave_old_memory(struct target *target, struct task *executed,
 			     void (*gone)(void *context, struct task *task), void *context, const char **ret_text)
 {
-	struct task **slot;
 	bool clean = true;
 
 	*ret_text = NULL;
-	hide(target, executed);            /* it has other memory: nothing is done through it */
+	hide(target, executed);            /* see undo_without() */
 	if (target->tasks.count > 0) {
 		target->memory_tid = target->tasks.items[0]->tid;
 		clean = target_undo(target, ret_text);
 		target_let_go(target, gone, context);
 	}
 	target->memory_tid = executed->tid;
-	slot = vec_push(&target->tasks);   /* into the room that it had before */
-	*slot = executed;
+	show(target, executed);
+	executed->stop.kind = STOP_NONE;   /* and what is done next is done in its new memory */
 	return clean;
 }

@@ -166,6 +166,11 @@ static int hold_and_plant(struct session *session, struct sharers *sharers)
 	}
 	if (r < 0)
 		return r;
+	/* What is traced is what it executes just now, as with every exec: see loop_resume_held(). */
+	if (target_executed(target)) {
+		session->waits_for_exec = true;
+		return 0;
+	}
 	/* What was loaded between the look and the stop is rare, and little. */
 	r = target_scan_modules(target, &changed);
 	if (r == 0)

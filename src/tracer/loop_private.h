@@ -30,6 +30,8 @@ void loop_begin_long_step(struct loop *loop);
 
 /* --- one stop (loop_serve.c) --- */
 void loop_serve(struct loop *loop, struct task *task, const struct stop *stop);
+/* The task has executed a program. */
+void loop_serve_exec(struct loop *loop, struct task *task);
 /* The kernel knows of none of the tasks any more. */
 void loop_serve_lost(struct loop *loop);
 /* The process has ended: what is left to do is to say so. */

@@ -51,7 +51,10 @@ void loop_undo(struct loop *loop, uint32_t serial)
 void loop_resume_held(struct loop *loop)
 {
 	struct target *target = loop->session->target;
+	struct task *executed = target_executed(target);
 
+	if (executed)
+		loop_serve_exec(loop, executed);
 	for (size_t i = target->tasks.count; i-- > 0;) {
 		struct task *task = target->tasks.items[i];
 

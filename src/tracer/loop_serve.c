@@ -211,7 +211,7 @@ static void serve_syscall(struct loop *loop, struct task *task)
 	task_resume(task);
 }
 
-static void serve_exec(struct loop *loop, struct task *task)
+void loop_serve_exec(struct loop *loop, struct task *task)
 {
 	if (task->guest)
 		forget_former_self(loop, task);
@@ -337,7 +337,7 @@ void loop_serve(struct loop *loop, struct task *task, const struct stop *stop)
 		adopt(loop, task);
 		break;
 	case STOP_EXEC:
-		serve_exec(loop, task);
+		loop_serve_exec(loop, task);
 		break;
 	case STOP_SYSCALL:
 		serve_syscall(loop, task);

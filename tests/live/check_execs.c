@@ -57,6 +57,37 @@ static void a_followed_exec_from_another_thread_starts_a_new_heap(void)
 	exec_in_rounds(true, live_rounds(2, 100));
 }
 
+/* Attach and detach meet an exec at any point of theirs. */
+static void coming_and_going_in_a_storm_of_execs_does_no_harm(void)
+{
+	enum { BURST = 12 };
+	struct tool *tool = tool_start();
+	struct subject *execer = victim_start(EXECER, NULL);
+	unsigned rounds = live_rounds(40, 1000), attached = 0, sent = 0;
+	struct tool_run attach;
+
+	for (unsigned i = 0; i < rounds; i++) {
+		for (unsigned k = 0; k < BURST; k++, sent++)
+			subject_send(execer, 'g');
+		attach = tool_try(tool, "attach", pid_text(execer->pid), NULL);
+		if (attach.status != 0) {
+			/* Before it has loaded its libraries, or once it has begun another program. */
+			require(strstr(attach.err, "no allocator found") || strstr(attach.err, "try again"));
+			continue;
+		}
+		attached++;
+		tool_detach(tool, execer->pid);
+	}
+	for (unsigned i = 0; i < sent; i++)
+		require_text(subject_line(execer), "R");
+	subject_command(execer, 'a');
+	require_equal(subject_tally(execer, "execs"), sent);
+	live_note("%u execs, %u of %u attaches", sent, attached, rounds);
+	require_at_least(attached, rounds / 10);
+	require_unharmed(execer->pid, NULL);
+	subject_quit(execer);
+}
+
 static void a_program_without_an_allocator_holds_nothing(void)
 {
 	struct tool *tool = tool_start();
@@ -128,6 +159,7 @@ static void a_followed_childs_32_bit_program_is_let_go(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(an_exec_from_another_thread_starts_a_new_heap),
 	LIVE_CASE(a_followed_exec_from_another_thread_starts_a_new_heap),
+	LIVE_CASE(coming_and_going_in_a_storm_of_execs_does_no_harm),
 	LIVE_CASE(a_program_without_an_allocator_holds_nothing),
 	LIVE_CASE(a_32_bit_program_is_let_go),
 	LIVE_CASE(a_followed_childs_32_bit_program_is_let_go),

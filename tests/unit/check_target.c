@@ -1,3 +1,4 @@
+#define _GNU_SOURCE              /* clone */
 /* The pure parts of target/: what a stop is, what a line of maps says, what becomes of a broken-off call. */
 #include "target/action.h"
 #include "target/attach.h"
@@ -15,6 +16,7 @@
 #include <check.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -477,6 +479,102 @@ START_TEST(what_cannot_be_taken_out_stays_noted)
 }
 END_TEST
 
+/* Two processes with one memory: the second executes a program when it is told to, the first hears what becomes of it. */
+struct pair {
+	volatile pid_t second;
+	volatile int go, status;         /* -1: it has not ended */
+};
+
+static int execute_when_told(void *argument)
+{
+	const struct pair *pair = argument;
+
+	while (!pair->go)
+		;
+	execl("/bin/sh", "sh", "-c", "exit 7", (char *)NULL);
+	_exit(127);
+}
+
+static pid_t start_pair(struct pair *pair)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	int status;
+	pid_t pid;
+
+	*pair = (struct pair){ .status = -1 };
+	pid = fork();
+	if (pid == 0) {
+		pair->second = clone(execute_when_told, stack + sizeof(stack), CLONE_VM | SIGCHLD, pair);
+		while (waitpid(pair->second, &status, __WALL) != pair->second)
+			;
+		pair->status = status;
+		for (;;)
+			pause();
+	}
+	while (pair->second == 0)
+		poll(NULL, 0, 1);
+	return pid;
+}
+
+static void drop(void *context, struct task *task)
+{
+	(void)context;
+	task_remove(task);
+}
+
+static void wait_for_stop(pid_t tid, enum stop_kind kind)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + 20 * NSEC_PER_SEC;
+	struct stop stop = { .kind = STOP_NONE };
+
+	while (stop.kind != kind) {
+		ck_assert(!clock_passed(deadline_ns));
+		poll(NULL, 0, 1);
+		ck_assert_int_eq(stop_look(tid, &stop), 0);
+	}
+}
+
+/* As a healer looks at one of several that have the memory: what it still has of it lives on in the other, and to make a call
+ * there in the new program would be that one's end. */
+START_TEST(who_executes_a_program_is_not_used_for_its_old_memory)
+{
+	struct pair *pair = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	raddr start = code_page();
+	pid_t first = start_pair(pair);
+	struct sharers sharers = { .last_pid = 0 };
+	uint64_t blocked, ignored, caught, deadline_ns = clock_monotonic_ns() + 20 * NSEC_PER_SEC;
+	struct target *target;
+	const char *text;
+
+	ck_assert_int_eq(target_new(pair->second, &target), 0);
+	target->task_gone = drop;
+	ck_assert_int_eq(sharers_look(target, &sharers), 0);
+	ck_assert_int_eq(target_seize(target, &sharers), 0);
+	ck_assert_uint_eq(target->tasks.count, 2);
+	ck_assert_int_eq(target_stop_all(target), 0);
+	ck_assert_int_eq(resident_area_new(start, 2048, true, &target->areas), 0);
+	target->stub = start + 2048;
+	ck_assert_int_eq(resident_install_handler(target), 0);
+	ck_assert_int_eq(process_signal_masks(first, &blocked, &ignored, &caught), 0);
+	ck_assert(caught & 1ULL << (SIGTRAP - 1));
+	for (size_t i = 0; i < target->tasks.count; i++)
+		ck_assert_int_eq(task_resume(target->tasks.items[i]), 0);
+	pair->go = 1;
+	wait_for_stop(pair->second, STOP_EXEC);
+	ck_assert_msg(target_undo(target, &text), "%s", text);
+	target_let_go(target, NULL, NULL);
+	while (pair->status == -1 && !clock_passed(deadline_ns))
+		poll(NULL, 0, 1);
+	ck_assert_int_eq(pair->status, 7 << 8);
+	ck_assert_int_eq(process_signal_masks(first, &blocked, &ignored, &caught), 0);
+	ck_assert(!(caught & 1ULL << (SIGTRAP - 1)));
+	sharers_fini(&sharers);
+	kill(first, SIGKILL);
+	waitpid(first, NULL, __WALL);
+	target_free(target);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("target");
@@ -503,6 +601,7 @@ int main(void)
 	tcase_add_test(calls, a_stub_is_left_alone_while_a_thread_is_in_it);
 	tcase_add_test(calls, our_own_handler_is_never_taken_for_the_programs);
 	tcase_add_test(calls, what_cannot_be_taken_out_stays_noted);
+	tcase_add_test(calls, who_executes_a_program_is_not_used_for_its_old_memory);
 	tcase_set_timeout(calls, 60);
 	suite_add_tcase(suite, sharers);
 	suite_add_tcase(suite, stops);
