@@ -255,15 +255,17 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 	link_send(session->link, &answer, sizeof(answer), -1);
 }
 
-static void drop_privileges(struct session *session, uid_t uid, gid_t gid)
+void session_drop_privileges(struct session *session)
 {
+	uid_t uid = 0;
+	gid_t gid = 0;
 	int r;
 
+	process_ids(session->target->pid, &uid, &gid);
 	/* To lift its filter once more, at the detach or in a child, takes the right to. */
 	if (session->target->filtered)
 		return;
 	r = privileges_drop_to(uid, gid);
-
 	if (r < 0)
 		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
 			     "the tracer could not become uid %u: %s; it goes on with its own rights", uid,
@@ -351,7 +353,9 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		session_free(session);
 		return r;
 	}
-	drop_privileges(session, uid, gid);
+	/* The exec that is waited for may give it what its user may not look into: capabilities of a service's. */
+	if (!request->from_exec)
+		session_drop_privileges(session);
 	session_send_program(session, WIRE_ATTACHED, request->head.serial);
 	*ret_session = session;
 	return 0;

@@ -320,10 +320,13 @@ static const char *why_not(int error)
 
 void session_exec(struct session *session, struct task *task)
 {
+	bool waited = session->waits_for_exec;
 	int r;
 
 	forget_program(session, task);
 	r = begin_program(session);
+	if (r >= 0 && waited)
+		session_drop_privileges(session);
 	if (r >= 0 || r == -ESRCH)
 		return;
 	session->refused = true;

@@ -99,6 +99,8 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 bool session_detach(struct session *session, const char **ret_text);
 
 /* What its tracer had to leave the daemon, which is root, heals. */
+/* The tracer becomes the target's user, unless root's rights will be needed once more. */
+void session_drop_privileges(struct session *session);
 bool session_left_to_root(const struct session *session);
 /* That, or what failed here and may be possible for a fresh process. */
 bool session_left_something(const struct session *session);
