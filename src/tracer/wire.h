@@ -69,7 +69,7 @@ struct wire_attach {
 	uint32_t frames_limit;
 	uint32_t domains;              /* bit 1 << enum alloc_domain */
 	uint64_t start_time;           /* expected field 22 of /proc/PID/stat: a reused PID is refused */
-	uint8_t from_exec;             /* the target waits to be seized and then execs: `run` */
+	uint8_t from_exec;             /* the target waits to be seized and then execs: `run`, the shim */
 	uint8_t follow_forks;
 	uint8_t as_owner;              /* the tracer becomes the user who asks, before it looks at anything */
 	uint8_t pad[1];

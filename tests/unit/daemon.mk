@@ -10,6 +10,12 @@ tests_unit_check_conf_SOURCES = tests/unit/check_conf.c
 tests_unit_check_conf_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_conf_LDADD = src/libconf.a src/libmodel.a src/libbase.a $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/check_shims
+TESTS += tests/unit/check_shims
+tests_unit_check_shims_SOURCES = tests/unit/check_shims.c
+tests_unit_check_shims_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_shims_LDADD = src/libdaemon.a src/libbase.a $(CHECK_LIBS)
+
 DAEMON_TESTS = tests/unit/check_daemon_clients tests/unit/check_daemon_config tests/unit/check_daemon_life \
 	tests/unit/check_daemon_limits tests/unit/check_daemon_metrics tests/unit/check_daemon_snapshots \
 	tests/unit/check_daemon_subscribe tests/unit/check_daemon_tracers tests/unit/check_daemon_watches
