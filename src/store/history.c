@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #define APPLICATION_ID 0x61774869      /* "awHi" */
-#define VERSION 1
+#define VERSION 2                      /* 1: rules without from_start */
 #define BUSY_MS 5000
 #define TEXT(number) #number
 #define VALUE(number) TEXT(number)
@@ -18,9 +18,10 @@
 static const char schema[] =
 	"PRAGMA application_id = " VALUE(APPLICATION_ID) ";"
 	"PRAGMA user_version = " VALUE(VERSION) ";"
-	"CREATE TABLE IF NOT EXISTS rule (who TEXT PRIMARY KEY, program INTEGER NOT NULL, follow_forks INTEGER NOT NULL,"
+	"DROP TABLE IF EXISTS rule;"
+	"CREATE TABLE rule (who TEXT PRIMARY KEY, program INTEGER NOT NULL, follow_forks INTEGER NOT NULL,"
 	" frames INTEGER NOT NULL, every_ns INTEGER NOT NULL, keep_count INTEGER NOT NULL, keep_age_ns INTEGER NOT NULL,"
-	" keep_bytes INTEGER NOT NULL);"
+	" keep_bytes INTEGER NOT NULL, from_start INTEGER NOT NULL);"
 	"CREATE TABLE IF NOT EXISTS run (who TEXT NOT NULL, pid INTEGER NOT NULL, start_time INTEGER NOT NULL,"
 	" since_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL, status INTEGER);";
 
@@ -84,7 +85,7 @@ static int pragma(sqlite3 *db, const char *sql, int64_t *ret, char **ret_reason)
 	return r;
 }
 
-static int check_header(sqlite3 *db, char **ret_reason)
+static int check_header(sqlite3 *db, int64_t *ret_version, char **ret_reason)
 {
 	int64_t id = 0, version = 0;
 	int r = pragma(db, "PRAGMA application_id", &id, ret_reason);
@@ -93,9 +94,10 @@ static int check_header(sqlite3 *db, char **ret_reason)
 		r = pragma(db, "PRAGMA user_version", &version, ret_reason);
 	if (r == 0 && id != APPLICATION_ID)
 		r = explain(ret_reason, -EMEDIUMTYPE, "it is another program's");
-	else if (r == 0 && version != VERSION)
+	else if (r == 0 && (version < 1 || version > VERSION))
 		r = explain(ret_reason, -EPROTONOSUPPORT, "it is of version %lld, and this one knows %d", (long long)version,
 			    VERSION);
+	*ret_version = version;
 	return r;
 }
 
@@ -121,6 +123,7 @@ static bool take_rule(sqlite3_stmt *stmt, struct history_rule *rule)
 	rule->limits = (struct history_limits){ (uint32_t)sqlite3_column_int64(stmt, 5),
 						(uint64_t)sqlite3_column_int64(stmt, 6),
 						(uint64_t)sqlite3_column_int64(stmt, 7) };
+	rule->from_start = sqlite3_column_int(stmt, 8) != 0;
 	return take_who(stmt, rule->who) && rule->every_ns > 0 && rule->every_ns <= INT64_MAX;
 }
 
@@ -156,10 +159,12 @@ static int add_row(sqlite3_stmt *stmt, bool rules, struct history *history)
 	return 0;
 }
 
-static int load_table(sqlite3 *db, bool rules, struct history *history, char **ret_reason)
+#define RULE_SQL(from_start) "SELECT who, program, follow_forks, frames, every_ns, keep_count, keep_age_ns, keep_bytes, " \
+	from_start " FROM rule ORDER BY who LIMIT " VALUE(HISTORY_RULES_MAX)
+
+static int load_table(sqlite3 *db, int64_t version, bool rules, struct history *history, char **ret_reason)
 {
-	static const char rule_sql[] = "SELECT who, program, follow_forks, frames, every_ns, keep_count, keep_age_ns, keep_bytes"
-				       " FROM rule ORDER BY who LIMIT " VALUE(HISTORY_RULES_MAX);
+	const char *rule_sql = version == 1 ? RULE_SQL("0") : RULE_SQL("from_start");
 	static const char run_sql[] = "SELECT who, pid, start_time, since_ns, until_ns, status FROM run"
 				      " ORDER BY since_ns LIMIT " VALUE(HISTORY_RUNS_MAX);
 	sqlite3_stmt *stmt;
@@ -189,6 +194,7 @@ int history_load(const char *path, struct history *ret, char **ret_reason)
 {
 	struct history history = { 0 };
 	sqlite3 *db = NULL;
+	int64_t version = 0;
 	int r;
 
 	*ret_reason = NULL;
@@ -197,11 +203,11 @@ int history_load(const char *path, struct history *ret, char **ret_reason)
 	/* Writable, so that what a killed writer has left is rolled back. */
 	r = open_file(path, SQLITE_OPEN_READWRITE, &db, ret_reason);
 	if (r == 0)
-		r = check_header(db, ret_reason);
+		r = check_header(db, &version, ret_reason);
 	if (r == 0)
-		r = load_table(db, true, &history, ret_reason);
+		r = load_table(db, version, true, &history, ret_reason);
 	if (r == 0)
-		r = load_table(db, false, &history, ret_reason);
+		r = load_table(db, version, false, &history, ret_reason);
 	sqlite3_close(db);
 	if (r < 0)
 		history_fini(&history);
@@ -227,6 +233,7 @@ static void bind_rule(sqlite3_stmt *stmt, const struct history_rule *rule)
 	bind(stmt, 6, rule->limits.count);
 	bind(stmt, 7, rule->limits.age_ns);
 	bind(stmt, 8, rule->limits.bytes);
+	bind(stmt, 9, rule->from_start);
 }
 
 static void bind_run(sqlite3_stmt *stmt, const struct history_run *run)
@@ -255,7 +262,7 @@ static int save_rows(sqlite3 *db, const struct history *history, char **ret_reas
 	sqlite3_stmt *rule = NULL, *run = NULL;
 	int r = 0;
 
-	if (sqlite3_prepare_v2(db, "INSERT INTO rule VALUES (?, ?, ?, ?, ?, ?, ?, ?)", -1, &rule, NULL) != SQLITE_OK ||
+	if (sqlite3_prepare_v2(db, "INSERT INTO rule VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", -1, &rule, NULL) != SQLITE_OK ||
 	    sqlite3_prepare_v2(db, "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?)", -1, &run, NULL) != SQLITE_OK)
 		r = failed(db, ret_reason);
 	for (size_t i = 0; r == 0 && i < history->rules.count; i++) {
@@ -275,18 +282,19 @@ int history_save(const char *path, const struct history *history, char **ret_rea
 {
 	sqlite3 *db = NULL;
 	bool is_new = is_missing(path);
+	int64_t version;
 	int r;
 
 	*ret_reason = NULL;
 	r = open_file(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db, ret_reason);
 	if (r == 0 && !is_new)
-		r = check_header(db, ret_reason);
+		r = check_header(db, &version, ret_reason);
 	if (r == 0)
 		r = run(db, "BEGIN IMMEDIATE", ret_reason);
 	if (r == 0)
 		r = run(db, schema, ret_reason);
 	if (r == 0)
-		r = run(db, "DELETE FROM rule; DELETE FROM run", ret_reason);
+		r = run(db, "DELETE FROM run", ret_reason);
 	if (r == 0)
 		r = save_rows(db, history, ret_reason);
 	if (r == 0)

@@ -26,6 +26,7 @@ struct history_rule {
 	char who[HISTORY_WHO_MAX];     /* "redis-server.service", or a program's path */
 	bool is_program;
 	bool follow_forks;
+	bool from_start;               /* of a unit: traced from its first instruction */
 	uint32_t frames;
 	uint64_t every_ns;
 	struct history_limits limits;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static void fill(struct history *history, unsigned runs)
 {
 	struct history_rule *rule = vec_push(&history->rules);
 
-	*rule = (struct history_rule){ .who = "redis-server.service", .frames = 25, .every_ns = 600000000000ULL,
+	*rule = (struct history_rule){ .who = "redis-server.service", .from_start = true, .frames = 25, .every_ns = 600000000000ULL,
 				       .limits = { 50, 7, 1ULL << 40 } };
 	rule = vec_push(&history->rules);
 	*rule = (struct history_rule){ .who = "/usr/bin/\xff", .is_program = true, .follow_forks = true, .frames = 3,
@@ -129,6 +130,36 @@ START_TEST(a_writer_that_is_killed_loses_nothing)
 }
 END_TEST
 
+/* As 0.1.0 wrote it before it knew rules from the start. */
+START_TEST(one_of_version_1_is_read_and_becomes_one_of_now)
+{
+	static const char sql[] =
+		"PRAGMA application_id = 0x61774869; PRAGMA user_version = 1;"
+		"CREATE TABLE rule (who TEXT PRIMARY KEY, program INTEGER NOT NULL, follow_forks INTEGER NOT NULL,"
+		" frames INTEGER NOT NULL, every_ns INTEGER NOT NULL, keep_count INTEGER NOT NULL, keep_age_ns INTEGER NOT NULL,"
+		" keep_bytes INTEGER NOT NULL);"
+		"CREATE TABLE run (who TEXT NOT NULL, pid INTEGER NOT NULL, start_time INTEGER NOT NULL,"
+		" since_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL, status INTEGER);"
+		"INSERT INTO rule VALUES ('a.service', 0, 1, 25, 7, 50, 0, 0);"
+		"INSERT INTO run VALUES ('a.service', 9, 8, 7, 0, NULL);";
+	struct history read;
+	char *reason;
+	sqlite3 *db;
+
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	ck_assert_msg(history_load(path, &read, &reason) == 0, "%s", reason);
+	ck_assert_uint_eq(read.rules.count, 1);
+	ck_assert_str_eq(read.rules.items[0].who, "a.service");
+	ck_assert(read.rules.items[0].follow_forks && !read.rules.items[0].from_start);
+	ck_assert_uint_eq(read.runs.count, 1);
+	history_fini(&read);
+	save(2);
+	must_hold(2);
+}
+END_TEST
+
 START_TEST(what_is_no_history_is_left_alone)
 {
 	static const char text[] = "This is a text, and no database at all, with more than a hundred bytes, so that SQLite "
@@ -196,6 +227,7 @@ int main(void)
 	tcase_set_timeout(t, 20);
 	tcase_add_test(t, what_was_saved_is_read_again);
 	tcase_add_test(t, a_writer_that_is_killed_loses_nothing);
+	tcase_add_test(t, one_of_version_1_is_read_and_becomes_one_of_now);
 	tcase_add_test(t, what_is_no_history_is_left_alone);
 	tcase_add_test(t, the_oldest_goes_when_there_are_too_many);
 	tcase_add_test(t, what_is_too_old_goes);
