@@ -23,7 +23,7 @@ examplesdir = $(docdir)/examples
 dist_examples_DATA = contrib/examples/allocwatchd.conf
 
 # The Debian package, in ./deb; DEB_BUILD_OPTIONS=nocheck leaves its tests out.
-EXTRA_DIST += contrib/make-deb contrib/debian/allocwatch.docs contrib/debian/allocwatch.postrm contrib/debian/changelog \
+EXTRA_DIST += contrib/make-deb contrib/debian/allocwatch.docs contrib/debian/allocwatch.lintian-overrides contrib/debian/allocwatch.postrm contrib/debian/allocwatch.prerm contrib/debian/changelog \
 	contrib/debian/control contrib/debian/copyright contrib/debian/rules contrib/debian/source/format
 deb:
 	$(srcdir)/contrib/make-deb deb

@@ -27,12 +27,21 @@ uninstall-systemd-conf:
 	rm -f '$(DESTDIR)$(prefix)/lib/sysusers.d/allocwatch.conf' '$(DESTDIR)$(prefix)/lib/tmpfiles.d/allocwatch.conf'
 .PHONY: install-systemd-conf uninstall-systemd-conf
 
+dist_pkglibexec_SCRIPTS = systemd/allocwatch-unshim
+
 # What systemd itself says of them.
 TESTS += tests/systemd/check_units
 # What is built, in a real systemd.
 TESTS += tests/systemd/check_service
 EXTRA_DIST += tests/systemd/check_units tests/systemd/boot tests/systemd/check_service tests/systemd/service_cases \
 	tests/systemd/package
+
+# "watch --from-start", in a real systemd.
+TESTS += tests/systemd/check_from_start
+check_PROGRAMS += tests/systemd/starter
+tests_systemd_starter_SOURCES = tests/systemd/starter.c
+tests_systemd_starter_CFLAGS = $(victim_cflags)
+EXTRA_DIST += tests/systemd/check_from_start tests/systemd/from_start_cases
 
 # The same with the Debian package, which is built, checked, installed, upgraded and purged.
 systemd-test:

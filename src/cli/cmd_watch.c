@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define RULE_OPTIONS (OPTION(EVERY) | OPTION(KEEP_COUNT) | OPTION(KEEP_AGE) | OPTION(KEEP_SIZE) | OPTION(FRAMES) | \
-		      OPTION(FOLLOW_FORKS))
+		      OPTION(FOLLOW_FORKS) | OPTION(FROM_START))
 
 /* Whom a command is about: a unit, or a program by its path.  The caller has PATH_MAX bytes for it. */
 static int take_who(const struct options *options, const char *command, int argc, char **argv, char who[PATH_MAX])
@@ -60,11 +60,18 @@ static json_t *watch_parameters(const struct options *options, const char *who)
 		r = json_object_set_new(parameters, "keep_bytes", json_integer((json_int_t)options->keep_bytes));
 	if (r == 0 && options->frames)
 		r = json_object_set_new(parameters, "frames", json_integer(options->frames));
+	if (r == 0 && options_have(options, OPTION(FROM_START)))
+		r = json_object_set_new(parameters, "from_start", json_true());
 	if (r < 0) {
 		json_decref(parameters);
 		return NULL;
 	}
 	return parameters;
+}
+
+static void print_text(const char *text)
+{
+	printable_write(stdout, text, strlen(text), false);
 }
 
 static int add_rule(const struct options *options, const char *who)
@@ -84,8 +91,15 @@ static int add_rule(const struct options *options, const char *who)
 	if (options_have(options, OPTION(JSON)))
 		return show_json(reply);
 	printf("watching ");
-	printable_write(stdout, answer_text(reply, "who"), strlen(answer_text(reply, "who")), false);
+	print_text(answer_text(reply, "who"));
+	if (*answer_text(reply, "drop_in")) {
+		printf(", from its start by ");
+		print_text(answer_text(reply, "drop_in"));
+	}
 	putchar('\n');
+	if (*answer_text(reply, "drop_in"))
+		note("it is traced from its first instruction after its next start: 'systemctl restart %s' is left to you",
+		     answer_text(reply, "who"));
 	json_decref(reply);
 	return show_finish();
 }
@@ -175,6 +189,8 @@ int cmd_watch(const struct options *options, int argc, char **argv)
 
 	if (argc == 0 && !options_have(options, OPTION(EXE) | RULE_OPTIONS))
 		return list_rules(options);
+	if (options_have(options, OPTION(FROM_START)) && options_have(options, OPTION(EXE)))
+		return fail_usage("watch", "--from-start is for services; a program is traced as soon as it is seen");
 	r = take_who(options, "watch", argc, argv, who);
 	return r == EXIT_DONE ? add_rule(options, who) : r;
 }

@@ -73,9 +73,11 @@ const struct command commands[] = {
 	{ "watch", "[UNIT | --exe PATH]", "trace each new process of a service, and take snapshots; show what is watched",
 	  "Each new main process of the systemd service UNIT is traced as soon as it is seen, or each\n"
 	  "process that runs PATH.  The rule outlives the daemon.  Without a name: shows the rules.\n"
-	  "UNIT:first and UNIT:last name the oldest and the newest snapshot.\n",
+	  "UNIT:first and UNIT:last name the oldest and the newest snapshot.\n"
+	  "With --from-start a drop-in has systemd start the service through a program that waits to be\n"
+	  "traced, so that nothing is missed; the service is not restarted for that.\n",
 	  OPTION(EXE) | OPTION(EVERY) | OPTION(KEEP_COUNT) | OPTION(KEEP_AGE) | OPTION(KEEP_SIZE) | OPTION(FRAMES) |
-	  OPTION(FOLLOW_FORKS), 0, 1, false, cmd_watch },
+	  OPTION(FOLLOW_FORKS) | OPTION(FROM_START), 0, 1, false, cmd_watch },
 	{ "unwatch", "UNIT | --exe PATH", "end that; what is traced for it is let go, snapshots stay", NULL,
 	  OPTION(EXE), 0, 1, false, cmd_unwatch },
 	{ "history", "UNIT | --exe PATH", "show what was traced of a service or program, and the snapshots of it", NULL,

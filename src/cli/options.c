@@ -280,6 +280,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_FRAMES] = { "frames", "N", "at most N frames of each stack (when tracing: 25)", set_frames },
 	[OPTION_FRAMES_SHOWN] = { "frames-shown", "N", "print the N most recent frames; -N leaves the N "
 				  "most recent ones out", set_frames_shown },
+	[OPTION_FROM_START] = { "from-start", NULL, "of a service, from its next start on: trace each process from its first "
+				"instruction", NULL },
 	[OPTION_FUNCTIONS] = { "functions", NULL, "name the function of each line of a traceback", NULL },
 	[OPTION_HISTOGRAM] = { "histogram", NULL, "under each row, how many of its blocks have which size", NULL },
 	[OPTION_INTERVAL] = { "interval", "T", "refresh every T (2s unless given, at least 50ms)", set_interval },

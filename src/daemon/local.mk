@@ -51,6 +51,8 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/settings.c src/daemon/settings.h \
 	src/daemon/exec_start.c src/daemon/exec_start.h \
 	src/daemon/shim_file.c src/daemon/shim_file.h \
+	src/daemon/shim_plan.c src/daemon/shim_plan.h \
+	src/daemon/shims.c src/daemon/shims.h \
 	src/daemon/spool.c src/daemon/spool.h \
 	src/daemon/tracer.c src/daemon/tracer.h \
 	src/daemon/tracer_process.c src/daemon/tracer_process.h \

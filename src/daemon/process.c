@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,4 +49,18 @@ int process_open(int pid, struct process *ret, bool *ret_zombie, int *ret_leader
 	ret->pidfd = pidfd;
 	ret->start_time = start_time;
 	return 0;
+}
+
+void process_program(int pid, char path[PATH_MAX])
+{
+	static const char deleted[] = " (deleted)";
+	char link[32];
+	ssize_t len;
+
+	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
+	len = readlink(link, path, PATH_MAX - 1);
+	path[len > 0 ? len : 0] = '\0';
+	len -= (ssize_t)sizeof(deleted) - 1;
+	if (len > 0 && strcmp(path + len, deleted) == 0)
+		path[len] = '\0';
 }

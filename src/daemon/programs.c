@@ -2,15 +2,14 @@
 
 #include "base/vec.h"
 #include "daemon/log.h"
+#include "daemon/process.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct programs {
 	struct programs_owner owner;
@@ -19,27 +18,12 @@ struct programs {
 	VEC_OF(char *) list;
 };
 
-/* "" when it has none, or may not be looked at.  A file that was replaced since is still the program. */
-static void program_of(int pid, char path[PATH_MAX])
-{
-	static const char deleted[] = " (deleted)";
-	char link[32];
-	ssize_t len;
-
-	snprintf(link, sizeof(link), "/proc/%d/exe", pid);
-	len = readlink(link, path, PATH_MAX - 1);
-	path[len > 0 ? len : 0] = '\0';
-	len -= (ssize_t)sizeof(deleted) - 1;
-	if (len > 0 && strcmp(path + len, deleted) == 0)
-		path[len] = '\0';
-}
-
 /* The owner may change the list meanwhile. */
 static void look_at(const struct programs *programs, int pid)
 {
 	char path[PATH_MAX];
 
-	program_of(pid, path);
+	process_program(pid, path);
 	for (size_t i = 0; *path && i < programs->list.count; i++) {
 		if (strcmp(programs->list.items[i], path) == 0) {
 			programs->owner.found(programs->owner.context, path, pid);

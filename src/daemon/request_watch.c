@@ -42,6 +42,7 @@ static bool take_rule(struct call *call, struct history_rule *rule)
 		return false;
 	rule->is_program = rule->who[0] == '/';
 	rule->follow_forks = param_bool(parameters, "follow_forks");
+	rule->from_start = param_bool(parameters, "from_start");
 	rule->frames = param_count(parameters, "frames", FRAMES_LIMIT_DEFAULT);
 	rule->every_ns = param_ms(parameters, "every_ms");
 	if (rule->every_ns == 0)
@@ -53,12 +54,22 @@ static bool take_rule(struct call *call, struct history_rule *rule)
 		fail_invalid_parameter(call, "frames");
 	else if (rule->every_ns < WATCH_EVERY_MIN_MS * 1000000ULL)
 		fail_invalid_parameter(call, "every_ms");
+	else if (rule->from_start && rule->is_program)
+		fail_invalid_parameter(call, "from_start");
+	else if (rule->from_start && geteuid() != 0)
+		fail_not_permitted(call, 0, "systemd's units are changed by root's daemon alone", "ask the system's daemon, as root",
+				   0);
 	else
 		return true;
 	return false;
 }
 
-static void on_done(void *context, const char *problem)
+static json_t *text_or_null(const char *text)
+{
+	return text ? codec_bytes(text) : json_null();
+}
+
+static void on_done(void *context, const struct watches_answer *answer)
 {
 	struct call *call = context;
 	char who[HISTORY_WHO_MAX];
@@ -66,8 +77,12 @@ static void on_done(void *context, const char *problem)
 	call->abandoned = NULL;
 	if (!watches_name(param_text(call->parameters, "who", ""), who))
 		who[0] = '\0';
-	call_reply(call, json_pack("{s:o, s:o}", "who", codec_bytes(who), "problem",
-				   problem ? codec_bytes(problem) : json_null()));
+	if (answer->refusal)
+		fail_unsupported(call, "%s cannot be traced from its start: %s; without --from-start it is traced from a moment "
+				 "after that on", who, answer->refusal);
+	else
+		call_reply(call, json_pack("{s:o, s:o, s:o}", "who", codec_bytes(who), "problem", text_or_null(answer->problem),
+					   "drop_in", text_or_null(answer->drop_in)));
 }
 
 static void on_client_gone(struct call *call)
@@ -97,6 +112,8 @@ static void watch_when_listed(void *context)
 	call->abandoned = NULL;
 	if (r == -ENOSPC)
 		fail_limit(call, "watches", "%d rules are there already, and more are not allowed", HISTORY_RULES_MAX);
+	else if (r == -EBUSY)
+		fail(call, "somebody else is just asking for %s; try again", rule.who);
 	else
 		fail(call, "%s cannot be watched: %s", rule.who, strerror(-r));
 }
@@ -108,6 +125,15 @@ void handle_watch(struct call *call)
 
 /* --- the others --- */
 
+static void on_removed(void *context, const struct watches_answer *answer)
+{
+	struct call *call = context;
+
+	(void)answer;
+	call->abandoned = NULL;
+	call_reply(call, json_object());
+}
+
 static void unwatch_when_listed(void *context)
 {
 	struct call *call = context;
@@ -115,11 +141,12 @@ static void unwatch_when_listed(void *context)
 
 	if (!take_who(call, who))
 		return;
-	if (watches_remove(call->daemon->watches, who) < 0)
-		call_error(call, "NotWatched", json_pack("{s:o, s:s}", "who", codec_bytes(who), "message",
-							 "it is not watched; 'allocwatch watch' shows what is"));
-	else
-		call_reply(call, json_object());
+	call->abandoned = on_client_gone;
+	if (watches_remove(call->daemon->watches, who, on_removed, call) == 0)
+		return;
+	call->abandoned = NULL;
+	call_error(call, "NotWatched", json_pack("{s:o, s:s}", "who", codec_bytes(who), "message",
+						 "it is not watched; 'allocwatch watch' shows what is"));
 }
 
 void handle_unwatch(struct call *call)

@@ -49,7 +49,7 @@ static const struct param watch_params[] = {
 	{ "who", PARAM_TEXT, false },	  { "every_ms", PARAM_MS, true },
 	{ "keep", PARAM_COUNT, true },	  { "keep_ms", PARAM_MS, true },
 	{ "keep_bytes", PARAM_MS, true }, { "frames", PARAM_COUNT, true },
-	{ "follow_forks", PARAM_BOOL, true }, { 0 }
+	{ "follow_forks", PARAM_BOOL, true }, { "from_start", PARAM_BOOL, true }, { 0 }
 };
 
 static void handle_get_info(struct call *call)

@@ -198,10 +198,12 @@ static void try_again_later(struct units *units, const char *why)
 	if (!units->told)
 		log_warning("the system bus cannot be used, services are not followed for now: %s", why);
 	units->told = true;
+	snprintf(problem, sizeof(problem), "the system bus cannot be used now: %s", why);
+	/* Its slots go before it does. */
+	units->owner.bus(units->owner.context, NULL, problem);
 	close_bus(units);
 	if (!units->again)
 		sd_event_add_time_relative(units->event, &units->again, CLOCK_MONOTONIC, UNITS_AGAIN_US, 0, on_again, units);
-	snprintf(problem, sizeof(problem), "the system bus cannot be used now: %s", why);
 	for (size_t i = units->list.count; i-- > 0;) {
 		if (i < units->list.count)
 			look_up_done(units->list.items[i], problem);
@@ -233,6 +235,7 @@ static int on_subscribed(sd_bus_message *reply, void *context, sd_bus_error *ret
 	units->ready = true;
 	for (size_t i = units->list.count; i-- > 0;)
 		look_up(units->list.items[i]);
+	units->owner.bus(units->owner.context, units->bus, NULL);
 	return 0;
 }
 
@@ -298,6 +301,12 @@ int units_follow(struct units *units, const char *name)
 	else if (!units->bus)
 		connect_bus(units);
 	return 0;
+}
+
+void units_connect(struct units *units)
+{
+	if (!units->bus)
+		connect_bus(units);
 }
 
 void units_leave(struct units *units, const char *name)

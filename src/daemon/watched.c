@@ -7,6 +7,7 @@
 #include "daemon/daemon.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
+#include "shim/shim.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -18,6 +19,9 @@
 /* Until a process that systemd has just forked executes its program. */
 #define EXEC_LOOK_US 3000
 #define EXEC_LOOKS_MAX 20000
+/* Until one that the shim stands before executes its own program, when it is traced. */
+#define SHIM_LOOK_US 20000
+#define SHIM_LOOKS_MAX 100
 #define TRIES_MAX 10
 #define TRY_PAUSE_US 200000            /* times the number of tries that have failed */
 #define COMM_MAX 32
@@ -229,6 +233,64 @@ static void look_again(struct watched *watched, uint64_t usec)
 	}
 }
 
+/* What fails may work in a moment: a process that has not loaded its libraries yet has no allocator. */
+static void take_refusal(struct watched *watched, const char *why)
+{
+	if (is_gone(watched)) {
+		watched_free(watched);
+		return;
+	}
+	watched->tries++;
+	if (watched->tries < TRIES_MAX) {
+		look_again(watched, (uint64_t)watched->tries * TRY_PAUSE_US);
+		return;
+	}
+	log_error("%s: process %d cannot be traced: %s", watched->rule->is.who, watched->pid, why);
+	watched->state = WATCHED_LEFT;
+}
+
+static bool runs_shim(int pid)
+{
+	char path[PATH_MAX];
+
+	process_program(pid, path);
+	return strcmp(path, SHIM_PATH) == 0;
+}
+
+/* The shim executes the program as soon as it is traced.  That the tracer does not hear of it means that the shim had
+ * waited too long and was about to execute it anyway, just when the tracer came: that one knows nothing, and another one
+ * is asked. */
+static int on_shim_timer(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct watched *watched = context;
+	struct session *session = session_of(watched);
+	bool heard = session && strcmp(session_exe(session), SHIM_PATH) != 0;
+
+	(void)usec;
+	if (!session || watched->state != WATCHED_TRACED)
+		return 0;
+	if (heard) {
+		take(watched);
+	} else if (runs_shim(watched->pid) || watched->shim_looks++ < SHIM_LOOKS_MAX) {
+		sd_event_source_set_time_relative(source, SHIM_LOOK_US);
+		return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	} else {
+		log_warning("%s: process %d was not traced in time to be so from its start", watched->rule->is.who, watched->pid);
+		watched->timer = sd_event_source_disable_unref(watched->timer);
+		session_detach(session, on_let_go, NULL);
+		take_refusal(watched, "its tracer came late");
+	}
+	return 0;
+}
+
+static void take_when_shim_is_gone(struct watched *watched)
+{
+	watched->timer = sd_event_source_disable_unref(watched->timer);
+	if (sd_event_add_time_relative(watched->rule->watches->daemon->event, &watched->timer, CLOCK_MONOTONIC, SHIM_LOOK_US,
+				       SHIM_LOOK_US / 10, on_shim_timer, watched) < 0)
+		log_error("%s: no snapshot of process %d is taken now: out of memory", watched->rule->is.who, watched->pid);
+}
+
 static void become_traced(struct watched *watched)
 {
 	struct rule *rule = watched->rule;
@@ -255,23 +317,10 @@ static void become_traced(struct watched *watched)
 	}
 	log_info("%s: process %d is watched", rule->is.who, watched->pid);
 	/* What it starts with, for comparison. */
-	take(watched);
-}
-
-/* What fails may work in a moment: a process that has not loaded its libraries yet has no allocator. */
-static void take_refusal(struct watched *watched, const char *why)
-{
-	if (is_gone(watched)) {
-		watched_free(watched);
-		return;
-	}
-	watched->tries++;
-	if (watched->tries < TRIES_MAX) {
-		look_again(watched, (uint64_t)watched->tries * TRY_PAUSE_US);
-		return;
-	}
-	log_error("%s: process %d cannot be traced: %s", watched->rule->is.who, watched->pid, why);
-	watched->state = WATCHED_LEFT;
+	if (watched->behind_shim)
+		take_when_shim_is_gone(watched);
+	else
+		take(watched);
 }
 
 struct attaching {
@@ -323,6 +372,8 @@ static int attach(struct watched *watched, struct process *process)
 	attaching->pid = watched->pid;
 	attaching->start_time = watched->start_time;
 	watched->state = WATCHED_ATTACHING;
+	watched->behind_shim = runs_shim(watched->pid);
+	message.from_exec = watched->behind_shim;
 	r = session_attach(sessions_of(watched), watched->pid, process, geteuid(), &message, on_attached, attaching);
 	if (r < 0)
 		free(attaching);

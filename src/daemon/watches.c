@@ -4,6 +4,7 @@
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/programs.h"
+#include "daemon/shims.h"
 #include "daemon/units.h"
 
 #include <errno.h>
@@ -145,13 +146,23 @@ static int on_interval(sd_event_source *source, uint64_t usec, void *context)
 	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
+static struct watches_answer answer_of(const struct rule *rule, const char *problem)
+{
+	struct watches_answer answer = { .problem = problem };
+
+	if (rule->is.from_start)
+		answer.drop_in = shims_path(rule->watches->shims, rule->is.who);
+	return answer;
+}
+
 static void tell(struct rule *rule, const char *problem)
 {
-	void (*done)(void *context, const char *problem) = rule->done;
+	struct watches_answer answer = answer_of(rule, problem);
+	watches_done_fn done = rule->done;
 
 	rule->done = NULL;
 	if (done)
-		done(rule->done_context, problem);
+		done(rule->done_context, &answer);
 }
 
 static void rule_free(struct rule *rule)
@@ -212,22 +223,24 @@ static int change(struct rule *rule, const struct history_rule *is)
 {
 	bool same = rule->is.every_ns == is->every_ns;
 
+	if (rule->is.from_start && !is->from_start)
+		shims_take_out(rule->watches->shims, is->who, NULL, NULL);
 	rule->is = *is;
 	return same ? 0 : set_timer(rule);
 }
 
 /* Whoever asked before for the same has its answer now. */
-static void wait_for_look_up(struct rule *rule, void (*done)(void *context, const char *problem), void *context)
+static void wait_for_look_up(struct rule *rule, watches_done_fn done, void *context)
 {
 	tell(rule, NULL);
 	rule->done = done;
 	rule->done_context = context;
 }
 
-int watches_add(struct watches *watches, const struct history_rule *is,
-		void (*done)(void *context, const char *problem), void *context)
+static int add_rule(struct watches *watches, const struct history_rule *is, watches_done_fn done, void *context)
 {
 	struct rule *rule = rule_find(watches, is->who);
+	struct watches_answer answer;
 	int r;
 
 	if (rule) {
@@ -236,7 +249,9 @@ int watches_add(struct watches *watches, const struct history_rule *is,
 			return r;
 		watches_save(watches);
 		rule_thin_out(rule);
-		done(context, NULL);
+		answer = answer_of(rule, NULL);
+		if (done)
+			done(context, &answer);
 		return 0;
 	}
 	if (watches->rules.count >= HISTORY_RULES_MAX)
@@ -245,8 +260,7 @@ int watches_add(struct watches *watches, const struct history_rule *is,
 	if (!rule)
 		return -ENOMEM;
 	watches_save(watches);
-	if (!is->is_program)
-		wait_for_look_up(rule, done, context);
+	wait_for_look_up(rule, done, context);
 	r = follow(rule);
 	if (r < 0) {
 		rule->done = NULL;
@@ -256,8 +270,106 @@ int watches_add(struct watches *watches, const struct history_rule *is,
 		return r;
 	}
 	if (is->is_program)
-		done(context, NULL);
+		tell(rule, NULL);
 	return 0;
+}
+
+/* --- from the start --- */
+
+static bool is_from_start(const struct watches *watches, const char *who)
+{
+	const struct rule *rule = rule_find(watches, who);
+
+	return rule && rule->is.from_start;
+}
+
+/* Nothing of a rule that was not made stays in the unit. */
+static void on_shim(void *context, const char *path, const char *refusal)
+{
+	struct starting starting = *(struct starting *)context;
+	struct watches *watches = starting.watches;
+	struct watches_answer answer = { .refusal = refusal };
+	int r = 0;
+
+	(void)path;
+	for (size_t i = 0; i < watches->starting.count; i++) {
+		if (watches->starting.items[i] == context) {
+			vec_remove_unordered(&watches->starting, i);
+			break;
+		}
+	}
+	free(context);
+	if (!refusal)
+		r = add_rule(watches, &starting.is, starting.done, starting.done_context);
+	if (r < 0)
+		answer.refusal = r == -ENOSPC ? "there are as many rules as may be" : strerror(-r);
+	if (!answer.refusal)
+		return;
+	if (!is_from_start(watches, starting.is.who))
+		shims_take_out(watches->shims, starting.is.who, NULL, NULL);
+	if (starting.done)
+		starting.done(starting.done_context, &answer);
+}
+
+static int add_from_start(struct watches *watches, const struct history_rule *is, watches_done_fn done, void *context)
+{
+	struct starting *starting, **slot;
+	int r;
+
+	if (!rule_find(watches, is->who) && watches->rules.count + watches->starting.count >= HISTORY_RULES_MAX)
+		return -ENOSPC;
+	starting = vec_reserve(&watches->starting, 1) < 0 ? NULL : calloc(1, sizeof(*starting));
+	if (!starting)
+		return -ENOMEM;
+	*starting = (struct starting){ watches, *is, done, context };
+	r = shims_put(watches->shims, is->who, on_shim, starting);
+	if (r < 0) {
+		free(starting);
+		return r;
+	}
+	slot = vec_push(&watches->starting);
+	*slot = starting;
+	units_connect(watches->units);
+	return 0;
+}
+
+int watches_add(struct watches *watches, const struct history_rule *is, watches_done_fn done, void *context)
+{
+	return is->from_start ? add_from_start(watches, is, done, context) : add_rule(watches, is, done, context);
+}
+
+static void on_taken_out(void *context, const char *path, const char *refusal)
+{
+	struct removing *removing = context;
+	struct watches *watches = removing->watches;
+	const struct watches_answer answer = { .refusal = refusal };
+
+	(void)path;
+	for (size_t i = 0; i < watches->removing.count; i++) {
+		if (watches->removing.items[i] == removing) {
+			vec_remove_unordered(&watches->removing, i);
+			break;
+		}
+	}
+	if (removing->done)
+		removing->done(removing->done_context, &answer);
+	free(removing);
+}
+
+static void take_out(struct watches *watches, const char *who, watches_done_fn done, void *context)
+{
+	struct removing *removing = vec_reserve(&watches->removing, 1) < 0 ? NULL : calloc(1, sizeof(*removing)), **slot;
+	const struct watches_answer answer = { .refusal = NULL };
+
+	if (!removing) {
+		shims_take_out(watches->shims, who, NULL, NULL);
+		done(context, &answer);
+		return;
+	}
+	*removing = (struct removing){ watches, done, context };
+	slot = vec_push(&watches->removing);
+	*slot = removing;
+	shims_take_out(watches->shims, who, on_taken_out, removing);
 }
 
 void watches_nobody_waits(struct watches *watches, void *context)
@@ -266,11 +378,21 @@ void watches_nobody_waits(struct watches *watches, void *context)
 		if (watches->rules.items[i]->done && watches->rules.items[i]->done_context == context)
 			watches->rules.items[i]->done = NULL;
 	}
+	for (size_t i = 0; i < watches->starting.count; i++) {
+		if (watches->starting.items[i]->done_context == context)
+			watches->starting.items[i]->done = NULL;
+	}
+	for (size_t i = 0; i < watches->removing.count; i++) {
+		if (watches->removing.items[i]->done_context == context)
+			watches->removing.items[i]->done = NULL;
+	}
 }
 
-int watches_remove(struct watches *watches, const char *who)
+int watches_remove(struct watches *watches, const char *who, watches_done_fn done, void *context)
 {
 	struct rule *rule = rule_find(watches, who);
+	const struct watches_answer answer = { .refusal = NULL };
+	bool from_start = is_from_start(watches, who);
 
 	if (!rule)
 		return -ENOENT;
@@ -284,6 +406,10 @@ int watches_remove(struct watches *watches, const char *who)
 		watched_end(rule->list.items[rule->list.count - 1]);
 	rule_free(rule);
 	watches_save(watches);
+	if (from_start)
+		take_out(watches, who, done, context);
+	else
+		done(context, &answer);
 	return 0;
 }
 
@@ -319,6 +445,13 @@ static void on_looked_up(void *context, const char *unit, const char *problem)
 		tell(rule, problem);
 }
 
+static void on_bus(void *context, sd_bus *bus, const char *problem)
+{
+	struct watches *watches = context;
+
+	shims_use_bus(watches->shims, bus, problem);
+}
+
 static int on_look(sd_event_source *source, void *context)
 {
 	struct watches *watches = context;
@@ -351,6 +484,8 @@ static void start(void *context)
 
 		if (!rule || follow(rule) < 0)
 			log_error("%s: is not watched: the daemon is out of memory", watches->past.rules.items[i].who);
+		else if (rule->is.from_start)
+			shims_put(watches->shims, rule->is.who, NULL, NULL);
 	}
 	vec_fini(&watches->past.rules);
 }
@@ -358,14 +493,16 @@ static void start(void *context)
 int watches_new(struct daemon *daemon, struct watches **ret)
 {
 	struct watches *watches = calloc(1, sizeof(*watches));
-	const struct units_owner units_owner = { watches, on_main_pid, on_looked_up };
+	const struct units_owner units_owner = { watches, on_main_pid, on_looked_up, on_bus };
 	const struct programs_owner programs_owner = { watches, on_main_pid };
 	int r;
 
 	if (!watches)
 		return -ENOMEM;
 	watches->daemon = daemon;
-	r = units_new(daemon->event, &units_owner, &watches->units);
+	r = shims_new(daemon->event, &watches->shims);
+	if (r >= 0)
+		r = units_new(daemon->event, &units_owner, &watches->units);
 	if (r >= 0)
 		r = programs_new(daemon->event, &programs_owner, &watches->programs);
 	if (r >= 0)
@@ -395,12 +532,19 @@ void watches_free(struct watches *watches)
 {
 	if (!watches)
 		return;
+	shims_free(watches->shims);
 	units_free(watches->units);
 	programs_free(watches->programs);
 	sd_event_source_disable_unref(watches->look);
 	while (watches->rules.count > 0)
 		rule_free(watches->rules.items[--watches->rules.count]);
 	vec_fini(&watches->rules);
+	while (watches->starting.count > 0)
+		free(watches->starting.items[--watches->starting.count]);
+	vec_fini(&watches->starting);
+	while (watches->removing.count > 0)
+		free(watches->removing.items[--watches->removing.count]);
+	vec_fini(&watches->removing);
 	history_fini(&watches->past);
 	free(watches->path);
 	free(watches);

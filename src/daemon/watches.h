@@ -26,14 +26,22 @@ bool watches_are_settled(const struct watches *watches);
 /* Sessions have come, gone or changed: looked at from the event loop, soon. */
 void watches_look(struct watches *watches);
 
-/* Makes the rule, or changes the one about the same `who`.  `done` is told once, at once or later: NULL, or what is wrong
- * with it, as for now.  0; -ENOSPC: too many; or negative errno. */
-int watches_add(struct watches *watches, const struct history_rule *rule,
-		void (*done)(void *context, const char *problem), void *context);
+/* What came of a rule. */
+struct watches_answer {
+	const char *refusal;           /* NULL: it is there; or why it cannot be traced from its start, and nothing was changed */
+	const char *problem;           /* NULL, or why nothing can be seen of it for now */
+	const char *drop_in;           /* of a rule from the start: the file that does it; NULL */
+};
+typedef void (*watches_done_fn)(void *context, const struct watches_answer *answer);
+
+/* Makes the rule, or changes the one about the same `who`.  `done` is told once, at once or later.  0; -ENOSPC: too many;
+ * -EBUSY: somebody else is just making it; or negative errno. */
+int watches_add(struct watches *watches, const struct history_rule *rule, watches_done_fn done, void *context);
 /* Who asked is gone. */
 void watches_nobody_waits(struct watches *watches, void *context);
-/* What is traced for it is let go.  -ENOENT: there is no such rule. */
-int watches_remove(struct watches *watches, const char *who);
+/* What is traced for it is let go; `done` is told once, when also nothing of it is left in the unit.  -ENOENT: there is no
+ * such rule. */
+int watches_remove(struct watches *watches, const char *who, watches_done_fn done, void *context);
 
 /* A unit's name as it is used for rules: "redis-server" is redis-server.service; a path stays.  False: it is neither. */
 bool watches_name(const char *text, char who[HISTORY_WHO_MAX]);

@@ -21,7 +21,8 @@ struct watched {
 	uint64_t start_time;
 	enum watched_state state;
 	bool attached_here;            /* not by somebody else, whose it is then */
-	unsigned tries, looks;
+	bool behind_shim;              /* attached to while it was about to execute its program */
+	unsigned tries, looks, shim_looks;
 	sd_event_source *timer;
 };
 
@@ -31,7 +32,22 @@ struct rule {
 	VEC_OF(struct watched *) list;
 	sd_event_source *timer;
 	/* Of who has asked for it. */
-	void (*done)(void *context, const char *problem);
+	watches_done_fn done;
+	void *done_context;
+};
+
+/* A rule that is to be made once the shim is in its place. */
+struct starting {
+	struct watches *watches;
+	struct history_rule is;
+	watches_done_fn done;          /* NULL: nobody waits */
+	void *done_context;
+};
+
+/* Who waits for a shim's being taken out. */
+struct removing {
+	struct watches *watches;
+	watches_done_fn done;
 	void *done_context;
 };
 
@@ -39,6 +55,9 @@ struct watches {
 	struct daemon *daemon;
 	struct units *units;
 	struct programs *programs;
+	struct shims *shims;
+	VEC_OF(struct starting *) starting;
+	VEC_OF(struct removing *) removing;
 	sd_event_source *look;
 	bool stopped, started;
 	VEC_OF(struct rule *) rules;

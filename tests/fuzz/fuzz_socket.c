@@ -50,7 +50,7 @@ static const char *const methods[] = {
 };
 
 static const char *const names[] = {
-	"pid", "frames", "domains", "engine", "follow_forks", "wait_for_exec", "keep", "name", "blocks", "ids",
+	"pid", "frames", "domains", "engine", "follow_forks", "from_start", "wait_for_exec", "keep", "name", "blocks", "ids",
 	"snapshot", "snapshots", "old", "new", "query", "address", "interface", "key", "cumulative", "filters", "sort",
 	"limit", "older_than_ms", "older_than_ns", "born", "churn", "peak", "histogram", "show_runtime", "tables", "format", "who",
 	"every_ms", "keep_ms", "keep_bytes",

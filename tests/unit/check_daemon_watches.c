@@ -322,6 +322,30 @@ START_TEST(a_service_without_a_bus_is_a_rule_with_a_problem)
 }
 END_TEST
 
+/* Root's daemon alone can, and systemd must be there. */
+START_TEST(a_start_that_cannot_be_watched_is_no_rule)
+{
+	json_t *reply;
+
+	make_program();
+	setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent/bus", 1);
+	start();
+	fails("Watch", json_pack("{s:s, s:b}", "who", program, "from_start", 1), "org.varlink.service.InvalidParameter");
+	fails("Watch", json_pack("{s:s, s:b}", "who", "nobodys", "from_start", 1),
+	      geteuid() == 0 ? "org.allocwatch.Tracer.Unsupported" : "org.allocwatch.Tracer.NotPermitted");
+	reply = call_ok("ListWatches", json_object());
+	ck_assert_uint_eq(json_array_size(member(reply, "watches")), 0);
+	json_decref(reply);
+	/* Nor does what was refused stand in the way of a rule without it. */
+	json_decref(call_ok("Watch", json_pack("{s:s}", "who", "nobodys")));
+	fails("Watch", json_pack("{s:s, s:b}", "who", "nobodys", "from_start", 1),
+	      geteuid() == 0 ? "org.allocwatch.Tracer.Unsupported" : "org.allocwatch.Tracer.NotPermitted");
+	reply = call_ok("ListWatches", json_object());
+	ck_assert(json_is_false(json_object_get(json_array_get(member(reply, "watches"), 0), "from_start")));
+	json_decref(reply);
+}
+END_TEST
+
 static void add_tests(Suite *suite)
 {
 	TCase *t = fixture_case(suite, "watches");
@@ -333,6 +357,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, unwatch_lets_go_and_keeps_what_was_known);
 	tcase_add_test(t, what_somebody_lets_go_is_left_alone);
 	tcase_add_test(t, a_service_without_a_bus_is_a_rule_with_a_problem);
+	tcase_add_test(t, a_start_that_cannot_be_watched_is_no_rule);
 }
 
 int main(void)
