@@ -1,5 +1,6 @@
 #include "daemon/daemon.h"
 
+#include "daemon/broker.h"
 #include "daemon/events.h"
 #include "daemon/last_words.h"
 #include "daemon/log.h"
@@ -109,6 +110,23 @@ static void on_makes_way(void *context, const struct kept *kept)
 
 	snprintf(text, sizeof(text), "snapshot %s (%d:%s) makes way for a newer one", kept_id(kept), facts.pid, facts.name);
 	events_limit(((struct daemon *)context)->events, kept_owner(kept), facts.pid, facts.start_time, "snapshots", text);
+}
+
+/* --- files for the symbolizer --- */
+
+static void on_opened(void *context, int fd)
+{
+	symbolize_opened(((struct daemon *)context)->symbolize, fd);
+}
+
+static void open_file(void *context, const struct file_user *user, const char *path)
+{
+	broker_open(((struct daemon *)context)->broker, user, path, on_opened, context);
+}
+
+static void cancel_file(void *context)
+{
+	broker_cancel(((struct daemon *)context)->broker);
 }
 
 /* --- the end --- */
@@ -281,6 +299,7 @@ static int build(struct daemon *daemon, struct options *options)
 		.attached = on_attached, .ended = on_ended, .limit = on_limit,
 		.refuge = lost_refuge, .leave_refuge = lost_leave_refuge, .seek_refuge = lost_seek_refuge,
 	};
+	const struct symbolize_opener opener = { daemon, open_file, cancel_file };
 	const struct snapshots_owner keeper = { daemon, on_kept, on_makes_way };
 	int r;
 
@@ -296,6 +315,10 @@ static int build(struct daemon *daemon, struct options *options)
 			     &daemon->tracers)) < 0 ||
 	    (r = sessions_new(daemon->event, daemon->tracers, limits->sessions, &owner, &daemon->sessions)) < 0)
 		return r;
+	r = broker_new(daemon->event, daemon->tracers, &daemon->broker);
+	if (r < 0)
+		return r;
+	symbolize_set_opener(daemon->symbolize, &opener);
 	daemon->lost = lost_new(daemon);
 	daemon->reload = reload_new(daemon, options);
 	r = metrics_new(daemon, options, &daemon->metrics);
@@ -365,6 +388,7 @@ void daemon_free(struct daemon *daemon)
 	lost_stop(daemon->lost);
 	watches_stop(daemon->watches);
 	sessions_free(daemon->sessions);
+	broker_free(daemon->broker);
 	tracers_free(daemon->tracers);
 	work_free(daemon->work);
 	symbolize_free(daemon->symbolize);

@@ -25,6 +25,7 @@ struct daemon {
 	struct events *events;         /* who has subscribed */
 	struct work *work;
 	struct symbolize *symbolize;
+	struct broker *broker;
 	struct intakes *intakes;
 	struct snapshots *snapshots;
 	struct tracers *tracers;

@@ -117,7 +117,7 @@ static void find_names(struct intake *intake)
 	intake->fds = module_files_match(intake->files, snapshot);
 	if (intake->fds)
 		r = symbolize_snapshot(intake->intakes->symbolize, snapshot, intake->fds, snapshot->modules.count,
-				       on_named, intake);
+				       module_files_user(intake->files), on_named, intake);
 	if (r < 0)
 		on_named(intake, snapshot, r);
 }

@@ -82,6 +82,11 @@ struct limits {
 #define TRACER_LOG_LINES_MAX 100
 #define TRACER_LOG_PERIOD_NS (60ULL * 1000000000)
 #define MODULE_FILES_MAX 4096
+/* A file for the symbolizer is opened by then, or one of its folders does not answer; who opens them must be started first
+ * sometimes, and leaves when nobody has asked for so long. */
+#define BROKER_TIMEOUT_US (3ULL * 1000000)
+#define BROKER_START_US (10ULL * 1000000)
+#define BROKER_IDLE_US (1ULL * 1000000)
 /* What tracers have stored when their daemon was gone (of REFUGE_BYTES_MAX each): that many files are read at a start,
  * and none that is older.  One whose tracer still lives is looked at again, for a minute; then the next start does. */
 #define LOST_FILES_MAX (2 * SESSIONS_MAX)

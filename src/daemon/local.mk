@@ -5,6 +5,7 @@ include src/daemon/symbolize.mk
 # Everything but main() is a library, so that a fuzz target links it.
 noinst_LIBRARIES += src/libdaemon.a
 src_libdaemon_a_SOURCES = \
+	src/daemon/broker.c src/daemon/broker.h \
 	src/daemon/call.c src/daemon/call.h \
 	src/daemon/conn.c src/daemon/conn.h \
 	src/daemon/daemon.c src/daemon/daemon.h \

@@ -216,6 +216,7 @@ static int begin(struct reading *reading)
 static struct reading *reading_new(struct lost *lost, const struct lost_file *file, int fd)
 {
 	struct reading *reading = calloc(1, sizeof(*reading));
+	struct file_user user;
 
 	if (!reading)
 		return NULL;
@@ -224,6 +225,8 @@ static struct reading *reading_new(struct lost *lost, const struct lost_file *fi
 		free(reading);
 		return NULL;
 	}
+	file_user_of_owner(file->owner, file->pid, &user);
+	module_files_set_user(reading->modules, &user);
 	reading->lost = lost;
 	reading->daemon = lost->daemon;
 	reading->file = *file;

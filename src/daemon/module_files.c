@@ -18,6 +18,7 @@ struct module_file {
 
 struct module_files {
 	unsigned references;
+	struct file_user user;
 	VEC_OF(struct module_file) files;  /* sorted by hash */
 };
 
@@ -42,9 +43,21 @@ struct module_files *module_files_new(void)
 {
 	struct module_files *files = calloc(1, sizeof(*files));
 
-	if (files)
-		files->references = 1;
+	if (!files)
+		return NULL;
+	files->references = 1;
+	file_user_of_nobody(&files->user);
 	return files;
+}
+
+void module_files_set_user(struct module_files *files, const struct file_user *user)
+{
+	files->user = *user;
+}
+
+const struct file_user *module_files_user(const struct module_files *files)
+{
+	return &files->user;
 }
 
 struct module_files *module_files_ref(struct module_files *files)

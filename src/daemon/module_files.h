@@ -3,6 +3,7 @@
 #ifndef ALLOCWATCH_DAEMON_MODULE_FILES_H
 #define ALLOCWATCH_DAEMON_MODULE_FILES_H
 
+#include "daemon/file_user.h"
 #include "model/snapshot.h"
 #include "tracer/wire.h"
 
@@ -15,6 +16,10 @@ void module_files_set_limit(size_t reserved);
 struct module_files *module_files_new(void);        /* one reference; NULL: no memory */
 struct module_files *module_files_ref(struct module_files *files);
 void module_files_unref(struct module_files *files);        /* accepts NULL; the last closes all */
+
+/* With whose rights what belongs to them is opened; nobody's, unless it is said. */
+void module_files_set_user(struct module_files *files, const struct file_user *user);
+const struct file_user *module_files_user(const struct module_files *files);
 
 /* Takes over *fd (which may be -1).  -ENOSPC past a limit, -EEXIST: that module, or its
  * file, is known (a file that was missing is taken), -ENOMEM. */

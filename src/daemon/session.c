@@ -372,6 +372,7 @@ static int session_adopt(struct session *parent, const struct wire_forked *messa
 	if (session && vec_reserve(&sessions->list, 1) == 0) {
 		const struct tracer_owner owner = session_listener(session);
 
+		module_files_set_user(session->modules, module_files_user(parent->modules));
 		r = tracer_adopt(sessions->tracers, parent->tracer, message->child, message->tracer, *fd, &owner,
 				 &session->tracer);
 		*fd = -1;
@@ -421,6 +422,7 @@ int session_attach(struct sessions *sessions, int pid, struct process *process, 
 		   struct wire_attach *message, answer_fn answered, void *context)
 {
 	struct session *session, **slot;
+	struct file_user user;
 	int r = have_room(sessions, owner);
 
 	if (r < 0) {
@@ -442,6 +444,8 @@ int session_attach(struct sessions *sessions, int pid, struct process *process, 
 	}
 	slot = vec_push(&sessions->list);
 	*slot = session;
+	file_user_of_attach(message, pid, &user);
+	module_files_set_user(session->modules, &user);
 	message->head.type = WIRE_ATTACH;
 	message->start_time = session->start_time;
 	question_ask(session, &message->head, sizeof(*message), session->pidfd, WIRE_ATTACHED, ATTACH_TIMEOUT_US,

@@ -1,6 +1,7 @@
 #include "daemon/symbolize.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "daemon/symbolize_cache.h"
 #include "daemon/symbolize_files.h"
 #include "daemon/symbolize_job.h"
@@ -36,6 +37,9 @@ struct symbolize {
 	uint32_t serial;
 	uint32_t asked, answered;                /* of the current RESOLVE */
 	uint64_t deaths;
+	uint64_t user_key;                       /* for whom the process works */
+	struct symbolize_opener opener;
+	bool needs_file;                         /* the process waits for one */
 };
 
 static int on_message(void *context, const void *data, size_t len);
@@ -65,6 +69,7 @@ static int ask_start(struct symbolize *symbolize)
 	if (r < 0)
 		return r;
 	symbolize->phase = STARTING;
+	symbolize->user_key = symbolize->first->user_key;
 	return symbolizer_expect(symbolize->process, symbolize->silence_ms * 1000);
 }
 
@@ -114,8 +119,12 @@ static int ask_resolve(struct symbolize *symbolize, const struct symbolize_work 
 	return ask(symbolize, RESOLVING, &resolve->head, -1);
 }
 
+static void end_process(struct symbolize *symbolize);
+
 static int ask_next(struct symbolize *symbolize, struct symbolize_work *work)
 {
+	if (symbolize->process && symbolize->user_key != symbolize->first->user_key)
+		end_process(symbolize);
 	if (!symbolize->process)
 		return ask_start(symbolize);
 	if (work->deadline_ns == 0)
@@ -158,6 +167,9 @@ static void fail_first(struct symbolize *symbolize, int result)
 
 static void end_process(struct symbolize *symbolize)
 {
+	if (symbolize->needs_file)
+		symbolize->opener.cancel(symbolize->opener.context);
+	symbolize->needs_file = false;
 	symbolizer_free(symbolize->process);
 	symbolize->process = NULL;
 	symbolize_files_drop_slots(&symbolize->files);
@@ -230,6 +242,19 @@ static int on_step(sd_event_source *source, void *userdata)
 
 /* --- its answers --- */
 
+/* fd: taken over; or negative errno. */
+static int send_file(struct symbolize *symbolize, int fd)
+{
+	const struct symbolize_work *work = current_work(symbolize);
+	struct symbol_wire_file file = { .head = { SYMBOL_WIRE_FILE, symbolize->serial, (uint32_t)work->file->slot,
+						   sizeof(file) }, .result = fd < 0 ? fd : 0 };
+	int r = symbolizer_send(symbolize->process, &file, sizeof(file), fd);
+
+	symbolize->needs_file = false;
+	fd_close(&fd);
+	return r < 0 ? r : symbolizer_expect(symbolize->process, symbolize->silence_ms * 1000);
+}
+
 static int take_opened(struct symbolize *symbolize, const struct symbol_wire_opened *opened,
 		       struct symbolize_work *work)
 {
@@ -244,6 +269,35 @@ static int take_opened(struct symbolize *symbolize, const struct symbol_wire_ope
 	}
 	step_soon(symbolize);
 	return symbolizer_expect(symbolize->process, 0);
+}
+
+/* The process waits, and so does its deadline. */
+static int take_need(struct symbolize *symbolize, const struct symbol_wire_need *need, const struct symbolize_work *work)
+{
+	if ((symbolize->phase != OPENING && symbolize->phase != RESOLVING) || symbolize->needs_file)
+		return -EBADMSG;
+	if (clock_passed(work->deadline_ns))
+		return -ETIMEDOUT;
+	symbolize->needs_file = true;
+	if (symbolize->opener.open && !work->mute) {
+		symbolize->opener.open(symbolize->opener.context, &symbolize->first->user, need->path);
+		return symbolizer_expect(symbolize->process, 0);
+	}
+	return send_file(symbolize, -EACCES);
+}
+
+void symbolize_opened(struct symbolize *symbolize, int fd)
+{
+	struct symbolize_work *work = current_work(symbolize);
+
+	if (!symbolize->needs_file) {
+		fd_close(&fd);
+		return;
+	}
+	if (fd == -ETIMEDOUT && work)
+		work->mute = true;
+	if (send_file(symbolize, fd) < 0)
+		on_end(symbolize);
 }
 
 static void take_answer(struct symbolize *symbolize, struct symbolize_work *work,
@@ -295,6 +349,10 @@ static int on_message(void *context, const void *data, size_t len)
 	}
 	if (!work || head->serial != symbolize->serial || work->file->slot < 0 ||
 	    head->module != (uint32_t)work->file->slot)
+		return -EBADMSG;
+	if (head->type == SYMBOL_WIRE_NEED)
+		return take_need(symbolize, data, work);
+	if (symbolize->needs_file)
 		return -EBADMSG;
 	if (head->type == SYMBOL_WIRE_OPENED)
 		return take_opened(symbolize, data, work);
@@ -362,6 +420,11 @@ void symbolize_set_deadlines(struct symbolize *symbolize, uint64_t silence_ms, u
 	symbolize->module_ms = module_ms;
 }
 
+void symbolize_set_opener(struct symbolize *symbolize, const struct symbolize_opener *opener)
+{
+	symbolize->opener = *opener;
+}
+
 uint64_t symbolize_deaths(const struct symbolize *symbolize)
 {
 	return symbolize->deaths;
@@ -378,12 +441,12 @@ bool symbolize_is_asking(const struct symbolize *symbolize)
 }
 
 int symbolize_snapshot(struct symbolize *symbolize, struct snapshot *snapshot, const int *fds,
-		       size_t fd_count,
+		       size_t fd_count, const struct file_user *user,
 		       void (*done)(void *context, struct snapshot *snapshot, int result),
 		       void *context)
 {
 	struct symbolize_job *job;
-	int r = symbolize_job_new(snapshot, fds, fd_count, &symbolize->files, symbolize->cache, &job);
+	int r = symbolize_job_new(snapshot, fds, fd_count, user, &symbolize->files, symbolize->cache, &job);
 
 	if (r < 0)
 		return r;

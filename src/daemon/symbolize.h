@@ -3,6 +3,7 @@
 #ifndef ALLOCWATCH_DAEMON_SYMBOLIZE_H
 #define ALLOCWATCH_DAEMON_SYMBOLIZE_H
 
+#include "daemon/file_user.h"
 #include "model/snapshot.h"
 
 #include <systemd/sd-event.h>
@@ -19,6 +20,18 @@ void symbolize_free(struct symbolize *symbolize);            /* accepts NULL; ki
 #define SYMBOLIZE_MODULE_MS 120000
 void symbolize_set_deadlines(struct symbolize *symbolize, uint64_t silence_ms, uint64_t module_ms);
 
+/* Who opens files that belong to a module (broker.h): one at a time, and answers by symbolize_opened(), from the event
+ * loop.  Without one there are none. */
+struct symbolize_opener {
+	void *context;
+	void (*open)(void *context, const struct file_user *user, const char *path);
+	/* It is of no interest any more: no answer. */
+	void (*cancel)(void *context);
+};
+void symbolize_set_opener(struct symbolize *symbolize, const struct symbolize_opener *opener);
+/* fd: taken over; or negative errno. */
+void symbolize_opened(struct symbolize *symbolize, int fd);
+
 /* How often it ended before it was told to. */
 uint64_t symbolize_deaths(const struct symbolize *symbolize);
 /* The running process, or 0; whether it has been asked about a file and an answer is due. */
@@ -34,14 +47,16 @@ bool symbolize_is_asking(const struct symbolize *symbolize);
  *
  * Answers are cached across snapshots and targets, bounded by SYMBOLIZE_CACHE_MAX bytes.  The key is
  * the open file itself (device, inode, times, size) beside the build-id, never the build-id alone:
- * anybody can give a file the build-id of libc, and would put his names into other people's answers.
+ * anybody can give a file the build-id of libc, and would put his names into other people's answers.  What one user may read
+ * is in that user's answers only (user), who has a process of their own for it: what a file has made of the last one cannot
+ * be asked of the next user's files.
  *
  * SYMBOLIZE_NAMES_MAX: bytes of names in one snapshot; what comes after stays unnamed.
  * Negative errno: not started, done is not called. */
 #define SYMBOLIZE_CACHE_MAX (256u << 20)
 #define SYMBOLIZE_NAMES_MAX (256u << 20)
 int symbolize_snapshot(struct symbolize *symbolize, struct snapshot *snapshot, const int *fds,
-		       size_t fd_count,
+		       size_t fd_count, const struct file_user *user,
 		       void (*done)(void *context, struct snapshot *snapshot, int result),
 		       void *context);
 

@@ -16,9 +16,9 @@ static bool is_same_time(const struct timespec *a, const struct timespec *b)
 }
 
 static bool is_same(const struct symbolize_file *file, const struct stat *st,
-		    const struct snapshot_module *module)
+		    const struct snapshot_module *module, uint64_t user_key)
 {
-	return file->device == st->st_dev && file->inode == st->st_ino &&
+	return file->user_key == user_key && file->device == st->st_dev && file->inode == st->st_ino &&
 	       file->size == st->st_size && is_same_time(&file->modified, &st->st_mtim) &&
 	       is_same_time(&file->changed, &st->st_ctim) &&
 	       file->build_id_len == module->build_id_len &&
@@ -48,7 +48,7 @@ static void forget_oldest(struct symbolize_files *files)
 }
 
 static struct symbolize_file *add(struct symbolize_files *files, const struct stat *st,
-				  const struct snapshot_module *module)
+				  const struct snapshot_module *module, uint64_t user_key)
 {
 	struct symbolize_file *file;
 
@@ -61,6 +61,7 @@ static struct symbolize_file *add(struct symbolize_files *files, const struct st
 		return NULL;
 	files->items.items[files->items.count++] = file;
 	file->number = ++files->last_number;
+	file->user_key = user_key;
 	file->device = st->st_dev;
 	file->inode = st->st_ino;
 	file->size = st->st_size;
@@ -73,17 +74,17 @@ static struct symbolize_file *add(struct symbolize_files *files, const struct st
 }
 
 static struct symbolize_file *find(const struct symbolize_files *files, const struct stat *st,
-				   const struct snapshot_module *module)
+				   const struct snapshot_module *module, uint64_t user_key)
 {
 	for (size_t i = 0; i < files->items.count; i++) {
-		if (is_same(files->items.items[i], st, module))
+		if (is_same(files->items.items[i], st, module, user_key))
 			return files->items.items[i];
 	}
 	return NULL;
 }
 
 struct symbolize_file *symbolize_files_get(struct symbolize_files *files, int fd,
-					   const struct snapshot_module *module)
+					   const struct snapshot_module *module, uint64_t user_key)
 {
 	struct symbolize_file *file;
 	struct stat st;
@@ -91,9 +92,9 @@ struct symbolize_file *symbolize_files_get(struct symbolize_files *files, int fd
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
 	    module->build_id_len > BUILD_ID_MAX)
 		return NULL;
-	file = find(files, &st, module);
+	file = find(files, &st, module, user_key);
 	if (!file)
-		file = add(files, &st, module);
+		file = add(files, &st, module, user_key);
 	if (!file)
 		return NULL;
 	file->last_used = ++files->clock;

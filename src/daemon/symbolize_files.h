@@ -18,6 +18,7 @@
 struct symbolize_file {
 	uint64_t number;             /* never given twice */
 	uint64_t last_used;
+	uint64_t user_key;           /* for whom: what belongs to it may be another's to read */
 	dev_t device;
 	ino_t inode;
 	off_t size;
@@ -38,9 +39,9 @@ struct symbolize_files {
 
 void symbolize_files_fini(struct symbolize_files *files);
 
-/* The record of an open file, with one more reference; NULL: no memory, or no regular file. */
+/* The record of an open file for a user, with one more reference; NULL: no memory, or no regular file. */
 struct symbolize_file *symbolize_files_get(struct symbolize_files *files, int fd,
-					   const struct snapshot_module *module);
+					   const struct snapshot_module *module, uint64_t user_key);
 void symbolize_files_put(struct symbolize_file *file);        /* accepts NULL */
 /* Whether it makes sense to hand it to the symbolizer. */
 bool symbolize_file_usable(const struct symbolize_file *file);

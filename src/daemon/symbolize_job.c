@@ -88,7 +88,7 @@ static int list_works(struct symbolize_job *job, const int *fds, size_t fd_count
 	}
 	for (size_t i = 0; i < job->work_count; i++) {
 		job->works[i].fd = fds[i];
-		job->works[i].file = symbolize_files_get(files, fds[i], &snapshot->modules.items[i]);
+		job->works[i].file = symbolize_files_get(files, fds[i], &snapshot->modules.items[i], job->user_key);
 	}
 	for (size_t i = 0; i < snapshot->frames.count; i++) {
 		int r = list_frame(job, cache, (uint32_t)i);
@@ -99,7 +99,7 @@ static int list_works(struct symbolize_job *job, const int *fds, size_t fd_count
 	return 0;
 }
 
-int symbolize_job_new(struct snapshot *snapshot, const int *fds, size_t fd_count,
+int symbolize_job_new(struct snapshot *snapshot, const int *fds, size_t fd_count, const struct file_user *user,
 		      struct symbolize_files *files, struct symbolize_cache *cache,
 		      struct symbolize_job **ret)
 {
@@ -109,6 +109,8 @@ int symbolize_job_new(struct snapshot *snapshot, const int *fds, size_t fd_count
 	if (!job)
 		return -ENOMEM;
 	job->snapshot = snapshot_ref(snapshot);
+	job->user = *user;
+	job->user_key = file_user_key(user);
 	r = list_works(job, fds, fd_count, files, cache);
 	if (r < 0) {
 		symbolize_job_free(job);

@@ -3,6 +3,7 @@
 #ifndef ALLOCWATCH_DAEMON_SYMBOLIZE_JOB_H
 #define ALLOCWATCH_DAEMON_SYMBOLIZE_JOB_H
 
+#include "daemon/file_user.h"
 #include "daemon/symbolize_cache.h"
 #include "daemon/symbolize_files.h"
 #include "model/snapshot.h"
@@ -14,6 +15,7 @@ struct symbolize_work {
 	VEC_OF(uint32_t) frames;             /* in the snapshot */
 	size_t answered;
 	uint64_t deadline_ns;                /* CLOCK_MONOTONIC; 0: not begun */
+	bool mute;                           /* a file that belongs to it could not be opened in time: no other is */
 };
 
 struct symbolize_job {
@@ -21,13 +23,15 @@ struct symbolize_job {
 	struct snapshot *snapshot;           /* a reference */
 	struct symbolize_work *works;        /* by module */
 	size_t work_count, current;
+	struct file_user user;
+	uint64_t user_key;
 	int result;
 	void (*done)(void *context, struct snapshot *snapshot, int result);
 	void *context;
 };
 
 /* Fills in what the cache knows and lists the rest.  -ENOMEM. */
-int symbolize_job_new(struct snapshot *snapshot, const int *fds, size_t fd_count,
+int symbolize_job_new(struct snapshot *snapshot, const int *fds, size_t fd_count, const struct file_user *user,
 		      struct symbolize_files *files, struct symbolize_cache *cache,
 		      struct symbolize_job **ret);
 void symbolize_job_free(struct symbolize_job *job);           /* accepts NULL */

@@ -1,6 +1,5 @@
 #include "symbol/debugfile.h"
 
-#include <dwarf.h>
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <limits.h>
@@ -197,36 +196,4 @@ int debugfile_find_alternate(Dwarf *dwarf, const struct elf_file *file, const ch
 	}
 	*ret = found;
 	return 0;
-}
-
-static bool is_odd(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
-}
-
-/* The places are libdw's: beside the file, and in the folder that the unit was compiled in. */
-bool debugfile_split_is_odd(Dwarf_Die *unit, const struct elf_file *file)
-{
-	char dir[PATH_MAX], path[4 * PATH_MAX];
-	const char *name = NULL, *compiled = NULL;
-	Dwarf_Attribute attribute;
-
-	if (dwarf_attr(unit, DW_AT_dwo_name, &attribute) || dwarf_attr(unit, DW_AT_GNU_dwo_name, &attribute))
-		name = dwarf_formstring(&attribute);
-	if (dwarf_attr(unit, DW_AT_comp_dir, &attribute))
-		compiled = dwarf_formstring(&attribute);
-	if (!name)
-		return false;
-	if (name[0] == '/')
-		return is_odd(name);
-	if (directory_of(file->fd, dir, sizeof(dir)) < 0)
-		dir[0] = '\0';
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	if (is_odd(path))
-		return true;
-	snprintf(path, sizeof(path), "%s%s%s/%s", compiled && compiled[0] == '/' ? "" : dir,
-		 compiled && compiled[0] == '/' ? "" : "/", compiled ? compiled : "", name);
-	return is_odd(path);
 }

@@ -16,10 +16,6 @@ int debugfile_find(const struct elf_file *file, const char *debug_root, struct e
 int debugfile_find_alternate(Dwarf *dwarf, const struct elf_file *file, const char *debug_root,
 			     struct elf_file **ret);
 
-/* Whether libdw, which opens what a unit names as its .dwo file unasked, would come upon something that is no regular file:
- * a pipe that it would wait for, or anything else that to open is an action. */
-bool debugfile_split_is_odd(Dwarf_Die *unit, const struct elf_file *file);
-
 /* The CRC-32 of .gnu_debuglink over a whole file; 0 or negative errno. */
 int debugfile_crc(int fd, uint32_t *ret_crc);
 

@@ -1,6 +1,7 @@
 #include "symbol/elf_file.h"
 
 #include "base/fd.h"
+#include "symbol/opener.h"
 
 #include <elfutils/libdwelf.h>
 #include <errno.h>
@@ -70,7 +71,7 @@ int elf_file_open(int fd, struct elf_file **ret)
 int elf_file_open_path(const char *path, struct elf_file **ret)
 {
 	/* The path comes out of a hostile file. */
-	int fd = file_open_plain(path);
+	int fd = opener_open(path);
 
 	if (fd < 0)
 		return fd;

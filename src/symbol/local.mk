@@ -10,9 +10,11 @@ src_libsymbol_a_SOURCES = \
 	src/symbol/file_names.c src/symbol/file_names.h \
 	src/symbol/intervals.c src/symbol/intervals.h \
 	src/symbol/minidebug.c src/symbol/minidebug.h \
+	src/symbol/opener.c src/symbol/opener.h \
 	src/symbol/path.c src/symbol/path.h \
 	src/symbol/scopes.c src/symbol/scopes.h \
 	src/symbol/server.c src/symbol/server.h \
+	src/symbol/split.c src/symbol/split.h \
 	src/symbol/symbol.c src/symbol/symbol.h \
 	src/symbol/symtab.c src/symbol/symtab.h \
 	src/symbol/units.c src/symbol/units.h

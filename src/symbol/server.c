@@ -3,11 +3,13 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "symbol/answers.h"
+#include "symbol/opener.h"
 #include "symbol/symbol.h"
 #include "symbol/wire.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 _Static_assert(SYMBOL_LOCATIONS_MAX <= SYMBOL_WIRE_LOCATIONS_MAX, "an answer must fit");
@@ -21,8 +23,57 @@ struct server {
 	struct symbol_module *modules[SYMBOL_WIRE_MODULES_MAX];
 	struct answers *answers;
 	uint64_t sent_ns;
+	struct symbol_wire_head asked;       /* what is being answered */
+	int broken;                          /* negative errno: the daemon did not answer in turn */
 	uint64_t request[SYMBOL_WIRE_MESSAGE_MAX / sizeof(uint64_t)];
 };
+
+/* --- files that belong to a module --- */
+
+static int send_need(const struct server *server, const char *path)
+{
+	union {
+		struct symbol_wire_need need;
+		char space[sizeof(struct symbol_wire_need) + SYMBOL_WIRE_PATH_MAX];
+	} message;
+	size_t len = strlen(path) + 1;
+
+	if (path[0] != '/')
+		return -ENOENT;
+	if (len > SYMBOL_WIRE_PATH_MAX)
+		return -ENAMETOOLONG;
+	message.need.head = (struct symbol_wire_head){ SYMBOL_WIRE_NEED, server->asked.serial, server->asked.module,
+						       (uint32_t)(sizeof(message.need) + len) };
+	memcpy(message.need.path, path, len);
+	return fd_send_message(server->sock, &message, message.need.head.length, -1);
+}
+
+/* The daemon sends nothing else now. */
+static int receive_file(struct server *server)
+{
+	struct symbol_wire_file file;
+	int fd = -1;
+	ssize_t n = fd_receive_message(server->sock, &file, sizeof(file), &fd);
+
+	if (n != (ssize_t)sizeof(file) || symbol_wire_check(&file, sizeof(file), false) < 0 ||
+	    file.head.type != SYMBOL_WIRE_FILE || file.head.serial != server->asked.serial ||
+	    (file.result == 0) != (fd >= 0)) {
+		fd_close(&fd);
+		server->broken = -EBADMSG;
+		return -EIO;
+	}
+	return file.result < 0 ? file.result : fd;
+}
+
+static int open_elsewhere(void *context, const char *path)
+{
+	struct server *server = context;
+	int r = server->broken < 0 ? -EIO : send_need(server, path);
+
+	return r < 0 ? r : receive_file(server);
+}
+
+/* --- requests --- */
 
 static void close_module(struct server *server, uint32_t module)
 {
@@ -111,11 +162,14 @@ static int dispatch(struct server *server, int fd)
 {
 	const struct symbol_wire_head *head = (const void *)server->request;
 
+	server->asked = *head;
 	if (head->type == SYMBOL_WIRE_OPEN)
 		return handle_open(server, head, fd);
 	fd_close(&fd);
 	if (head->type == SYMBOL_WIRE_RESOLVE)
 		return handle_resolve(server, (const void *)server->request);
+	if (head->type == SYMBOL_WIRE_FILE)
+		return -EBADMSG;
 	close_module(server, head->module);
 	return 0;
 }
@@ -139,8 +193,8 @@ static int serve(struct server *server)
 			fd_close(&fd);
 		else
 			r = dispatch(server, fd);
-		if (r < 0)
-			return r;
+		if (r < 0 || server->broken < 0)
+			return r < 0 ? r : server->broken;
 	}
 }
 
@@ -154,8 +208,10 @@ int server_run(int sock, const char *debug_root)
 	server->sock = sock;
 	server->debug_root = debug_root;
 	server->answers = answers_new();
+	opener_set(&(struct opener){ server, open_elsewhere });
 	if (server->answers)
 		r = serve(server);
+	opener_set(NULL);
 	for (uint32_t i = 0; i < SYMBOL_WIRE_MODULES_MAX; i++)
 		close_module(server, i);
 	answers_free(server->answers);

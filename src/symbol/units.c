@@ -1,8 +1,8 @@
 #include "symbol/units.h"
 
-#include "symbol/debugfile.h"
 #include "symbol/file_names.h"
 #include "symbol/intervals.h"
+#include "symbol/split.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -168,16 +168,12 @@ bool units_out_of_memory(const struct units *units)
 /* A split unit's children are in another file, which libdw looks for beside this one. */
 static void open_unit(struct unit *unit)
 {
-	Dwarf_Die split = { 0 };
 	uint8_t type;
 
 	unit->opened = true;
 	unit->full = unit->die;
-	/* The type alone first: to ask for the other one opens its file. */
-	if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) == 0 && type == DW_UT_skeleton &&
-	    !debugfile_split_is_odd(&unit->die, unit->owner->file) &&
-	    dwarf_cu_info(unit->die.cu, NULL, NULL, NULL, &split, NULL, NULL, NULL) == 0 && split.addr)
-		unit->full = split;
+	if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) == 0 && type == DW_UT_skeleton)
+		split_unit(&unit->die, unit->owner->file, &unit->full);
 	if (scopes_new(&unit->full, unit->owner->file, &unit->scopes) < 0)
 		unit->owner->out_of_memory = true;
 }

@@ -1,6 +1,7 @@
 #include "symbol/wire.h"
 
 #include <errno.h>
+#include <string.h>
 
 const uint32_t *symbol_wire_counts(const struct symbol_wire_answers *answers)
 {
@@ -69,6 +70,16 @@ static int check_answers(const struct symbol_wire_answers *answers, size_t len)
 	return 0;
 }
 
+static int check_need(const struct symbol_wire_need *need, size_t len)
+{
+	size_t space = len - sizeof(*need);
+
+	if (space < 2 || space > SYMBOL_WIRE_PATH_MAX || need->path[0] != '/' ||
+	    memchr(need->path, '\0', space) != need->path + space - 1)
+		return -EBADMSG;
+	return 0;
+}
+
 int symbol_wire_check(const void *data, size_t len, bool from_symbolizer)
 {
 	const struct symbol_wire_head *head = data;
@@ -88,6 +99,11 @@ int symbol_wire_check(const void *data, size_t len, bool from_symbolizer)
 		return len == sizeof(struct symbol_wire_opened) ? 0 : -EBADMSG;
 	case SYMBOL_WIRE_ANSWERS:
 		return check_answers(data, len);
+	case SYMBOL_WIRE_NEED:
+		return check_need(data, len);
+	case SYMBOL_WIRE_FILE:
+		return len == sizeof(struct symbol_wire_file) && ((const struct symbol_wire_file *)data)->result <= 0
+			       ? 0 : -EBADMSG;
 	default:
 		return -EBADMSG;
 	}

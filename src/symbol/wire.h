@@ -19,16 +19,20 @@
 #define SYMBOL_WIRE_QUERIES_MAX 1024       /* addresses in one request */
 #define SYMBOL_WIRE_LOCATIONS_MAX 64       /* of one address */
 #define SYMBOL_WIRE_MODULES_MAX 64         /* open at a time */
+#define SYMBOL_WIRE_PATH_MAX 4096          /* its NUL included */
 
 enum symbol_wire_type {
 	/* daemon -> symbolizer */
 	SYMBOL_WIRE_OPEN = 1,      /* head; descriptor: the ELF file.  Answer: OPENED */
 	SYMBOL_WIRE_RESOLVE,       /* symbol_wire_resolve.  Answer: ANSWERS, once or more */
 	SYMBOL_WIRE_CLOSE,         /* head.  No answer */
+	SYMBOL_WIRE_FILE,          /* symbol_wire_file; descriptor: the file, when there is one.  The answer to a NEED */
 	/* symbolizer -> daemon */
 	SYMBOL_WIRE_READY = 32,    /* head, unasked and first: it has given up its privileges */
 	SYMBOL_WIRE_OPENED,        /* symbol_wire_opened */
 	SYMBOL_WIRE_ANSWERS,       /* symbol_wire_answers */
+	SYMBOL_WIRE_NEED,          /* symbol_wire_need, in the middle of a request, whose serial it has; it goes on with
+				    * the FILE */
 };
 
 struct symbol_wire_head {
@@ -54,6 +58,18 @@ struct symbol_wire_opened {
 	struct symbol_wire_head head;
 	int32_t result;            /* 0 or negative errno: then the module is not open */
 	uint32_t sources;          /* SYMBOL_FROM_* bits, for the log */
+};
+
+/* Another file that belongs to the module: its debug file, say. */
+struct symbol_wire_need {
+	struct symbol_wire_head head;
+	char path[];               /* absolute; NUL-terminated */
+};
+
+struct symbol_wire_file {
+	struct symbol_wire_head head;
+	int32_t result;            /* 0 or negative errno: there is no descriptor */
+	uint32_t pad;
 };
 
 struct symbol_wire_location {

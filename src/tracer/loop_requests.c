@@ -2,6 +2,7 @@
 #include "tracer/loop_private.h"
 
 #include "tracer/heal.h"
+#include "tracer/opening.h"
 #include "tracer/recall.h"
 #include "tracer/refuge.h"
 #include "tracer/snapshot.h"
@@ -249,6 +250,11 @@ void loop_serve_message(struct loop *loop, struct link_message *message)
 		break;
 	case WIRE_HEAL:
 		heal(loop, &message->body.head);
+		break;
+	case WIRE_OPEN:
+		loop_begin_long_step(loop);
+		if (!loop->session)
+			opening_send(loop->link, (const struct wire_open *)&message->body);
 		break;
 	case WIRE_ATTACH:
 		attach(loop, (const struct wire_attach *)&message->body);

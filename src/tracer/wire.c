@@ -33,6 +33,19 @@ static bool recall_valid(const void *data)
 	return m->as_owner <= 1 && m->without_files <= 1;
 }
 
+static bool open_valid(const void *data)
+{
+	const struct wire_open *m = data;
+
+	return m->identity.as_other <= 1 && m->identity.group_count <= WIRE_GROUPS_MAX && m->path[0] == '/' &&
+	       text_ends(m->path, sizeof(m->path));
+}
+
+static bool opened_valid(const void *data)
+{
+	return ((const struct wire_opened *)data)->result <= 0;
+}
+
 static bool attached_valid(const void *data)
 {
 	const struct wire_attached *m = data;
@@ -119,6 +132,7 @@ static const struct kind {
 	{ WIRE_REFUGE, false, sizeof(struct wire_head), NULL },
 	{ WIRE_RECALL, false, sizeof(struct wire_recall), recall_valid },
 	{ WIRE_HEAL, false, sizeof(struct wire_head), NULL },
+	{ WIRE_OPEN, false, sizeof(struct wire_open), open_valid },
 	{ WIRE_ATTACHED, true, sizeof(struct wire_attached), attached_valid },
 	{ WIRE_EXECED, true, sizeof(struct wire_attached), attached_valid },
 	{ WIRE_FAILED, true, sizeof(struct wire_failed), failed_valid },
@@ -132,6 +146,7 @@ static const struct kind {
 	{ WIRE_HEARTBEAT, true, sizeof(struct wire_heartbeat), NULL },
 	{ WIRE_FORKED, true, sizeof(struct wire_forked), forked_valid },
 	{ WIRE_LOG, true, sizeof(struct wire_failed), log_valid },
+	{ WIRE_OPENED, true, sizeof(struct wire_opened), opened_valid },
 };
 
 #define KIND_COUNT (sizeof(kinds) / sizeof(kinds[0]))

@@ -37,6 +37,7 @@ enum wire_type {
 				* that has nothing else to do.  Answer: its MODULEs and its SNAPSHOT_READY, or FAILED */
 	WIRE_HEAL,             /* no body: takes out what dead tracers have left in process head.pid and others of its
 				* program, 0: in all.  To a tracer that has nothing else to do.  Answer: DONE or FAILED */
+	WIRE_OPEN,             /* body wire_open.  To a tracer that has nothing else to do.  Answer: OPENED */
 	/* tracer -> daemon */
 	WIRE_ATTACHED = 32,    /* body wire_attached */
 	WIRE_FAILED,           /* body wire_failed */
@@ -51,6 +52,7 @@ enum wire_type {
 	WIRE_EXECED,           /* body wire_attached: the target runs another program now */
 	WIRE_FORKED,           /* body wire_forked; descriptor: the socket of the tracer that has the child */
 	WIRE_LOG,              /* body wire_failed: a warning for the log */
+	WIRE_OPENED,           /* body wire_opened; descriptor: the file, when there is one */
 };
 
 /* The exit status of a tracer without rights of its own that had to leave something in the process or in copies of it,
@@ -96,6 +98,26 @@ struct wire_recall {
 	uint8_t as_owner;              /* the tracer becomes that user first */
 	uint8_t without_files;         /* the modules' files are not opened: that hung, or was the end of the last one */
 	uint8_t pad[2];
+};
+
+/* Whose rights a process is to have. */
+struct wire_identity {
+	uint32_t as_other;             /* 0: it stays who it is, and all else is 0 */
+	uint32_t uid, gid, group_count;
+	uint32_t groups[WIRE_GROUPS_MAX];
+};
+
+/* A file is opened as that user, who has not changed since the last one. */
+struct wire_open {
+	struct wire_head head;
+	struct wire_identity identity;
+	char path[WIRE_PATH_MAX];
+};
+
+struct wire_opened {
+	struct wire_head head;
+	int32_t result;                /* 0 or negative errno: there is no descriptor */
+	uint32_t pad;
 };
 
 /* A child of the target that is followed: from now on a target of its own, with a tracer of its own. */

@@ -1,5 +1,6 @@
 /* A symbolizer that is killed, hangs or eats memory: what it was asked about has names from the next one or none at all,
- * and neither the target nor anybody else's names are worse for it. */
+ * and neither the target nor anybody else's names are worse for it.  And what belongs to a program and lies in other files is
+ * read with the rights of who asks, and with no others. */
 #include "live.h"
 #include "state.h"
 #include "subject.h"
@@ -11,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +25,7 @@
 #define NAMES_MS 60000         /* the daemon's patience with a silent one is 20 s */
 /* Of an address space: the symbolizer's own limit is larger than what a test should take of a machine. */
 #define MEMORY "402653184"
+#define INLINED "(inlined)"
 #define BOMB_FUNCTIONS 20000
 #define BOMB_RANGES 2000
 
@@ -210,10 +214,128 @@ static void what_eats_its_memory_stays_unnamed_and_nothing_else(void)
 	tool_end(tool, eater, before);
 }
 
+/* --- files that belong to a program --- */
+
+/* Debug information in one piece, to compare with; and in other files beside the program. */
+enum form { WHOLE, SPLIT, SHARED, FORMS };
+
+static const char *const commands[FORMS] = {
+	[WHOLE] = "gcc -O2 -g -o leaky $SOURCE/" LEAKY_C,
+	[SPLIT] = "gcc -O2 -g -gsplit-dwarf -c -o leaky.o $SOURCE/" LEAKY_C " && gcc -o leaky leaky.o && rm leaky.o && test -e leaky.dwo",
+	[SHARED] = "gcc -O2 -g -o leaky $SOURCE/" LEAKY_C " && cp leaky other && dwz -m more.debug -r leaky other && test -e more.debug",
+};
+static const char *const beside[FORMS] = { "leaky", "leaky.dwo", "more.debug" };
+
+/* A folder of the user's with a program, which nobody else can enter. */
+static const char *private_program(enum form form, uid_t uid)
+{
+	static unsigned count;
+	const char *folder = live_text("%s/private-%u", live_folder(), count++);
+
+	require_equal(mkdir(folder, 0700), 0);
+	require_equal(setenv("SOURCE", realpath(live_source(), NULL), 1), 0);
+	require_equal(system(live_text("cd %s && %s && chown -R %u:%u .", folder, commands[form], uid, uid)), 0);
+	return folder;
+}
+
+static struct subject *start_program(const char *folder, uid_t uid)
+{
+	const char *argv[] = { live_text("%s/leaky", folder), "--commands", NULL };
+	struct subject *subject = subject_start(uid, argv);
+
+	require_text(subject_line(subject), "R");
+	return subject;
+}
+
+/* Every level of the program in the stack of the line that leaks; only debug information knows the inlined ones. */
+static const char *names_of(struct tool *tool, struct subject *subject)
+{
+	json_t *row, *stats;
+	const char *text = "";
+	json_t *frame;
+	size_t i;
+
+	tool_attach(tool, subject->pid);
+	subject_command(subject, 'g');
+	stats = tool_json(tool, "stats", pid_text(subject->pid), "--by", "traceback", NULL);
+	row = row_at(stats, LEAKY_C, line_of(LEAKY_C, "/* leak */"));
+	json_array_foreach(json_object_get(row, "traceback"), i, frame) {
+		const char *function = json_string_value(json_object_get(frame, "function"));
+
+		if (strstr(json_text(frame, "object"), "leaky"))
+			text = live_text("%s %s:%lld%s", text, function ? function : "?", json_number(frame, "line"),
+					 json_is_true(json_object_get(frame, "inlined")) ? INLINED : "");
+	}
+	tool_end(tool, subject, NULL);
+	return text;
+}
+
+static void require_same_names(const char *is, const char *should)
+{
+	if (strcmp(is, should))
+		live_fail("'%s', not '%s'", is, should);
+}
+
+static void what_lies_in_the_owners_own_files_is_read_with_the_owners_rights(void)
+{
+	struct tool *system, *one;
+	const char *should;
+
+	if (geteuid())
+		live_skip("needs root, to be others");
+	system = tool_start_system(NULL, NULL);
+	one = tool_of_user(system, ORDINARY_UID);
+	should = names_of(system, start_program(private_program(WHOLE, ORDINARY_UID), ORDINARY_UID));
+	require_text(should, INLINED);
+	for (enum form form = SPLIT; form < FORMS; form++) {
+		require_same_names(names_of(one, start_program(private_program(form, ORDINARY_UID), ORDINARY_UID)), should);
+		/* For root with those of the process. */
+		require_same_names(names_of(system, start_program(private_program(form, ORDINARY_UID), ORDINARY_UID)),
+				   should);
+	}
+	live_note("%s", should);
+}
+
+/* How often it was opened since it is watched. */
+static unsigned opened(int watch)
+{
+	struct inotify_event event;
+	unsigned count = 0;
+
+	while (read(watch, &event, sizeof(event)) > 0)
+		count++;
+	return count;
+}
+
+static void what_its_owner_may_not_read_is_not_read(void)
+{
+	struct tool *system, *one;
+	const char *should;
+
+	if (geteuid())
+		live_skip("needs root, to be others");
+	system = tool_start_system(NULL, NULL);
+	one = tool_of_user(system, ORDINARY_UID);
+	should = names_of(one, start_program(private_program(WHOLE, ORDINARY_UID), ORDINARY_UID));
+	for (enum form form = SPLIT; form < FORMS; form++) {
+		const char *folder = private_program(form, ORDINARY_UID), *file = live_text("%s/%s", folder, beside[form]);
+		int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+
+		require(chown(file, 0, 0) == 0 && chmod(file, 0600) == 0);
+		require(watch >= 0 && inotify_add_watch(watch, file, IN_OPEN) >= 0);
+		require(strcmp(names_of(one, start_program(folder, ORDINARY_UID)), should) != 0);
+		require(strcmp(names_of(system, start_program(folder, ORDINARY_UID)), should) != 0);
+		require_equal(opened(watch), 0);
+		close(watch);
+	}
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(killed_in_the_middle_it_is_started_again_and_all_have_names),
 	LIVE_CASE(one_that_hangs_is_killed_in_time_and_all_have_names),
 	LIVE_CASE(what_eats_its_memory_stays_unnamed_and_nothing_else),
+	LIVE_CASE(what_lies_in_the_owners_own_files_is_read_with_the_owners_rights),
+	LIVE_CASE(what_its_owner_may_not_read_is_not_read),
 };
 
 int main(int argc, char **argv)

@@ -141,6 +141,28 @@ START_TEST(a_message_of_the_wrong_length_or_direction_is_refused)
 }
 END_TEST
 
+START_TEST(a_file_is_needed_by_an_absolute_path_with_an_end)
+{
+	static const struct {
+		const char *path;
+		size_t len;
+		bool fits;
+	} paths[] = { { "/a", 3, true }, { "/", 2, true }, { "a", 2, false }, { "", 1, false }, { "/a", 2, false },
+		      { "/a\0b", 5, false } };
+	uint64_t space[64];
+	struct symbol_wire_need *need = (struct symbol_wire_need *)space;
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		size_t len = sizeof(*need) + paths[i].len;
+
+		need->head = (struct symbol_wire_head){ SYMBOL_WIRE_NEED, 1, 0, (uint32_t)len };
+		memcpy(need->path, paths[i].path, paths[i].len);
+		ck_assert_int_eq(symbol_wire_check(need, len, true), paths[i].fits ? 0 : -EBADMSG);
+		ck_assert_int_eq(symbol_wire_check(need, len, false), -EBADMSG);
+	}
+}
+END_TEST
+
 /* As the daemon does: answer by answer, location by location. */
 static size_t read_answers(const struct symbol_wire_answers *answers)
 {
@@ -572,6 +594,7 @@ int main(void)
 	tcase_add_test(messages, a_full_message_is_sent_and_the_next_one_goes_on);
 	tcase_add_test(messages, one_answer_too_large_for_a_message_loses_texts_but_fits);
 	tcase_add_test(messages, a_message_of_the_wrong_length_or_direction_is_refused);
+	tcase_add_test(messages, a_file_is_needed_by_an_absolute_path_with_an_end);
 	tcase_add_test(messages, an_accepted_message_is_safe_to_read);
 	tcase_set_timeout(messages, 120);
 	suite_add_tcase(suite, messages);

@@ -24,6 +24,7 @@
 
 static sd_event *event;
 static struct symbolize *symbolize;
+static const struct file_user nobody;
 
 /* --- a snapshot and its files --- */
 
@@ -33,6 +34,7 @@ struct input {
 	size_t done;                   /* how often it was called */
 	int result;
 	unsigned order;
+	const struct file_user *user;
 };
 
 static unsigned finished;
@@ -49,7 +51,7 @@ static void on_done(void *context, struct snapshot *snapshot, int result)
 
 static void input_init(struct input *input)
 {
-	*input = (struct input){ .snapshot = snapshot_new() };
+	*input = (struct input){ .snapshot = snapshot_new(), .user = &nobody };
 	ck_assert_ptr_nonnull(input->snapshot);
 }
 
@@ -85,7 +87,7 @@ static void ask(struct input *input)
 {
 	input->done = 0;
 	ck_assert_int_eq(symbolize_snapshot(symbolize, input->snapshot, input->fds,
-					    input->snapshot->modules.count, on_done, input), 0);
+					    input->snapshot->modules.count, input->user, on_done, input), 0);
 	ck_assert_uint_eq(input->done, 0);       /* only from the event loop */
 }
 
@@ -205,6 +207,164 @@ START_TEST(frames_get_names_lines_and_inlined_calls)
 				input.snapshot->locations.items[frame->first_location + j].inlined,
 				j + 1 < frame->location_count);
 	}
+	input_fini(&input);
+}
+END_TEST
+
+/* --- files that belong to a module --- */
+
+static struct {
+	unsigned asked, cancelled;
+	char path[4096];
+	uint32_t may_read;             /* the uid of the only user who may */
+	bool hangs, late;
+	const struct file_user *last;
+} files;
+
+static int answer_late(sd_event_source *source, void *context)
+{
+	(void)context;
+	sd_event_source_set_enabled(source, SD_EVENT_OFF);
+	symbolize_opened(symbolize, files.hangs ? -ETIMEDOUT : open(files.path, O_RDONLY | O_CLOEXEC));
+	return 0;
+}
+
+static void on_open(void *context, const struct file_user *user, const char *path)
+{
+	sd_event_source *source;
+
+	(void)context;
+	files.asked++;
+	files.last = user;
+	snprintf(files.path, sizeof(files.path), "%s", user->identity.uid == files.may_read ? path : "/nowhere");
+	if (files.late)
+		return;
+	ck_assert_int_ge(sd_event_add_defer(event, &source, answer_late, NULL), 0);
+	sd_event_source_set_floating(source, 1);
+	sd_event_source_unref(source);
+}
+
+static void on_cancel(void *context)
+{
+	(void)context;
+	files.cancelled++;
+}
+
+static void start_with_files(void)
+{
+	const struct symbolize_opener opener = { NULL, on_open, on_cancel };
+
+	memset(&files, 0, sizeof(files));
+	fixture_run("gcc -O2 -g -gsplit-dwarf -c -o levels.o $DATA/levels.c && gcc -o levels levels.o && test -e levels.dwo");
+	start(SYMBOLIZER);
+	symbolize_set_opener(symbolize, &opener);
+}
+
+/* Every byte of a function with inlined calls, which only the .dwo file knows. */
+static void split_input(struct input *input, const struct file_user *user)
+{
+	uint64_t size, address = fixture_address("levels", "three_levels", &size);
+	uint32_t module;
+
+	input_init(input);
+	input->user = user;
+	module = input_file(input, "levels");
+	for (uint64_t i = 0; i < size; i++)
+		input_frame(input, module, address + i, FRAME_EXACT);
+}
+
+static size_t inlined_count(struct input *input)
+{
+	size_t count = 0;
+
+	ask(input);
+	await(input);
+	ck_assert_int_eq(input->result, 0);
+	ck_assert_uint_gt(named_count(input), 0);
+	for (size_t i = 0; i < input->snapshot->locations.count; i++)
+		count += input->snapshot->locations.items[i].inlined;
+	return count;
+}
+
+START_TEST(what_belongs_to_a_file_is_asked_for_with_its_users_rights)
+{
+	const struct file_user one = { .identity = { 1, 1001, 1001, 0, { 0 } } }, other = { .identity = { 1, 1002, 1002, 0, { 0 } } };
+	struct input of_one, of_other, again;
+	pid_t process;
+	unsigned asked;
+
+	start_with_files();
+	files.may_read = 1001;
+	split_input(&of_one, &one);
+	ck_assert_uint_gt(inlined_count(&of_one), 0);
+	ck_assert_uint_gt(files.asked, 0);
+	ck_assert_uint_eq(files.last->identity.uid, 1001);
+	ck_assert_ptr_nonnull(strstr(files.path, "levels.dwo"));
+	process = symbolize_pid(symbolize);
+	asked = files.asked;
+	/* Another one gets no answer that the first one's rights have made, and no process that has read for them. */
+	split_input(&of_other, &other);
+	ck_assert_uint_eq(inlined_count(&of_other), 0);
+	ck_assert_uint_gt(files.asked, asked);
+	ck_assert_uint_eq(files.last->identity.uid, 1002);
+	ck_assert_int_ne(symbolize_pid(symbolize), process);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
+	/* And what is known already is not asked for again. */
+	asked = files.asked;
+	split_input(&again, &one);
+	ck_assert_uint_gt(inlined_count(&again), 0);
+	ck_assert_uint_eq(files.asked, asked);
+	input_fini(&of_one);
+	input_fini(&of_other);
+	input_fini(&again);
+}
+END_TEST
+
+START_TEST(without_somebody_who_opens_files_there_are_none)
+{
+	struct input input;
+
+	start_with_files();
+	symbolize_set_opener(symbolize, &(const struct symbolize_opener){ 0 });
+	split_input(&input, &nobody);
+	ck_assert_uint_eq(inlined_count(&input), 0);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
+	input_fini(&input);
+}
+END_TEST
+
+START_TEST(where_a_file_does_not_come_in_time_no_other_is_waited_for)
+{
+	struct input input;
+
+	start_with_files();
+	files.hangs = true;
+	split_input(&input, &nobody);
+	ck_assert_uint_eq(inlined_count(&input), 0);
+	ck_assert_uint_eq(files.asked, 1);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
+	input_fini(&input);
+}
+END_TEST
+
+START_TEST(one_that_dies_while_it_waits_for_a_file_is_started_again)
+{
+	struct input input;
+
+	start_with_files();
+	files.late = true;
+	split_input(&input, &nobody);
+	ask(&input);
+	while (files.asked == 0)
+		ck_assert_int_ge(sd_event_run(event, 100000), 0);
+	kill(symbolize_pid(symbolize), SIGKILL);
+	while (files.cancelled == 0)
+		ck_assert_int_ge(sd_event_run(event, 100000), 0);
+	symbolize_opened(symbolize, open("levels.dwo", O_RDONLY | O_CLOEXEC));        /* too late */
+	files.late = false;
+	await(&input);
+	ck_assert_uint_gt(files.asked, 1);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 1);
 	input_fini(&input);
 }
 END_TEST
@@ -355,7 +515,7 @@ START_TEST(it_may_be_freed_when_done_and_before)
 	start(SYMBOLIZER);
 	levels_input(&first, &take);
 	levels_input(&second, &take);
-	ck_assert_int_eq(symbolize_snapshot(symbolize, first.snapshot, first.fds, 1, free_symbolize,
+	ck_assert_int_eq(symbolize_snapshot(symbolize, first.snapshot, first.fds, 1, &nobody, free_symbolize,
 					    &first), 0);
 	ask(&second);
 	await(&first);
@@ -673,6 +833,10 @@ int main(void)
 
 	tcase_add_checked_fixture(use, set_up, tear_down);
 	tcase_add_test(use, frames_get_names_lines_and_inlined_calls);
+	tcase_add_test(use, what_belongs_to_a_file_is_asked_for_with_its_users_rights);
+	tcase_add_test(use, without_somebody_who_opens_files_there_are_none);
+	tcase_add_test(use, where_a_file_does_not_come_in_time_no_other_is_waited_for);
+	tcase_add_test(use, one_that_dies_while_it_waits_for_a_file_is_started_again);
 	tcase_add_test(use, a_call_at_a_functions_end_belongs_to_it);
 	tcase_add_test(use, what_was_named_once_is_not_asked_again);
 	tcase_add_test(use, a_file_of_the_same_build_id_or_path_does_not_get_anothers_names);

@@ -19,6 +19,8 @@ static union {
 	struct wire_status status;
 	struct wire_blocks blocks;
 	struct wire_detached detached;
+	struct wire_open open;
+	struct wire_opened opened;
 } m;
 
 static const struct {
@@ -48,6 +50,8 @@ static const struct {
 	{ WIRE_REFUGE, 0, sizeof(struct wire_head) },
 	{ WIRE_RECALL, 0, sizeof(struct wire_recall) },
 	{ WIRE_HEAL, 0, sizeof(struct wire_head) },
+	{ WIRE_OPEN, 0, sizeof(struct wire_open) },
+	{ WIRE_OPENED, 1, sizeof(struct wire_opened) },
 	{ WIRE_LOG, 1, sizeof(struct wire_failed) },
 };
 
@@ -58,6 +62,8 @@ static size_t build(uint32_t type, size_t size)
 	m.head.length = (uint32_t)size;
 	if (type == WIRE_FAILED)
 		m.failed.failure = FAILURE_GONE;
+	if (type == WIRE_OPEN)
+		m.open.path[0] = '/';
 	return size;
 }
 
@@ -133,6 +139,9 @@ START_TEST(texts_without_an_end_are_refused)
 	len = build(WIRE_DETACHED, sizeof(m.detached));
 	memset(m.detached.text, 'x', sizeof(m.detached.text));
 	ck_assert_int_eq(wire_check(&m, len, 1), -EBADMSG);
+	len = build(WIRE_OPEN, sizeof(m.open));
+	memset(m.open.path, '/', sizeof(m.open.path));
+	ck_assert_int_eq(wire_check(&m, len, 0), -EBADMSG);
 }
 END_TEST
 
@@ -157,6 +166,12 @@ START_TEST(counts_out_of_range_are_refused)
 	ck_assert_int_eq(wire_check(&m, len, 1), -EBADMSG);
 	len = build(WIRE_SNAPSHOT_READY, sizeof(m.snapshot_ready));
 	m.snapshot_ready.reason = SNAPSHOT_LOST + 1;
+	ck_assert_int_eq(wire_check(&m, len, 1), -EBADMSG);
+	len = build(WIRE_OPEN, sizeof(m.open));
+	m.open.identity.group_count = WIRE_GROUPS_MAX + 1;
+	ck_assert_int_eq(wire_check(&m, len, 0), -EBADMSG);
+	len = build(WIRE_OPENED, sizeof(m.opened));
+	m.opened.result = 1;
 	ck_assert_int_eq(wire_check(&m, len, 1), -EBADMSG);
 	len = build(WIRE_STATUS_REPLY, sizeof(m.status));
 	m.status.exact = 2;

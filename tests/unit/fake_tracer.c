@@ -476,6 +476,7 @@ static void heal(pid_t pid)
 
 static void handle(const struct wire_head *message)
 {
+	struct wire_opened opened = { .result = -ENOENT };
 	struct wire_head done;
 
 	if (message->type == WIRE_ALIVE || message->type == WIRE_REFUGE)
@@ -517,6 +518,10 @@ static void handle(const struct wire_head *message)
 		break;
 	case WIRE_DETACH:
 		detach(message->serial);
+		break;
+	case WIRE_OPEN:
+		target_pid = message->pid;
+		send_head(&opened, WIRE_OPENED, message->serial, sizeof(opened), -1);
 		break;
 	default:
 		abort();

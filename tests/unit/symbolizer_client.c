@@ -86,6 +86,26 @@ void client_send(struct client *client, const void *message, size_t len, int fd)
 	ck_assert_msg(r == 0 || r == -EPIPE || r == -ECONNRESET, "sending: %d", r);
 }
 
+/* In the daemon's place, with this process's rights. */
+static void give_file(struct client *client, const struct symbol_wire_need *need)
+{
+	struct symbol_wire_file file = { .head = { SYMBOL_WIRE_FILE, need->head.serial, need->head.module, sizeof(file) } };
+	int fd = file_open_plain(need->path);
+
+	file.result = fd < 0 ? fd : 0;
+	client_send(client, &file, sizeof(file), fd);
+	fd_close(&fd);
+}
+
+static const void *receive_answer(struct client *client, int *ret_hung)
+{
+	const struct symbol_wire_head *head = client_receive(client, ret_hung);
+
+	for (; head && head->type == SYMBOL_WIRE_NEED; head = client_receive(client, ret_hung))
+		give_file(client, (const struct symbol_wire_need *)head);
+	return head;
+}
+
 int client_open(struct client *client, uint32_t module, int fd)
 {
 	struct symbol_wire_head head = { SYMBOL_WIRE_OPEN, ++client->serial, module, sizeof(head) };
@@ -93,7 +113,7 @@ int client_open(struct client *client, uint32_t module, int fd)
 	int hung;
 
 	client_send(client, &head, sizeof(head), fd);
-	opened = client_receive(client, &hung);
+	opened = receive_answer(client, &hung);
 	if (!opened)
 		return hung ? -ETIMEDOUT : -EPIPE;
 	ck_assert_uint_eq(opened->head.type, SYMBOL_WIRE_OPENED);
@@ -127,7 +147,7 @@ int64_t client_resolve(struct client *client, uint32_t module, const uint64_t *a
 	send_resolve(client, module, addresses, count);
 	while (done < count) {
 		int hung;
-		const struct symbol_wire_answers *answers = client_receive(client, &hung);
+		const struct symbol_wire_answers *answers = receive_answer(client, &hung);
 		const struct symbol_wire_location *location;
 
 		if (!answers)
