@@ -57,8 +57,9 @@ static json_t *make_filters(const struct options *options)
 
 static json_t *make_query(const struct options *options, const struct statistics_query *query)
 {
-	json_t *json = json_pack("{s:s, s:b, s:s, s:I, s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:o}",
-				 "key", statistics_key_name(query->key), "cumulative", query->cumulative,
+	const char *key = query->key_is_open ? NULL : statistics_key_name(query->key);
+	json_t *json = json_pack("{s:s*, s:b, s:s, s:I, s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:o}",
+				 "key", key, "cumulative", query->cumulative,
 				 "sort", diff_sort_name(query->sort), "limit", (json_int_t)query->limit,
 				 "frames", (json_int_t)query->traceback.limit, "show_runtime", query->traceback.show_runtime,
 				 "born", query->born, "churn", query->churn, "peak", query->peak,

@@ -259,8 +259,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_BLOCKS] = { "blocks", NULL, "keep every block with its address, size, age and thread, too", NULL },
 	[OPTION_BORN] = { "born", NULL, "show only blocks that were allocated after OLD and are there in NEW, "
 			  "with their ages", NULL },
-	[OPTION_BY] = { "by", "KEY", "group by lineno (default), filename, traceback, function, object, thread "
-			"or domain", set_by },
+	[OPTION_BY] = { "by", "KEY", "group by lineno (default; by diff of two builds of a program, function), filename, "
+			"traceback, function, object, thread or domain", set_by },
 	[OPTION_CHURN] = { "churn", NULL, "show what was ever made and freed, too, and what was gone at once", NULL },
 	[OPTION_CUMULATIVE] = { "cumulative", NULL, "count a block for every frame of its traceback, not "
 				"for the most recent one only", NULL },

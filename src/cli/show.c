@@ -22,6 +22,7 @@ int show_query(const struct options *options, const char *command, struct statis
 {
 	struct statistics_query query = {
 		.key = options->key,
+		.key_is_open = !options_have(options, OPTION(BY) | OPTION(KEY)),
 		.cumulative = options_have(options, OPTION(CUMULATIVE)),
 		.sort = options->sort,
 		.churn = options_have(options, OPTION(CHURN)) || options->sort == SORT_CHURN,
@@ -186,11 +187,20 @@ void show_limits(const struct statistics *statistics)
 		     "smallest one");
 }
 
+static void show_key(const struct options *options, const struct statistics *statistics)
+{
+	if (statistics->key != options->key)
+		note("the program, or a library of it, was built anew between the two: they are compared by %s, since lines "
+		     "have moved; --by %s compares those all the same", statistics_key_name(statistics->key),
+		     statistics_key_name(options->key));
+}
+
 int show_statistics(const struct options *options, const struct statistics *statistics, bool diff)
 {
 	int r;
 
 	show_limits(statistics);
+	show_key(options, statistics);
 	if (options_have(options, OPTION(JSON)))
 		r = show_json(codec_statistics(statistics, options->limit, diff));
 	else

@@ -62,6 +62,7 @@ static int take_members(const json_t *json, struct query *query, char **ret_reas
 	if (diff_sort_parse(sort, &query->statistics.sort) < 0)
 		return reason_set(ret_reason, -EINVAL,
 				  "'%.64s' is no order of differences; abs, growth, shrink and churn are", sort);
+	query->statistics.key_is_open = !json_is_string(json_object_get(json, "key"));
 	query->statistics.cumulative = param_bool(json, "cumulative");
 	query->statistics.traceback.limit = param_count(json, "frames", 0);
 	query->statistics.traceback.show_runtime = param_bool(json, "show_runtime");

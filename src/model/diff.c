@@ -1,6 +1,7 @@
 #include "model/grouping.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const sort_names[] = {
@@ -77,19 +78,82 @@ static int make_born(const struct snapshot *older, const struct snapshot *newer,
 	return statistics_make(newer, &born, ret, ret_reason);
 }
 
+static bool is_another_build(const struct snapshot_module *a, const struct snapshot_module *b)
+{
+	return a->build_id_len > 0 && b->build_id_len > 0 &&
+	       (a->build_id_len != b->build_id_len || memcmp(a->build_id, b->build_id, a->build_id_len) != 0);
+}
+
+static const char *path_of(const struct snapshot *snapshot, size_t module)
+{
+	return strtab_get(snapshot->strings, snapshot->modules.items[module].path);
+}
+
+/* Ids of the paths go up from 1 in the order of first sight.  Of two modules of one path the last counts: the others were
+ * replaced while the process ran. */
+static int index_paths(const struct snapshot *snapshot, struct strtab *paths, uint32_t *modules)
+{
+	for (size_t i = 0; i < snapshot->modules.count; i++) {
+		int64_t id = strtab_add(paths, path_of(snapshot, i));
+
+		if (id < 0)
+			return (int)id;
+		modules[id] = (uint32_t)i;
+	}
+	return 0;
+}
+
+static int find_another_build(const struct snapshot *older, const uint32_t *older_modules, struct strtab *paths,
+			      const struct snapshot *newer)
+{
+	uint32_t known = strtab_count(paths);
+
+	for (size_t i = 0; i < newer->modules.count; i++) {
+		int64_t id = strtab_add(paths, path_of(newer, i));
+
+		if (id < 0)
+			return (int)id;
+		if (id > 0 && id < known &&
+		    is_another_build(&older->modules.items[older_modules[id]], &newer->modules.items[i]))
+			return 1;
+	}
+	return 0;
+}
+
+/* 1: a file that both have mapped was built anew in between; 0; -ENOMEM. */
+static int builds_differ(const struct snapshot *older, const struct snapshot *newer)
+{
+	struct strtab *paths = strtab_new();
+	uint32_t *modules = calloc(older->modules.count + 1, sizeof(*modules));
+	int r = paths && modules ? index_paths(older, paths, modules) : -ENOMEM;
+
+	if (r == 0)
+		r = find_another_build(older, modules, paths, newer);
+	free(modules);
+	strtab_free(paths);
+	return r;
+}
+
 int statistics_compare(const struct snapshot *older, const struct snapshot *newer,
 		       const struct statistics_query *query, struct statistics **ret,
 		       const char **ret_reason)
 {
 	const struct snapshot *const both[] = { older, newer };
 	uint32_t limit = query->traceback.limit;
+	struct statistics_query decided = *query;
 	struct statistics *statistics;
 	struct grouping grouping;
 	int r;
 
 	if (query->born)
 		return make_born(older, newer, query, ret, ret_reason);
-	statistics = statistics_new(newer);
+	r = query->key_is_open ? builds_differ(older, newer) : 0;
+	if (r < 0)
+		return r;
+	if (r > 0)
+		decided.key = KEY_FUNCTION;
+	query = &decided;
+	statistics = statistics_new(newer, query->key);
 	if (!statistics)
 		return -ENOMEM;
 	statistics->exact = older->exact && newer->exact;

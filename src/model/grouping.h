@@ -68,7 +68,7 @@ int grouping_rank(const struct grouping *grouping, bool with_diff, uint32_t **re
 int grouping_order(const struct grouping *grouping, uint32_t a, uint32_t b);
 
 /* Statistics without rows yet; NULL when there is no memory. */
-struct statistics *statistics_new(const struct snapshot *snapshot);
+struct statistics *statistics_new(const struct snapshot *snapshot, enum statistics_key key);
 /* Narrows *limit, the query's own, to what all snapshots have.  True: they differ, that is why, and it decides the
  * answer. */
 bool statistics_common_limit(const struct snapshot *const *snapshots, size_t count,

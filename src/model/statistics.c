@@ -28,7 +28,7 @@ int statistics_key_parse(const char *name, enum statistics_key *ret_key)
 	return -EINVAL;
 }
 
-struct statistics *statistics_new(const struct snapshot *snapshot)
+struct statistics *statistics_new(const struct snapshot *snapshot, enum statistics_key key)
 {
 	struct statistics *statistics = calloc(1, sizeof(*statistics));
 
@@ -39,6 +39,7 @@ struct statistics *statistics_new(const struct snapshot *snapshot)
 		free(statistics);
 		return NULL;
 	}
+	statistics->key = key;
 	statistics->exact = snapshot->exact;
 	statistics->unknown = snapshot->unknown;
 	return statistics;
@@ -59,7 +60,7 @@ void statistics_free(struct statistics *statistics)
 int statistics_make(const struct snapshot *snapshot, const struct statistics_query *query,
 		    struct statistics **ret, const char **ret_reason)
 {
-	struct statistics *statistics = statistics_new(snapshot);
+	struct statistics *statistics = statistics_new(snapshot, query->key);
 	struct grouping grouping;
 	int r;
 

@@ -49,6 +49,7 @@ static inline uint64_t histogram_most(unsigned step)
 
 struct statistics_query {
 	enum statistics_key key;
+	bool key_is_open;         /* of a diff: nobody has chosen it, see statistics_compare() */
 	bool cumulative;          /* with KEY_TRACEBACK: -EINVAL */
 	enum diff_sort sort;      /* SORT_CHURN needs `churn`; the others are for diffs */
 	size_t limit;             /* only so many rows, those that come first; 0: all */
@@ -98,6 +99,7 @@ static inline bool statistic_is_bigger(const struct statistic *row)
 }
 
 struct statistics {
+	enum statistics_key key;                  /* what rows are groups by */
 	struct strtab *strings;
 	struct statistic *rows;
 	size_t row_count;
@@ -124,7 +126,10 @@ static inline struct block_ages statistics_older_than(uint64_t ns)
 int statistics_make(const struct snapshot *snapshot, const struct statistics_query *query,
 		    struct statistics **ret, const char **ret_reason);
 /* Rows of (newer - older).  tracemalloc's compare_to: groups equal on both sides stay, with diffs
- * of 0.  A query for what was born needs two snapshots of one process, the newer with blocks. */
+ * of 0.  A query for what was born needs two snapshots of one process, the newer with blocks.
+ *
+ * With an open key, two builds of a program (or of a library that both have) are compared by function and file, since
+ * lines and offsets have moved. */
 int statistics_compare(const struct snapshot *older, const struct snapshot *newer,
 		       const struct statistics_query *query, struct statistics **ret,
 		       const char **ret_reason);

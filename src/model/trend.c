@@ -240,7 +240,7 @@ int trend_make(const struct snapshot *const *snapshots, size_t count, const stru
 	if (!trend)
 		return -ENOMEM;
 	trend->snapshot_count = count;
-	trend->statistics = statistics_new(snapshots[count - 1]);
+	trend->statistics = statistics_new(snapshots[count - 1], query->key);
 	r = trend->statistics ? fill_in(trend, snapshots, query, room ? room : &usual, times, ret_reason) : -ENOMEM;
 	if (r < 0) {
 		trend_free(trend);

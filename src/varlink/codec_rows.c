@@ -245,6 +245,7 @@ struct codec_rows_reader *codec_rows_reader_new(const struct statistics_query *q
 		codec_rows_reader_free(reader);
 		return NULL;
 	}
+	reader->statistics->key = query->key;
 	reader->statistics->has_churn = query->churn;
 	reader->statistics->has_ages = query->ages.given || query->born;
 	reader->statistics->has_histograms = query->histogram;
@@ -480,6 +481,7 @@ static int take_frame_of_rows(struct codec_rows_reader *reader, const json_t *re
 {
 	const json_t *total = json_object_get(reply, "total"), *exact = json_object_get(reply, "exact");
 	const json_t *differ = json_object_get(reply, "limits_differ");
+	const char *key = json_string_value(json_object_get(reply, "key"));
 	struct statistics *statistics = reader->statistics;
 	uint64_t rows = 0;
 	int r = json_is_boolean(exact) && json_is_boolean(differ) ? 0 : -EBADMSG;
@@ -501,6 +503,9 @@ static int take_frame_of_rows(struct codec_rows_reader *reader, const json_t *re
 	statistics->all_rows = rows;
 	statistics->exact = json_is_true(exact);
 	statistics->limits_differ = json_is_true(differ);
+	/* Older daemons do not say, and keep to what is asked for. */
+	if (key)
+		(void)statistics_key_parse(key, &statistics->key);
 	reader->informed = true;
 	return 0;
 }

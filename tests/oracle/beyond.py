@@ -226,7 +226,8 @@ class Question:
 
     def frame(self, rows, total, series, differ):
         return {"statistics": rows, "total": total, "exact": all(snapshot.exact for snapshot in series),
-                "unknown": series[-1].unknown, "rows": len(self.groups), "limits_differ": differ}
+                "unknown": series[-1].unknown, "rows": len(self.groups), "key": self.key,
+                "limits_differ": differ}
 
     def trend(self, series):
         same = all((s.pid, s.start) == (series[0].pid, series[0].start) and s.clock for s in series)

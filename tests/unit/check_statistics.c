@@ -459,6 +459,70 @@ START_TEST(different_limits_are_compared_at_the_smaller_one_and_said)
 }
 END_TEST
 
+static void set_build(struct snapshot *snapshot, const char *path, uint8_t build)
+{
+	uint32_t module = build_module(snapshot, path);
+
+	memset(snapshot->modules.items[module].build_id, build, 20);
+	snapshot->modules.items[module].build_id_len = build ? 20 : 0;
+}
+
+/* The same allocation, before and after lines were added above it. */
+static struct snapshot *edition(uint8_t build, uint32_t line, uint64_t bytes)
+{
+	struct snapshot *snapshot = snapshot_new();
+
+	set_build(snapshot, "/lib/first.so", 9);
+	set_build(snapshot, "/bin/served", build);
+	build_trace(snapshot, build_node(snapshot, STACK_ROOT, build_line(snapshot, "parse", "/src/parse.c", line)),
+		    DOMAIN_MALLOC, 1, bytes);
+	return snapshot;
+}
+
+static void require_key(struct snapshot *older, struct snapshot *newer, enum statistics_key key, size_t rows)
+{
+	struct statistics *t;
+	const char *reason;
+
+	ck_assert_int_eq(statistics_compare(older, newer, &query, &t, &reason), 0);
+	ck_assert_int_eq(t->key, key);
+	ck_assert_uint_eq(t->row_count, rows);
+	if (rows == 1)
+		ck_assert_int_eq(t->rows[0].size_diff, 30);
+	statistics_free(t);
+}
+
+START_TEST(two_builds_are_compared_by_function_unless_a_key_is_chosen)
+{
+	struct snapshot *old = edition(1, 10, 100), *same = edition(1, 10, 130), *moved = edition(2, 14, 130);
+	struct snapshot *unknown = edition(0, 14, 130);
+
+	query.key_is_open = true;
+	require_key(old, same, KEY_LINENO, 1);
+	require_key(old, moved, KEY_FUNCTION, 1);
+	require_key(old, unknown, KEY_LINENO, 2);
+	query.key_is_open = false;
+	require_key(old, moved, KEY_LINENO, 2);
+	snapshot_put(old);
+	snapshot_put(same);
+	snapshot_put(moved);
+	snapshot_put(unknown);
+}
+END_TEST
+
+/* A program that has executed itself anew after an upgrade. */
+START_TEST(the_newest_build_of_a_file_is_the_one_that_is_compared)
+{
+	struct snapshot *old = edition(1, 10, 100), *new = edition(2, 10, 130);
+
+	set_build(old, "/bin/served", 2);
+	query.key_is_open = true;
+	require_key(old, new, KEY_LINENO, 1);
+	snapshot_put(old);
+	snapshot_put(new);
+}
+END_TEST
+
 START_TEST(a_cumulative_count_past_all_bounds_stays_at_the_top)
 {
 	struct statistics *t;
@@ -583,6 +647,8 @@ int main(void)
 	tcase_add_test(tcase, filters_by_function_and_object_choose_traces);
 	tcase_add_test(tcase, an_answer_says_whether_it_is_exact);
 	tcase_add_test(tcase, different_limits_are_compared_at_the_smaller_one_and_said);
+	tcase_add_test(tcase, two_builds_are_compared_by_function_unless_a_key_is_chosen);
+	tcase_add_test(tcase, the_newest_build_of_a_file_is_the_one_that_is_compared);
 	tcase_add_test(tcase, a_cumulative_count_past_all_bounds_stays_at_the_top);
 	tcase_add_loop_test(tcase, a_difference_of_equals_is_zero_and_the_reverse_has_the_other_sign, 0, 3);
 	tcase_add_test(tcase, blocks_of_an_age_are_counted_up_to_the_nanosecond);
