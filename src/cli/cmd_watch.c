@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define RULE_OPTIONS (OPTION(EVERY) | OPTION(KEEP_COUNT) | OPTION(KEEP_AGE) | OPTION(KEEP_SIZE) | OPTION(FRAMES) | \
-		      OPTION(FOLLOW_FORKS) | OPTION(FROM_START))
+		      OPTION(FOLLOW_FORKS) | OPTION(FROM_START) | OPTION(RSS_LIMIT) | OPTION(RSS_SLOPE))
 
 /* Whom a command is about: a unit, or a program by its path.  The caller has PATH_MAX bytes for it. */
 static int take_who(const struct options *options, const char *command, int argc, char **argv, char who[PATH_MAX])
@@ -58,6 +58,10 @@ static json_t *watch_parameters(const struct options *options, const char *who)
 		r = json_object_set_new(parameters, "keep_ms", json_integer((json_int_t)(options->keep_age_ns / NSEC_PER_MSEC)));
 	if (r == 0 && options->keep_bytes)
 		r = json_object_set_new(parameters, "keep_bytes", json_integer((json_int_t)options->keep_bytes));
+	if (r == 0 && options->rss_limit)
+		r = json_object_set_new(parameters, "rss_limit", json_integer((json_int_t)options->rss_limit));
+	if (r == 0 && options->rss_slope)
+		r = json_object_set_new(parameters, "rss_slope", json_integer((json_int_t)options->rss_slope));
 	if (r == 0 && options->frames)
 		r = json_object_set_new(parameters, "frames", json_integer(options->frames));
 	if (r == 0 && options_have(options, OPTION(FROM_START)))

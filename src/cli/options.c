@@ -97,12 +97,26 @@ static int set_keep_count(struct options *options, const char *value, const char
 	return 0;
 }
 
-static int set_keep_size(struct options *options, const char *value, const char **ret_reason)
+static int set_size(const char *value, uint64_t *ret_bytes, const char **ret_reason)
 {
-	if (units_parse_size(value, &options->keep_bytes) < 0 || options->keep_bytes == 0 ||
-	    options->keep_bytes > 1ULL << 40)
+	if (units_parse_size(value, ret_bytes) < 0 || *ret_bytes == 0 || *ret_bytes > 1ULL << 40)
 		return refuse(ret_reason, "not a size up to 1TiB: write 500M or 2G (steps of 1024)");
 	return 0;
+}
+
+static int set_keep_size(struct options *options, const char *value, const char **ret_reason)
+{
+	return set_size(value, &options->keep_bytes, ret_reason);
+}
+
+static int set_rss_limit(struct options *options, const char *value, const char **ret_reason)
+{
+	return set_size(value, &options->rss_limit, ret_reason);
+}
+
+static int set_rss_slope(struct options *options, const char *value, const char **ret_reason)
+{
+	return set_size(value, &options->rss_slope, ret_reason);
 }
 
 static int set_fail_over(struct options *options, const char *value, const char **ret_reason)
@@ -303,6 +317,9 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 			    "(10 rows unless --limit is given)", NULL },
 	[OPTION_PYTHON] = { "python", "VERSION", "the version of Python that will read it; 3.8 and older know "
 			    "less of a trace", set_python },
+	[OPTION_RSS_LIMIT] = { "rss-limit", "SIZE", "take one, too, when resident memory passes SIZE, such as 2G", set_rss_limit },
+	[OPTION_RSS_SLOPE] = { "rss-slope", "SIZE", "take one, too, when resident memory grows by more than SIZE a minute, such as "
+			       "50M", set_rss_slope },
 	[OPTION_SHOW_RUNTIME] = { "show-runtime", NULL, "do not hide the frames of the allocator, libc and "
 				  "the languages' runtimes", NULL },
 	[OPTION_SORT] = { "sort", "ORDER", "abs (default), growth, shrink or churn (most blocks made first)", set_sort },

@@ -49,6 +49,8 @@ enum option_id {
 	OPTION_PEAK,
 	OPTION_PRETTY,
 	OPTION_PYTHON,
+	OPTION_RSS_LIMIT,
+	OPTION_RSS_SLOPE,
 	OPTION_SHOW_RUNTIME,
 	OPTION_SORT,
 	OPTION_STRICT,
@@ -80,6 +82,7 @@ struct options {
 	uint64_t interval_ns;
 	const char *exe;
 	uint64_t every_ns, keep_age_ns, keep_bytes;
+	uint64_t rss_limit, rss_slope;  /* bytes; a minute */
 	uint32_t keep;                  /* 0: none given */
 	uint64_t iterations;            /* 0: none given */
 	enum statistics_key key;

@@ -1,6 +1,7 @@
 #include "cli/snap.h"
 
 #include "base/units.h"
+#include "model/occasion.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -20,8 +21,7 @@ bool snap_name_is_valid(const char *name)
 
 bool snap_name_is_automatic(const char *name)
 {
-	return strcmp(name, "exit") == 0 || strcmp(name, "exec") == 0 || strcmp(name, "detach") == 0 ||
-	       strcmp(name, "lost") == 0 || strcmp(name, "watch") == 0;
+	return occasion_text(name) != NULL;
 }
 
 static int parse_pid(const char *text, size_t len, pid_t *ret_pid)

@@ -1,5 +1,6 @@
 #include "daemon/daemon.h"
 
+#include "daemon/alarms.h"
 #include "daemon/broker.h"
 #include "daemon/events.h"
 #include "daemon/last_words.h"
@@ -84,12 +85,18 @@ static void on_changed(void *context)
 
 static void on_attached(void *context, const struct session *session)
 {
-	events_attached(((struct daemon *)context)->events, session);
+	struct daemon *daemon = context;
+
+	events_attached(daemon->events, session);
+	alarms_attached(daemon->alarms, session);
 }
 
 static void on_ended(void *context, const struct session *session, const struct ending *ending)
 {
-	events_ended(((struct daemon *)context)->events, session, ending);
+	struct daemon *daemon = context;
+
+	events_ended(daemon->events, session, ending);
+	alarms_ended(daemon->alarms, session);
 }
 
 static void on_limit(void *context, const struct session *session, const char *limit, const char *message)
@@ -324,7 +331,8 @@ static int build(struct daemon *daemon, struct options *options)
 	r = metrics_new(daemon, options, &daemon->metrics);
 	if (r < 0)
 		return r;
-	return daemon->lost && daemon->reload ? watches_new(daemon, &daemon->watches) : -ENOMEM;
+	r = daemon->lost && daemon->reload ? watches_new(daemon, &daemon->watches) : -ENOMEM;
+	return r < 0 ? r : alarms_new(daemon, &options->alarms, &daemon->alarms);
 }
 
 static int add_timers(struct daemon *daemon)
@@ -387,6 +395,8 @@ void daemon_free(struct daemon *daemon)
 	metrics_stop(daemon->metrics);
 	lost_stop(daemon->lost);
 	watches_stop(daemon->watches);
+	alarms_free(daemon->alarms);
+	daemon->alarms = NULL;          /* sessions tell of their ends */
 	sessions_free(daemon->sessions);
 	broker_free(daemon->broker);
 	tracers_free(daemon->tracers);

@@ -31,6 +31,7 @@ struct daemon {
 	struct tracers *tracers;
 	struct sessions *sessions;
 	struct watches *watches;
+	struct alarms *alarms;
 	struct lost *lost;             /* what tracers stored when a daemon before this one was gone */
 	struct server *server;
 	struct reload *reload;

@@ -104,6 +104,15 @@ struct limits {
 /* Ends that WaitGone still knows after the target is gone. */
 #define ENDINGS_MAX 256
 
+/* --- alarms --- */
+/* Resident memory is looked at that often. */
+#define ALARMS_LOOK_US (1000ULL * 1000)
+/* Snapshots of one process that are kept of those that alarms make; the oldest of them make way. */
+#define ALARM_SNAPSHOTS_MAX 16
+#define ALARM_PRESSURE_DEFAULT_US (200ULL * 1000)
+#define ALARM_SLOPE_DEFAULT_S 300
+#define ALARM_LEAST_DEFAULT_S 60
+
 /* --- rules --- */
 #define WATCH_EVERY_DEFAULT_MS (600 * 1000)
 #define WATCH_EVERY_MIN_MS 100
@@ -138,8 +147,9 @@ struct limits {
 #define STOP_TIMEOUT_US (40ULL * 1000000)
 
 /* --- descriptors --- */
-/* Of a session: the target's pidfd, its tracer's socket and pidfd, and what is on its way between them. */
-#define DESCRIPTORS_OF_SESSION 8
+/* Of a session: the target's pidfd, its tracer's socket and pidfd, what is on its way between them, and two or three files of
+ * its cgroup. */
+#define DESCRIPTORS_OF_SESSION 11
 /* Sockets and timers of its own, files that are written, healers, the symbolizer. */
 #define DESCRIPTORS_OF_DAEMON 128
 /* Those that are not files of modules: as many as all that have a limit may take at once. */

@@ -5,6 +5,7 @@ include src/daemon/symbolize.mk
 # Everything but main() is a library, so that a fuzz target links it.
 noinst_LIBRARIES += src/libdaemon.a
 src_libdaemon_a_SOURCES = \
+	src/daemon/alarms.c src/daemon/alarms.h \
 	src/daemon/broker.c src/daemon/broker.h \
 	src/daemon/call.c src/daemon/call.h \
 	src/daemon/conn.c src/daemon/conn.h \
@@ -20,6 +21,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/log.c src/daemon/log.h \
 	src/daemon/lost.c src/daemon/lost.h \
 	src/daemon/lost_files.c src/daemon/lost_files.h \
+	src/daemon/memory_files.c src/daemon/memory_files.h \
 	src/daemon/metrics.c src/daemon/metrics.h \
 	src/daemon/metrics_address.c src/daemon/metrics_address.h \
 	src/daemon/metrics_groups.c src/daemon/metrics_groups.h \

@@ -3,6 +3,7 @@
 #define ALLOCWATCH_DAEMON_OPTIONS_H
 
 #include "base/vec.h"
+#include "daemon/alarms.h"
 #include "daemon/limits.h"
 #include "daemon/log.h"
 #include "daemon/settings.h"
@@ -45,6 +46,7 @@ struct options {
 	size_t metrics_groups;
 	int64_t metrics_interval_s;
 	unsigned metrics_show;         /* METRICS_SHOW_... */
+	struct alarm_options alarms;
 	struct limits limits;
 	/* what becomes of it */
 	char *tracer_program, *symbolizer_program;

@@ -1,5 +1,6 @@
 #include "daemon/reload.h"
 
+#include "daemon/alarms.h"
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
@@ -79,6 +80,7 @@ static int put_in_force(struct reload *reload)
 	log_set_level(fresh->log_level);
 	daemon_set_limits(reload->daemon, &fresh->limits);
 	metrics_set_options(reload->daemon->metrics, fresh);
+	alarms_set_options(reload->daemon->alarms, &fresh->alarms);
 	options_fini(reload->options);
 	*reload->options = *fresh;
 	memset(fresh, 0, sizeof(*fresh));

@@ -6,6 +6,7 @@
 #include "daemon/log.h"
 #include "daemon/metrics_address.h"
 #include "daemon/options.h"
+#include "model/alarm.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -84,6 +85,19 @@ static int take_seconds(const struct setting *setting, const char *value, void *
 	return 0;
 }
 
+/* Of each window of the kernel's. */
+static int take_stall(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	uint64_t ns;
+
+	(void)setting;
+	if (units_parse_duration(value, &ns) < 0 || ns >= ALARM_WINDOW_NS || (ns > 0 && ns < NSEC_PER_MSEC))
+		return reason_set(ret_reason, -EINVAL, "wants a time of less than %llu seconds, such as 200ms, or 0, not '%.80s'",
+				  (unsigned long long)(ALARM_WINDOW_NS / NSEC_PER_SEC), value);
+	*(uint64_t *)field = ns / NSEC_PER_USEC;
+	return 0;
+}
+
 /* The words of systemd.syntax(7). */
 static int take_bool(const struct setting *setting, const char *value, void *field, char **ret_reason)
 {
@@ -129,6 +143,7 @@ static int take_address(const struct setting *setting, const char *value, void *
 /* --- the table --- */
 
 static const char *const whose[] = { "own", "all", NULL };
+static const char *const alarms_whose[] = { "watched", "all", NULL };
 
 #define TEXT_FIELD(name) .offset = offsetof(struct options, name)
 #define FIELD(name) .offset = offsetof(struct options, name), .size = sizeof(((struct options *)NULL)->name)
@@ -149,6 +164,13 @@ const struct setting settings[] = {
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
 	{ "Snapshots", "MaxDisk", take_bytes, FIELD(limits.file_bytes), .least = MEBIBYTE,
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
+	{ "Alarms", "Processes", take_word, FIELD(alarms.whose), .words = alarms_whose, .live = true },
+	{ "Alarms", "RssLimit", take_bytes, FIELD(alarms.rss_bytes), .most = UINT32_MAX * MEBIBYTE, .live = true },
+	{ "Alarms", "RssSlope", take_bytes, FIELD(alarms.slope_bytes), .most = UINT32_MAX * MEBIBYTE, .live = true },
+	{ "Alarms", "SlopeTime", take_seconds, FIELD(alarms.slope_s), .least = 2, .most = 86400, .live = true },
+	{ "Alarms", "MemoryEvents", take_bool, FIELD(alarms.events), .live = true },
+	{ "Alarms", "MemoryPressure", take_stall, FIELD(alarms.stalled_us), .live = true },
+	{ "Alarms", "LeastTime", take_seconds, FIELD(alarms.least_s), .least = 1, .most = 86400, .live = true },
 	{ "Metrics", "Listen", take_address, TEXT_FIELD(metrics_listen), .live = true },
 	{ "Metrics", "Show", take_word, FIELD(metrics_show), .words = whose, .live = true },
 	{ "Metrics", "Groups", take_count, FIELD(metrics_groups), .most = METRICS_GROUPS_MAX, .live = true },
@@ -163,6 +185,8 @@ static const struct options defaults = {
 	.log_level = LOG_LEVEL_INFO,
 	.metrics_groups = METRICS_GROUPS_DEFAULT,
 	.metrics_interval_s = METRICS_INTERVAL_DEFAULT_S,
+	.alarms = { .slope_s = ALARM_SLOPE_DEFAULT_S, .least_s = ALARM_LEAST_DEFAULT_S, .events = true,
+		    .stalled_us = ALARM_PRESSURE_DEFAULT_US },
 	.limits = { .sessions = SESSIONS_MAX, .clients = CLIENTS_MAX, .snapshots = SNAPSHOTS_MAX,
 		    .snapshot_bytes = SNAPSHOT_BYTES_MAX, .file_bytes = FILE_BYTES_MAX },
 };

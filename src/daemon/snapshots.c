@@ -3,7 +3,9 @@
 
 #include "daemon/limits.h"
 #include "daemon/log.h"
+#include "model/alarm.h"
 #include "model/index.h"
+#include "model/occasion.h"
 #include "varlink/codec.h"
 
 #include <assert.h>
@@ -16,15 +18,15 @@
 #include <unistd.h>
 
 /* Names that the daemon itself gives; nobody waits for these snapshots, so they make way. */
-static const char *const automatic_names[] = { "exit", "exec", "detach", "lost", SNAPSHOT_OF_RULE };
-
 static bool is_automatic_name(const char *name)
 {
-	for (size_t i = 0; i < sizeof(automatic_names) / sizeof(automatic_names[0]); i++) {
-		if (strcmp(name, automatic_names[i]) == 0)
-			return true;
-	}
-	return false;
+	return occasion_text(name) != NULL;
+}
+
+/* Those that are limited for each process, in two kinds that do not make way for each other. */
+static bool is_last_name(const char *name)
+{
+	return is_automatic_name(name) && strcmp(name, SNAPSHOT_OF_RULE) != 0 && !alarm_is_name(name);
 }
 
 bool snapshot_name_is_valid(const char *name)
@@ -154,7 +156,8 @@ struct kept_facts kept_facts(const struct kept *kept)
 
 json_t *kept_info(const struct kept *kept)
 {
-	return json_pack("{s:s, s:o, s:I, s:o, s:I, s:I, s:I}", "id", kept->id, "name", codec_bytes(kept->name),
+	return json_pack("{s:s, s:o, s:s?, s:I, s:o, s:I, s:I, s:I}", "id", kept->id, "name", codec_bytes(kept->name),
+			 "reason", occasion_text(kept->name),
 			 "pid", (json_int_t)kept->pid, "command", codec_bytes(kept->command),
 			 "time", (json_int_t)kept->taken_ns, "size", (json_int_t)kept->size,
 			 "count", (json_int_t)kept->count);
@@ -492,8 +495,8 @@ static bool make_place(struct snapshots *snapshots, uid_t owner)
 	return true;
 }
 
-/* A process that execs without an end must not drive out what others left. */
-static void thin_out(struct snapshots *snapshots, int pid, uint64_t start_time, size_t max)
+/* A process that execs without an end, or hovers at a limit, must not drive out what others left. */
+static void thin_out(struct snapshots *snapshots, int pid, uint64_t start_time, bool last, size_t max)
 {
 	size_t count = 0;
 
@@ -501,7 +504,7 @@ static void thin_out(struct snapshots *snapshots, int pid, uint64_t start_time, 
 		struct kept *kept = snapshots->list.items[i];
 
 		if (kept->pid == pid && kept->start_time == start_time && may_make_way(kept) &&
-		    strcmp(kept->name, SNAPSHOT_OF_RULE) != 0 && ++count > max)
+		    (last ? is_last_name(kept->name) : alarm_is_name(kept->name)) && ++count > max)
 			snapshots_remove(snapshots, kept);
 	}
 }
@@ -518,11 +521,13 @@ int snapshot_label(struct snapshot *snapshot, const char *id, const char *name)
 int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const char *name, uid_t owner,
 		   struct kept **ret)
 {
-	bool automatic = is_automatic_name(name) && strcmp(name, SNAPSHOT_OF_RULE) != 0;
+	bool automatic = is_last_name(name);
 	struct kept *kept;
 
 	if (automatic)
-		thin_out(snapshots, (int)snapshot->pid, snapshot->start_time, AUTOMATIC_SNAPSHOTS_MAX - 1);
+		thin_out(snapshots, (int)snapshot->pid, snapshot->start_time, true, AUTOMATIC_SNAPSHOTS_MAX - 1);
+	else if (alarm_is_name(name))
+		thin_out(snapshots, (int)snapshot->pid, snapshot->start_time, false, ALARM_SNAPSHOTS_MAX - 1);
 	snapshots_charge(snapshots, snapshot);
 	if (!make_place(snapshots, owner) ||
 	    !make_memory(snapshots, 0, automatic || snapshots->bytes <= snapshot->charged))
@@ -555,8 +560,10 @@ void snapshots_named(struct snapshots *snapshots, struct kept *kept)
 	disk_save(kept);
 	kept_tell(kept, NULL);
 	/* Some were in use when this one came.  It may itself go, or be freed by what follows. */
-	if (is_automatic_name(kept->name))
-		thin_out(snapshots, kept->pid, kept->start_time, AUTOMATIC_SNAPSHOTS_MAX);
+	if (is_last_name(kept->name))
+		thin_out(snapshots, kept->pid, kept->start_time, true, AUTOMATIC_SNAPSHOTS_MAX);
+	else if (alarm_is_name(kept->name))
+		thin_out(snapshots, kept->pid, kept->start_time, false, ALARM_SNAPSHOTS_MAX);
 	make_memory(snapshots, 0, false);
 }
 

@@ -49,9 +49,10 @@ bool snapshots_are_settled(const struct snapshots *snapshots);
 bool snapshot_name_is_valid(const char *name);
 
 /* Keeps a snapshot under a new id and this name ("" for none): takes a reference, sets id and name.
- * Those that the daemon takes by itself ("exit", "exec", "detach", "lost"; "watch", for a rule) make way when there
- * are too many, and, but for a rule's, at once when there are more than AUTOMATIC_SNAPSHOTS_MAX of one process.  Who is not the daemon's user has a share
- * of the room, and only what is theirs makes way for it.
+ * Those that the daemon takes by itself (model/occasion.h) make way when there are too many, and, but for those at a
+ * rule's interval, at once when there are more than AUTOMATIC_SNAPSHOTS_MAX of one process ("exit", "exec", "detach",
+ * "lost") or ALARM_SNAPSHOTS_MAX (the others).  Who is not the daemon's user has a share of the room, and only what is
+ * theirs makes way for it.
  * It is not ready before snapshots_named().  0; -ENOSPC, -ENOMEM. */
 int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const char *name, uid_t owner,
 		   struct kept **ret);

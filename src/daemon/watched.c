@@ -27,6 +27,7 @@
 #define COMM_MAX 32
 
 static void try_attach(struct watched *watched);
+static struct watched *find(const struct rule *rule, int pid, uint64_t start_time);
 
 static struct sessions *sessions_of(const struct watched *watched)
 {
@@ -52,7 +53,9 @@ static bool is_gone(const struct watched *watched)
 
 struct taking {
 	struct watches *watches;
-	char who[HISTORY_WHO_MAX];
+	char who[HISTORY_WHO_MAX];     /* "": for no rule */
+	const char *name;              /* the snapshot's; see model/occasion.h */
+	uid_t owner;
 	int pid;
 	uint64_t start_time;
 	struct kept *kept;
@@ -68,13 +71,12 @@ static void log_not_taken(const struct taking *taking, int error, const char *wh
 {
 	char text[HISTORY_WHO_MAX + 256];
 
-	if (error == -ENOSPC || error == -E2BIG) {
-		snprintf(text, sizeof(text), "%s: no snapshot of process %d is taken: %s", taking->who, taking->pid,
-			 why);
-		events_limit(taking->watches->daemon->events, geteuid(), taking->pid, taking->start_time,
-			     "snapshots", text);
-	}
-	log_warning("%s: no snapshot of process %d is taken: %s", taking->who, taking->pid, why);
+	snprintf(text, sizeof(text), "%s%sno snapshot of process %d is taken: %s", taking->who, *taking->who ? ": " : "",
+		 taking->pid, why);
+	if (error == -ENOSPC || error == -E2BIG)
+		events_limit(taking->watches->daemon->events, taking->owner, taking->pid, taking->start_time, "snapshots",
+			     text);
+	log_warning("%s", text);
 }
 
 static void on_read(void *context, struct snapshot *snapshot, int error, const char *reason)
@@ -85,8 +87,8 @@ static void on_read(void *context, struct snapshot *snapshot, int error, const c
 	int r = error;
 
 	if (snapshot) {
-		r = snapshots_keep(snapshots, snapshot, SNAPSHOT_OF_RULE, geteuid(), &taking->kept);
-		full = r == -ENOSPC ? snapshots_full(snapshots, geteuid()) : NULL;
+		r = snapshots_keep(snapshots, snapshot, taking->name, taking->owner, &taking->kept);
+		full = r == -ENOSPC ? snapshots_full(snapshots, taking->owner) : NULL;
 		reason = full ? full : r == -ENOSPC ? snapshots_memory_full : "the daemon is out of memory";
 	}
 	if (r < 0)
@@ -131,20 +133,39 @@ static void on_image(void *context, const struct answer *answer)
 	taking_free(taking);
 }
 
-static void take(struct watched *watched)
+/* Of a rule's processes they are the daemon's user's, as the others. */
+void watches_take(struct watches *watches, struct session *session, const char *who, const char *name)
 {
 	struct wire_snapshot_request message = { .head.type = WIRE_SNAPSHOT };
-	struct session *session = session_of(watched);
 	struct taking *taking = session && session_knows(session) ? calloc(1, sizeof(*taking)) : NULL;
 
 	if (!taking)
 		return;
-	taking->watches = watched->rule->watches;
-	strcpy(taking->who, watched->rule->is.who);
-	taking->pid = watched->pid;
-	taking->start_time = watched->start_time;
-	taking->watches->taking++;
+	taking->watches = watches;
+	strcpy(taking->who, who);
+	taking->name = name;
+	taking->owner = *who ? geteuid() : session_owner(session);
+	taking->pid = session_pid(session);
+	taking->start_time = session_start_time(session);
+	watches->taking++;
 	session_ask(session, &message.head, sizeof(message), WIRE_SNAPSHOT_READY, SNAPSHOT_TIMEOUT_US, on_image, taking);
+}
+
+static void take(struct watched *watched)
+{
+	watches_take(watched->rule->watches, session_of(watched), watched->rule->is.who, SNAPSHOT_OF_RULE);
+}
+
+const struct history_rule *watches_rule_of(const struct watches *watches, int pid, uint64_t start_time)
+{
+	for (size_t i = 0; i < watches->rules.count; i++) {
+		const struct rule *rule = watches->rules.items[i];
+		const struct watched *watched = find(rule, pid, start_time);
+
+		if (watched && watched->state == WATCHED_TRACED)
+			return &rule->is;
+	}
+	return NULL;
 }
 
 void watched_take_all(struct rule *rule)

@@ -13,6 +13,7 @@
 
 struct daemon;
 struct kept;
+struct session;
 struct watches;
 
 /* Takes up the rules of the daemon before, once kept snapshots are known.  0 or negative errno. */
@@ -45,6 +46,12 @@ int watches_remove(struct watches *watches, const char *who, watches_done_fn don
 
 /* A unit's name as it is used for rules: "redis-server" is redis-server.service; a path stays.  False: it is neither. */
 bool watches_name(const char *text, char who[HISTORY_WHO_MAX]);
+
+/* The rule that a traced process is under; NULL: none. */
+const struct history_rule *watches_rule_of(const struct watches *watches, int pid, uint64_t start_time);
+/* Takes a snapshot of a traced process by this name, which is not copied.  who: the rule's, whose limits on what is kept hold;
+ * "": for none, and it is the session owner's. */
+void watches_take(struct watches *watches, struct session *session, const char *who, const char *name);
 
 /* type Watch, as a list. */
 json_t *watches_list(const struct watches *watches);

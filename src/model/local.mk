@@ -2,6 +2,7 @@
 noinst_LIBRARIES += src/libmodel.a
 src_libmodel_a_SOURCES = \
 	src/model/addition.c \
+	src/model/alarm.c src/model/alarm.h \
 	src/model/block_shard.c src/model/block_shard.h \
 	src/model/block_table.c src/model/block_table.h \
 	src/model/diff.c \
@@ -20,6 +21,7 @@ src_libmodel_a_SOURCES = \
 	src/model/measure.c src/model/measure.h \
 	src/model/module.c src/model/module.h \
 	src/model/names.c src/model/names.h \
+	src/model/occasion.c src/model/occasion.h \
 	src/model/seen.c src/model/seen.h \
 	src/model/snapshot.c src/model/snapshot.h \
 	src/model/snapshot_check.c \

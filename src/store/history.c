@@ -23,7 +23,9 @@ static const char schema[] =
 	" frames INTEGER NOT NULL, every_ns INTEGER NOT NULL, keep_count INTEGER NOT NULL, keep_age_ns INTEGER NOT NULL,"
 	" keep_bytes INTEGER NOT NULL, from_start INTEGER NOT NULL);"
 	"CREATE TABLE IF NOT EXISTS run (who TEXT NOT NULL, pid INTEGER NOT NULL, start_time INTEGER NOT NULL,"
-	" since_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL, status INTEGER);";
+	" since_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL, status INTEGER);"
+	/* Of rules that have any; files of older daemons have no such table. */
+	"CREATE TABLE IF NOT EXISTS alarm (who TEXT PRIMARY KEY, rss_bytes INTEGER NOT NULL, slope_bytes INTEGER NOT NULL);";
 
 void history_fini(struct history *history)
 {
@@ -182,6 +184,41 @@ static int load_table(sqlite3 *db, int64_t version, bool rules, struct history *
 	return r;
 }
 
+static void set_alarm(struct history *history, const char *who, uint64_t rss_bytes, uint64_t slope_bytes)
+{
+	for (size_t i = 0; i < history->rules.count; i++) {
+		if (strcmp(history->rules.items[i].who, who) != 0)
+			continue;
+		history->rules.items[i].rss_bytes = rss_bytes;
+		history->rules.items[i].slope_bytes = slope_bytes;
+	}
+}
+
+static int load_alarms(sqlite3 *db, struct history *history, char **ret_reason)
+{
+	sqlite3_stmt *stmt;
+	int64_t tables = 0;
+	int step, r = pragma(db, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'alarm'", &tables,
+			     ret_reason);
+
+	if (r < 0 || tables == 0)
+		return r;
+	if (sqlite3_prepare_v2(db, "SELECT who, rss_bytes, slope_bytes FROM alarm LIMIT " VALUE(HISTORY_RULES_MAX), -1, &stmt,
+			       NULL) != SQLITE_OK)
+		return failed(db, ret_reason);
+	while ((step = sqlite3_step(stmt)) == SQLITE_ROW) {
+		char who[HISTORY_WHO_MAX];
+
+		if (take_who(stmt, who))
+			set_alarm(history, who, (uint64_t)sqlite3_column_int64(stmt, 1),
+				  (uint64_t)sqlite3_column_int64(stmt, 2));
+	}
+	if (step != SQLITE_DONE)
+		r = failed(db, ret_reason);
+	sqlite3_finalize(stmt);
+	return r;
+}
+
 /* An empty one is what is left of a first writer that was killed. */
 static bool is_missing(const char *path)
 {
@@ -208,6 +245,8 @@ int history_load(const char *path, struct history *ret, char **ret_reason)
 		r = load_table(db, version, true, &history, ret_reason);
 	if (r == 0)
 		r = load_table(db, version, false, &history, ret_reason);
+	if (r == 0)
+		r = load_alarms(db, &history, ret_reason);
 	sqlite3_close(db);
 	if (r < 0)
 		history_fini(&history);
@@ -278,6 +317,27 @@ static int save_rows(sqlite3 *db, const struct history *history, char **ret_reas
 	return r;
 }
 
+static int save_alarms(sqlite3 *db, const struct history *history, char **ret_reason)
+{
+	sqlite3_stmt *stmt = NULL;
+	int r = 0;
+
+	if (sqlite3_prepare_v2(db, "INSERT INTO alarm VALUES (?, ?, ?)", -1, &stmt, NULL) != SQLITE_OK)
+		return failed(db, ret_reason);
+	for (size_t i = 0; r == 0 && i < history->rules.count; i++) {
+		const struct history_rule *rule = &history->rules.items[i];
+
+		if (rule->rss_bytes == 0 && rule->slope_bytes == 0)
+			continue;
+		sqlite3_bind_text(stmt, 1, rule->who, -1, SQLITE_STATIC);
+		bind(stmt, 2, rule->rss_bytes);
+		bind(stmt, 3, rule->slope_bytes);
+		r = insert(db, stmt, ret_reason);
+	}
+	sqlite3_finalize(stmt);
+	return r;
+}
+
 int history_save(const char *path, const struct history *history, char **ret_reason)
 {
 	sqlite3 *db = NULL;
@@ -294,9 +354,11 @@ int history_save(const char *path, const struct history *history, char **ret_rea
 	if (r == 0)
 		r = run(db, schema, ret_reason);
 	if (r == 0)
-		r = run(db, "DELETE FROM run", ret_reason);
+		r = run(db, "DELETE FROM run; DELETE FROM alarm", ret_reason);
 	if (r == 0)
 		r = save_rows(db, history, ret_reason);
+	if (r == 0)
+		r = save_alarms(db, history, ret_reason);
 	if (r == 0)
 		r = run(db, "COMMIT", ret_reason);
 	sqlite3_close(db);

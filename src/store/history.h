@@ -30,6 +30,8 @@ struct history_rule {
 	uint32_t frames;
 	uint64_t every_ns;
 	struct history_limits limits;
+	uint64_t rss_bytes;            /* 0, or a snapshot is taken when resident memory passes it */
+	uint64_t slope_bytes;          /* the same of its growth a minute */
 };
 
 /* One process that was traced for a rule. */

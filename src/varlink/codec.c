@@ -1,4 +1,6 @@
 #include "varlink/codec.h"
+
+#include "model/occasion.h"
 #include "varlink/tables.h"
 
 const struct codec_table_form codec_tables[TABLE_COUNT] = {
@@ -24,9 +26,10 @@ json_t *codec_unknown(const struct snapshot_unknown *unknown)
 
 json_t *codec_snapshot_info(const struct snapshot *snapshot)
 {
-	return json_pack("{s:o, s:o, s:I, s:o, s:I, s:I, s:I}",
+	return json_pack("{s:o, s:o, s:s?, s:I, s:o, s:I, s:I, s:I}",
 			 "id", codec_bytes(snapshot->id),
 			 "name", codec_bytes(snapshot->name),
+			 "reason", occasion_text(snapshot->name ? snapshot->name : ""),
 			 "pid", (json_int_t)snapshot->pid,
 			 "command", codec_bytes(snapshot->command),
 			 "time", codec_count(snapshot->taken_ns),

@@ -16,7 +16,14 @@ tests_unit_check_shims_SOURCES = tests/unit/check_shims.c
 tests_unit_check_shims_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_shims_LDADD = src/libdaemon.a src/libbase.a $(CHECK_LIBS)
 
-DAEMON_TESTS = tests/unit/check_daemon_clients tests/unit/check_daemon_config tests/unit/check_daemon_life \
+check_PROGRAMS += tests/unit/check_memory_files
+TESTS += tests/unit/check_memory_files
+tests_unit_check_memory_files_SOURCES = tests/unit/check_memory_files.c
+tests_unit_check_memory_files_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_memory_files_LDADD = src/libdaemon.a src/libmodel.a src/libbase.a $(CHECK_LIBS)
+
+DAEMON_TESTS = tests/unit/check_daemon_alarms tests/unit/check_daemon_clients tests/unit/check_daemon_config \
+	tests/unit/check_daemon_life \
 	tests/unit/check_daemon_limits tests/unit/check_daemon_metrics tests/unit/check_daemon_snapshots \
 	tests/unit/check_daemon_subscribe tests/unit/check_daemon_tracers tests/unit/check_daemon_watches
 check_PROGRAMS += $(DAEMON_TESTS)
@@ -28,6 +35,8 @@ tests_unit_libdaemonfixture_a_SOURCES = tests/unit/daemon_fixture.c tests/unit/d
 tests_unit_libdaemonfixture_a_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
 DAEMON_TEST_LIBS = tests/unit/libdaemonfixture.a src/libvarlink.a src/libmodel.a src/libbase.a \
 	$(CHECK_LIBS) $(JANSSON_LIBS)
+tests_unit_check_daemon_alarms_SOURCES = tests/unit/check_daemon_alarms.c
+tests_unit_check_daemon_alarms_LDADD = $(DAEMON_TEST_LIBS)
 tests_unit_check_daemon_clients_SOURCES = tests/unit/check_daemon_clients.c
 tests_unit_check_daemon_clients_LDADD = $(DAEMON_TEST_LIBS)
 tests_unit_check_daemon_config_SOURCES = tests/unit/check_daemon_config.c

@@ -1,5 +1,6 @@
 if HAVE_CHECK
 model_checks = tests/unit/check_module \
+	tests/unit/check_alarm \
 	tests/unit/check_stack \
 	tests/unit/check_heap \
 	tests/unit/check_heap_memory \
@@ -13,6 +14,9 @@ model_checks = tests/unit/check_module \
 	tests/unit/check_beyond_laws
 check_PROGRAMS += $(model_checks)
 TESTS += $(model_checks)
+tests_unit_check_alarm_SOURCES = tests/unit/check_alarm.c
+tests_unit_check_alarm_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_alarm_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
 tests_unit_check_module_SOURCES = tests/unit/check_module.c
 tests_unit_check_module_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_module_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
