@@ -30,6 +30,7 @@ torture_tests = \
 	tests/live/check_execs \
 	tests/live/check_forks \
 	tests/live/check_clones \
+	tests/live/check_early \
 	tests/live/check_guests \
 	tests/live/check_leaks \
 	tests/live/check_blocks \
@@ -74,6 +75,10 @@ TESTS += $(live_tests)
 tests_live_check_harness_SOURCES = tests/live/check_harness.c
 tests_live_check_harness_CFLAGS = $(live_cflags)
 tests_live_check_harness_LDADD = $(live_libs)
+
+tests_live_check_early_SOURCES = tests/live/check_early.c
+tests_live_check_early_CFLAGS = $(live_cflags)
+tests_live_check_early_LDADD = $(live_libs)
 
 tests_live_check_attach_SOURCES = tests/live/check_attach.c
 tests_live_check_attach_CFLAGS = $(live_cflags)

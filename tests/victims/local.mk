@@ -18,6 +18,8 @@ check_PROGRAMS += \
 	tests/victims/brief_static \
 	tests/victims/clones \
 	tests/victims/confined \
+	tests/victims/eater \
+	tests/victims/eater_moved \
 	tests/victims/execer \
 	tests/victims/filtered \
 	tests/victims/forker \
@@ -237,6 +239,20 @@ tests_victims_leaker_SOURCES = tests/victims/leaker.c
 tests_victims_leaker_CFLAGS = $(victim_cflags)
 tests_victims_leaker_LDFLAGS = $(victim_ldflags)
 tests_victims_leaker_LDADD = $(victim_libs)
+
+tests_victims_eater_SOURCES = tests/victims/eater.c
+tests_victims_eater_CFLAGS = $(victim_cflags)
+tests_victims_eater_LDFLAGS = $(victim_ldflags)
+tests_victims_eater_LDADD = $(victim_libs)
+
+# The same program after forty lines were added to it above its functions.
+nodist_tests_victims_eater_moved_SOURCES = tests/victims/moved/eater.c
+tests_victims_eater_moved_CFLAGS = $(victim_cflags) -I$(srcdir)/tests/victims
+tests_victims_eater_moved_LDFLAGS = $(victim_ldflags)
+tests_victims_eater_moved_LDADD = $(victim_libs)
+CLEANFILES += tests/victims/moved/eater.c
+tests/victims/moved/eater.c: tests/victims/eater.c
+	$(AM_V_GEN)$(MKDIR_P) tests/victims/moved && { yes '' | head -n 40; cat $(srcdir)/tests/victims/eater.c; } >$@.tmp && mv $@.tmp $@
 
 tests_victims_grower_SOURCES = tests/victims/grower.c
 tests_victims_grower_CFLAGS = $(victim_cflags)

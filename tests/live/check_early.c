@@ -1,0 +1,390 @@
+/* Before it is too late: snapshots that the daemon takes by itself when a process's memory runs out, in real cgroups, up to a
+ * real OOM kill, and what they say afterwards; also across an upgrade. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SOURCE "tests/victims/eater.c"
+#define EATEN "/* eaten block */"
+#define BOX "allocwatch-early-"
+#define BOX_BYTES (64L << 20)
+#define MANY_MS 60000
+
+/* --- cgroups --- */
+
+/* Where this process's cgroup of a hierarchy is; NULL: there is none. */
+static const char *own_cgroup(const char *mount, const char *prefix)
+{
+	FILE *file = fopen("/proc/self/cgroup", "r");
+	const char *found = NULL;
+	char line[1024];
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		char *at = strstr(line, prefix);
+
+		line[strcspn(line, "\n")] = '\0';
+		if (at && (at == line || *prefix == ':') && strstr(at + strlen(prefix), "/.."))
+			continue;
+		if (at && (at == line || *prefix == ':'))
+			found = live_text("%s%s", mount, at + strlen(prefix));
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	if (fd >= 0)
+		close(fd);
+	return written;
+}
+
+/* What cases that failed have left. */
+static void remove_old_boxes(const char *parent)
+{
+	glob_t found;
+
+	if (glob(live_text("%s/" BOX "*", parent), 0, NULL, &found) == 0) {
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			rmdir(found.gl_pathv[i]);
+		globfree(&found);
+	}
+}
+
+static const char *make_box(const char *parent)
+{
+	const char *box = live_text("%s/" BOX "%d", parent, getpid());
+
+	remove_old_boxes(parent);
+	if (mkdir(box, 0755))
+		live_skip("no cgroup can be made here: %s: %s", box, strerror(errno));
+	return box;
+}
+
+/* A cgroup of so many bytes of memory, of version 2 where that has the controller, else of 1.  with_swap: these count, too;
+ * where version 1 has such a limit, newer kernels count no failures. */
+static const char *make_memory_box(bool with_swap)
+{
+	const char *parent = own_cgroup("/sys/fs/cgroup", "0::");
+	const char *box;
+
+	if (parent && access(live_text("%s/memory.max", parent), F_OK) == 0) {
+		(void)write_text(live_text("%s/cgroup.subtree_control", parent), "+memory");
+		box = make_box(parent);
+		if (write_text(live_text("%s/memory.max", box), live_text("%ld", BOX_BYTES))) {
+			(void)write_text(live_text("%s/memory.swap.max", box), "0");
+			return box;
+		}
+		rmdir(box);
+	}
+	parent = own_cgroup("/sys/fs/cgroup/memory", ":memory:");
+	if (!parent)
+		live_skip("there is no memory controller for cgroups made here");
+	box = make_box(parent);
+	if (!write_text(live_text("%s/memory.limit_in_bytes", box), live_text("%ld", BOX_BYTES))) {
+		rmdir(box);
+		live_skip("a cgroup's memory cannot be limited here: %s", strerror(errno));
+	}
+	if (with_swap)
+		(void)write_text(live_text("%s/memory.memsw.limit_in_bytes", box), live_text("%ld", BOX_BYTES));
+	return box;
+}
+
+/* One of version 2, for its pressure. */
+static const char *make_pressure_box(void)
+{
+	const char *parent = own_cgroup("/sys/fs/cgroup", "0::");
+	const char *box;
+
+	if (!parent || access(live_text("%s/cgroup.procs", parent), F_OK) != 0 ||
+	    access(live_text("%s/cgroup.controllers", parent), F_OK) != 0)
+		parent = own_cgroup("/sys/fs/cgroup/unified", "0::");
+	if (!parent || access(live_text("%s/cgroup.controllers", parent), F_OK) != 0)
+		live_skip("cgroups of version 2 are not mounted here");
+	box = make_box(parent);
+	if (access(live_text("%s/memory.pressure", box), F_OK) == 0)
+		return box;
+	rmdir(box);
+	live_skip("this kernel tells no pressure");
+}
+
+static void move_into(const char *box, pid_t pid)
+{
+	if (!write_text(live_text("%s/cgroup.procs", box), live_text("%d", pid)))
+		live_fail("%s: %s", box, strerror(errno));
+}
+
+static bool is_removed(void *box)
+{
+	return rmdir(box) == 0 || errno == ENOENT;
+}
+
+/* Processes in it have just ended. */
+static void remove_box(const char *box)
+{
+	require(live_wait(is_removed, (void *)box, 10000));
+}
+
+/* Fills the page cache in these cgroups, so that much of it has to go again. */
+static void write_much(const char *const *boxes)
+{
+	pid_t pid;
+	int status;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		for (; *boxes; boxes++)
+			move_into(*boxes, getpid());
+		execlp("dd", "dd", "if=/dev/zero", live_text("of=%s/much", live_folder()), "bs=1M", "count=400",
+		       "status=none", (char *)NULL);
+		_exit(127);
+	}
+	require(waitpid(pid, &status, 0) == pid && status == 0);
+	unlink(live_text("%s/much", live_folder()));
+}
+
+/* --- a daemon and what it watches --- */
+
+static struct tool *start(const char *alarms)
+{
+	const char *path = live_text("%s/daemon.conf", live_folder());
+	FILE *file = fopen(path, "w");
+
+	require(file);
+	fprintf(file, "[Alarms]\nLeastTime=1\n%s", alarms);
+	fclose(file);
+	require(chmod(path, 0644) == 0);
+	return tool_start_system("--config", path);
+}
+
+static const char *copy_of(const char *program)
+{
+	const char *path = live_text("%s/watched-program", live_folder());
+
+	if (system(live_text("cp -f '%s/%s' '%s.new' && mv '%s.new' '%s'", live_build(), program, path, path, path)) != 0)
+		live_fail("%s cannot be copied", program);
+	return path;
+}
+
+/* The snapshots of its run with that number; 0 is the first. */
+static json_t *snapshots_of(struct tool *tool, const char *program, size_t run)
+{
+	json_t *history = tool_json(tool, "history", "--exe", program, NULL);
+
+	return json_object_get(json_array_get(json_object_get(history, "runs"), run), "snapshots");
+}
+
+struct wanted {
+	struct tool *tool;
+	const char *program, *name;
+	size_t run;
+	const char *id, *reason;        /* filled in */
+};
+
+static bool is_kept(void *context)
+{
+	struct wanted *wanted = context;
+	json_t *info;
+	size_t i;
+
+	json_array_foreach(snapshots_of(wanted->tool, wanted->program, wanted->run), i, info) {
+		if (strcmp(json_text(info, "name"), wanted->name) != 0)
+			continue;
+		wanted->id = live_text("%s", json_text(info, "id"));
+		if (json_is_string(json_object_get(info, "reason")))
+			wanted->reason = live_text("%s", json_text(info, "reason"));
+		return true;
+	}
+	return false;
+}
+
+static struct wanted wait_for(struct tool *tool, const char *program, size_t run, const char *name)
+{
+	struct wanted wanted = { .tool = tool, .program = program, .name = name, .run = run };
+
+	if (!live_wait(is_kept, &wanted, MANY_MS))
+		live_fail("no snapshot %s of run %zu is kept", name, run);
+	live_note("%s: %s", name, wanted.reason ? wanted.reason : "");
+	return wanted;
+}
+
+static struct subject *start_watched(struct tool *tool, const char *program, const char *option, const char *value)
+{
+	struct subject *subject = victim_start_as(geteuid(), program, NULL);
+
+	tool_out(tool, "watch", "--exe", program, "--every", "1h", option, value, NULL);
+	wait_for(tool, program, 0, "watch");
+	return subject;
+}
+
+static void end(struct tool *tool, struct subject *subject, const char *program)
+{
+	tool_out(tool, "unwatch", "--exe", program, NULL);
+	require(live_wait(state_is_untraced, &subject->pid, 10000));
+	require_unharmed(subject->pid, NULL);
+	subject_quit(subject);
+}
+
+/* --- the cases --- */
+
+static void after_the_oom_killer_the_line_that_grew_is_known(void)
+{
+	const char *box = make_memory_box(true), *program = copy_of("tests/victims/eater");
+	struct tool *tool = start("MemoryPressure=0\n");
+	struct subject *subject = start_watched(tool, program, "--rss-limit", "30M");
+	struct wanted first = wait_for(tool, program, 0, "watch"), last;
+	json_t *diff, *row;
+	int status;
+
+	move_into(box, subject->pid);
+	subject_command(subject, 'o');
+	subject_command(subject, 'e');
+	require_text(wait_for(tool, program, 0, "rss-limit").reason, "resident memory");
+	subject_send(subject, 'k');
+	status = subject_wait(subject);
+	require(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	last = wait_for(tool, program, 0, "exit");
+	require_text(tool_out(tool, "history", "--exe", program, NULL), "was killed by signal 9");
+	diff = tool_json(tool, "diff", first.id, last.id, NULL);
+	row = json_array_get(json_object_get(diff, "statistics"), 0);
+	require(row == row_at(diff, SOURCE, line_of(SOURCE, EATEN)));
+	live_note("the eaten line grew by %lld bytes in %lld blocks", json_number(row, "size_diff"), json_number(row, "count_diff"));
+	require_at_least(json_number(row, "size_diff"), 45L << 20);
+	require(json_number(row, "size_diff") < BOX_BYTES);
+	require_equal(json_number(row_at(diff, SOURCE, line_of(SOURCE, "/* other block */")), "size_diff"), 10000);
+	require_text(tool_out(tool, "diff", first.id, last.id, "--limit", "1", NULL), "eater.c");
+	remove_box(box);
+}
+
+static void a_cgroup_at_its_limit_makes_a_snapshot(void)
+{
+	const char *box = make_memory_box(false), *program = copy_of("tests/victims/eater");
+	const char *const boxes[] = { box, NULL };
+	struct tool *tool = start("MemoryPressure=0\n");
+	struct subject *subject = victim_start_as(geteuid(), program, NULL);
+
+	move_into(box, subject->pid);
+	tool_out(tool, "watch", "--exe", program, "--every", "1h", NULL);
+	wait_for(tool, program, 0, "watch");
+	write_much(boxes);
+	wait_for(tool, program, 0, "memory-max");
+	end(tool, subject, program);
+	remove_box(box);
+}
+
+/* Another process in the same cgroup waits; the one that is watched is well below any limit. */
+static void waiting_for_memory_makes_a_snapshot(void)
+{
+	const char *shared = make_pressure_box(), *box = make_memory_box(false), *program = copy_of("tests/victims/eater");
+	const char *const boxes[] = { shared, box, NULL };
+	struct tool *tool = start("MemoryPressure=10ms\n");
+	struct subject *subject = victim_start_as(geteuid(), program, NULL);
+
+	move_into(shared, subject->pid);
+	tool_out(tool, "watch", "--exe", program, "--every", "1h", NULL);
+	wait_for(tool, program, 0, "watch");
+	write_much(boxes);
+	wait_for(tool, program, 0, "memory-pressure");
+	end(tool, subject, program);
+	remove_box(shared);
+	remove_box(box);
+}
+
+struct growing {
+	struct subject *subject;
+	struct wanted wanted;
+};
+
+static bool has_grown_enough(void *context)
+{
+	struct growing *growing = context;
+
+	subject_command(growing->subject, 's');
+	return is_kept(&growing->wanted);
+}
+
+static void fast_growth_makes_a_snapshot(void)
+{
+	const char *program = copy_of("tests/victims/eater");
+	struct tool *tool = start("SlopeTime=2\nMemoryPressure=0\n");
+	struct growing growing = { .wanted = { .tool = tool, .program = program, .name = "rss-slope" } };
+
+	growing.subject = start_watched(tool, program, "--rss-slope", "10M");
+	require(live_wait(has_grown_enough, &growing, MANY_MS));
+	require_text(growing.wanted.reason, "too fast");
+	end(tool, growing.subject, program);
+}
+
+/* The second build has other lines above the same functions. */
+static void across_an_upgrade_functions_are_compared(void)
+{
+	const char *program = copy_of("tests/victims/eater");
+	struct tool *tool = start("MemoryPressure=0\n");
+	struct subject *subject = start_watched(tool, program, "--keep", "10");
+	struct wanted old, new;
+	struct tool_run run;
+	json_t *diff, *row;
+
+	subject_command(subject, 's');
+	subject_quit(subject);
+	old = wait_for(tool, program, 0, "exit");
+	copy_of("tests/victims/eater_moved");
+	subject = victim_start_as(geteuid(), program, NULL);
+	wait_for(tool, program, 1, "watch");
+	subject_command(subject, 's');
+	subject_command(subject, 's');
+	subject_quit(subject);
+	new = wait_for(tool, program, 1, "exit");
+	diff = tool_json(tool, "diff", old.id, new.id, NULL);
+	require(strcmp(json_text(diff, "key"), "function") == 0);
+	row = json_array_get(json_object_get(diff, "statistics"), 0);
+	require_equal(json_number(row, "size"), 4L << 20);
+	require_equal(json_number(row, "size_diff"), 2L << 20);
+	run = tool_try(tool, "diff", old.id, new.id, NULL);
+	require_text(run.out, "eat_one: size=4096 KiB (+2048 KiB)");
+	require_text(run.err, "built anew between the two");
+	/* from files, without a daemon, the same */
+	tool_out(tool, "dump", old.id, live_text("%s/old.aw", live_folder()), NULL);
+	tool_out(tool, "dump", new.id, live_text("%s/new.aw", live_folder()), NULL);
+	require_text(tool_out(tool, "diff", live_text("%s/old.aw", live_folder()), live_text("%s/new.aw", live_folder()), NULL),
+		     "eat_one: size=4096 KiB (+2048 KiB)");
+	/* lines are two rows */
+	diff = tool_json(tool, "diff", old.id, new.id, "--by", "lineno", NULL);
+	require_equal(json_number(row_at(diff, SOURCE, line_of(SOURCE, EATEN)), "size"), 0);
+	/* a restart of the same build is compared by line */
+	subject = victim_start_as(geteuid(), program, NULL);
+	wait_for(tool, program, 2, "watch");
+	require(strcmp(json_text(tool_json(tool, "diff", new.id, pid_text(subject->pid), NULL), "key"), "lineno") == 0);
+	end(tool, subject, program);
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(after_the_oom_killer_the_line_that_grew_is_known),
+	LIVE_CASE(a_cgroup_at_its_limit_makes_a_snapshot),
+	LIVE_CASE(waiting_for_memory_makes_a_snapshot),
+	LIVE_CASE(fast_growth_makes_a_snapshot),
+	LIVE_CASE(across_an_upgrade_functions_are_compared),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
