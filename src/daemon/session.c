@@ -538,6 +538,11 @@ const char *session_command(const struct session *session)
 	return session->command ? session->command : "";
 }
 
+bool session_has_executed(const struct session *session)
+{
+	return session->has_executed;
+}
+
 const char *session_exe(const struct session *session)
 {
 	return session->exe ? session->exe : "";

@@ -115,6 +115,8 @@ enum session_state session_state(const struct session *session);
 const char *session_state_name(const struct session *session);     /* as in type Target */
 const char *session_command(const struct session *session);
 const char *session_exe(const struct session *session);
+/* Another program, since it was attached to. */
+bool session_has_executed(const struct session *session);
 uint64_t session_since_ns(const struct session *session);          /* CLOCK_REALTIME */
 struct module_files *session_modules(const struct session *session);
 /* The last figures the tracer gave, all zero before. */

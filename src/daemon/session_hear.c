@@ -19,6 +19,12 @@ static void take_program(struct session *session, const struct wire_attached *me
 	session->command = strdup(message->command);
 }
 
+static void take_executed(struct session *session, const struct wire_attached *message)
+{
+	session->has_executed = true;
+	take_program(session, message);
+}
+
 static void take_attached(struct session *session, const struct wire_attached *message)
 {
 	if (session->state != SESSION_ATTACHING && session->state != SESSION_KEPT)
@@ -142,7 +148,7 @@ static void dispatch(struct session *session, const struct wire_head *message, i
 	if (message->type == WIRE_MODULE)
 		take_module(session, (const struct wire_module *)message, fd);
 	else if (message->type == WIRE_EXECED)
-		take_program(session, (const struct wire_attached *)message);
+		take_executed(session, (const struct wire_attached *)message);
 	else if (message->type == WIRE_FORKED)
 		session_take_forked(session, (const struct wire_forked *)message, fd);
 	else if (message->type == WIRE_TARGET_GONE)

@@ -46,6 +46,7 @@ struct session {
 	bool modules_warned;
 	uint64_t not_followed;       /* children that the daemon did not take */
 	char *exe, *command;
+	bool has_executed;                     /* another program since it was attached to */
 	uint64_t since_ns;
 	struct wire_status status;
 	uint64_t log_period_ns;                /* when the present one began */

@@ -285,12 +285,11 @@ static int on_shim_timer(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct watched *watched = context;
 	struct session *session = session_of(watched);
-	bool heard = session && strcmp(session_exe(session), SHIM_PATH) != 0;
 
 	(void)usec;
 	if (!session || watched->state != WATCHED_TRACED)
 		return 0;
-	if (heard) {
+	if (session_has_executed(session)) {
 		take(watched);
 	} else if (runs_shim(watched->pid) || watched->shim_looks++ < SHIM_LOOKS_MAX) {
 		sd_event_source_set_time_relative(source, SHIM_LOOK_US);
