@@ -401,6 +401,23 @@ START_TEST(it_makes_no_other_calls_than_those_that_filters_are_asked_about)
 }
 END_TEST
 
+/* A package is built where that need not be. */
+static bool may_trace(void)
+{
+	pid_t pid = fork();
+	bool may;
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	may = ptrace(PTRACE_SEIZE, pid, 0, 0) == 0;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	return may;
+}
+
 int main(void)
 {
 	Suite *suite = suite_create("shims");
@@ -429,7 +446,10 @@ int main(void)
 	tcase_add_test(program, what_cannot_be_executed_ends_as_systemd_says);
 	tcase_add_test(program, masks_and_ignored_signals_are_handed_on);
 	tcase_add_test(program, it_makes_no_other_calls_than_those_that_filters_are_asked_about);
-	suite_add_tcase(suite, program);
+	if (may_trace())
+		suite_add_tcase(suite, program);
+	else
+		printf("SKIP: the shim itself is not tried: ptrace is not permitted here\n");
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
