@@ -10,4 +10,5 @@ src_libprobe_a_SOURCES = \
 	src/probe/engine_sites.c \
 	src/probe/plan.c src/probe/plan.h \
 	src/probe/probe.h \
+	src/probe/ring_stack.c src/probe/ring_stack.h \
 	src/probe/view.c src/probe/view.h

@@ -1,30 +1,42 @@
-#define _GNU_SOURCE
 /* What the ring engine's code costs the thread that allocates: malloc and free of this process get jumps.
  *
- * Pairs at some depth of stack, in bursts that the ring has room for; what the burst left is passed between them and not
- * measured.  Then without bursts, a thread on the other core passing the records.  Nothing is unwound here. */
+ * Pairs at some depth of stack, in bursts that the ring has room for; what a burst left is read between them, which is measured
+ * by itself.  Last without bursts, a thread on the other core reading and unwinding: that says something only while nobody
+ * else wants a core. */
 #include "../unit/ring_fixture.h"
+
+#include "probe/ring_stack.h"
+#include "process_map.h"
 
 #include "base/clock.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
-#define RING_SIZE (16u << 20)
-#define BURST 1500
-#define BURSTS 100
+#define PAIRS 100000                   /* of a round */
 #define ROUNDS 7
 #define DEPTH 20
+#define FRAMES 41                      /* of a traceback of 25, as the tracer takes them */
 
 static struct ring *ring;
 static struct ring_area area;
 static volatile int reading;
-static uint64_t records, bytes;
+static bool unwinding;
+static uint64_t ring_size = 4 << 20;   /* or as many MiB as the argument says */
+static unsigned burst = 1000;          /* pairs */
+static uint64_t records, bytes, cut;
+static struct module_map map;
+static struct stack_table *stacks;
+static struct unwinder *unwinder;
+static uint64_t function;              /* malloc */
 
 static __attribute__((noinline)) void pairs(unsigned count)
 {
@@ -47,6 +59,27 @@ static __attribute__((noinline)) void descend(unsigned depth, unsigned count)
 	locals[0]++;
 }
 
+static int read_nothing(void *context, raddr at, void *buf, size_t len)
+{
+	(void)context, (void)at, (void)buf, (void)len;
+	return -EFAULT;
+}
+
+static void unwind(const struct ring_record *record)
+{
+	static const struct reader none = { .read = read_nothing };
+	static uint64_t return_address;
+	struct ring_stack stack;
+
+	if (!record->is_return) {
+		return_address = record->return_address;
+		return;
+	}
+	stack = ring_stack_unwind(unwinder, &map, &none, record, function, FRAMES);
+	ring_stack_learn(ring, return_address, &stack);
+	cut += stack.cut;
+}
+
 static bool pass_one(void)
 {
 	struct ring_record record;
@@ -55,33 +88,52 @@ static bool pass_one(void)
 		return false;
 	records++;
 	bytes += record.stack_length;
+	if (unwinding)
+		unwind(&record);
 	ring_done(ring);
 	return true;
 }
 
-static double burst_ns(bool drain)
+/* Of this thread alone, for others want the core, too. */
+static uint64_t cpu_ns(void)
 {
-	uint64_t began = clock_monotonic_ns(), took;
+	struct timespec now;
 
-	descend(DEPTH, BURST);
-	took = clock_monotonic_ns() - began;
-	while (drain && pass_one())
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
+}
+
+struct cost {
+	double calls, reading;                 /* ns a pair */
+};
+
+static struct cost burst_cost(void)
+{
+	uint64_t began = cpu_ns(), between;
+
+	descend(DEPTH, burst);
+	between = cpu_ns();
+	while (pass_one())
 		;
-	return (double)took / BURST;
+	return (struct cost){ (double)(between - began) / burst, (double)(cpu_ns() - between) / burst };
 }
 
 /* The least of several, for the machine is never quiet. */
-static double pair_ns(bool drain)
+static struct cost pair_cost(void)
 {
-	double least = 1e9;
+	struct cost least = { 1e9, 1e9 };
 
 	for (unsigned round = 0; round < ROUNDS; round++) {
-		double sum = 0;
+		struct cost sum = { 0, 0 };
 
-		for (unsigned i = 0; i < BURSTS; i++)
-			sum += burst_ns(drain);
-		if (sum / BURSTS < least)
-			least = sum / BURSTS;
+		for (unsigned i = 0; i < PAIRS / burst; i++) {
+			struct cost cost = burst_cost();
+
+			sum.calls += cost.calls * burst / PAIRS;
+			sum.reading += cost.reading * burst / PAIRS;
+		}
+		least.calls = sum.calls < least.calls ? sum.calls : least.calls;
+		least.reading = sum.reading < least.reading ? sum.reading : least.reading;
 	}
 	return least;
 }
@@ -98,16 +150,24 @@ static void *read_on(void *cpu)
 	return NULL;
 }
 
-static double with_reader_ns(void)
+/* By the clock: what two cores can keep up. */
+static double sustained_ns(void)
 {
 	static int cpu = 1;
+	double least = 1e9;
 	pthread_t reader;
-	double least;
 
 	reading = 1;
 	if (pthread_create(&reader, NULL, read_on, &cpu) != 0)
 		return 0;
-	least = pair_ns(false);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		uint64_t began = clock_monotonic_ns();
+		double ns;
+
+		descend(DEPTH, PAIRS);
+		ns = (double)(clock_monotonic_ns() - began) / PAIRS;
+		least = ns < least ? ns : least;
+	}
 	ring_area_record(&area, NULL);             /* for the end of a thread frees something */
 	reading = 0;
 	pthread_join(reader, NULL);
@@ -137,19 +197,69 @@ static void know_main_stack(struct ring_control *control)
 		fclose(maps);
 }
 
-static void print_line(const char *what, double ns, double plain)
+static unsigned longest_learned(void)
 {
-	printf("%-44s %8.1f ns a pair, added %8.1f\n", what, ns, ns - plain);
+	unsigned longest = 0;
+
+	for (unsigned i = 0; i < RING_LENGTHS; i++) {
+		unsigned length = ring_control(ring)->lengths[i] * RING_UNIT;
+
+		if (length != RING_STACK_UNKNOWN && length > longest)
+			longest = length;
+	}
+	return longest;
 }
 
-int main(void)
+static bool make_unwinder(void)
 {
-	static const unsigned lengths[] = { 0, 256, 512, 1024, 2048, 4096, 8192 };
+	module_map_init(&map);
+	stacks = stack_table_new(1 << 20);
+	unwinder = stacks ? unwinder_new(&map, stacks) : NULL;
+	function = (uintptr_t)dlsym(RTLD_DEFAULT, "malloc");
+	return unwinder && process_map_update(getpid(), &map, unwinder) == 0;
+}
+
+/* In bursts, and the loss of time by the clock. */
+static void measure(const char *what, double plain)
+{
+	struct cost cost = pair_cost();
+
+	printf("%-32s %8.1f ns added to a pair, %8.1f to read it\n", what, cost.calls - plain, cost.reading);
+}
+
+static void measure_length(uint32_t length, double plain)
+{
+	char what[64];
+
+	burst = (unsigned)(ring_size / 2 / (length + 4 * RING_UNIT));
+	ring_set_all_stack_lengths(ring, length);
+	snprintf(what, sizeof(what), "%u bytes of stack", length);
+	measure(what, plain);
+}
+
+static void measure_unwinding(double plain)
+{
+	unwinding = true;
+	ring_set_all_stack_lengths(ring, RING_STACK_UNKNOWN);
+	descend(DEPTH, 1);
+	while (pass_one())
+		;
+	burst = (unsigned)(ring_size / 2 / (4096 + 4 * RING_UNIT));
+	measure("as long as needed, unwound", plain);
+	printf("%lu stacks cut, %u bytes learned\n", cut, longest_learned());
+	printf("%-32s %8.1f ns added to a pair\n", "two threads, by the clock", sustained_ns() - plain);
+}
+
+int main(int argc, char **argv)
+{
+	static const uint32_t lengths[] = { 0, 256, 512, 1024, 2048, 4096, 8192 };
 	static struct ring_patches patches;
 	struct ring_control *control;
 	double plain;
 
-	if (ring_new(RING_SIZE, &ring) < 0)
+	if (argc > 1)
+		ring_size = strtoull(argv[1], NULL, 10) << 20;
+	if (ring_new(ring_size, &ring) < 0 || !make_unwinder())
 		return 1;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	stay_on_one_cpu();
@@ -157,27 +267,23 @@ int main(void)
 	/* A page that is touched first costs more than all else. */
 	madvise(control, ring_mapping_size(ring), MADV_POPULATE_WRITE);
 	control->state = RING_ON;
-	control->wait_ticks = UINT32_MAX;
+	control->wait_ticks = 1ULL << 40;
 	know_main_stack(control);
-	plain = pair_ns(false);
-	print_line("as it is", plain, plain);
+	plain = pair_cost().calls;
+	printf("as it is, a pair costs %.1f ns\n", plain);
 	ring_area_map(&area, dlsym(RTLD_DEFAULT, "malloc"));
 	ring_patch_symbol(&area, "malloc", true, 1, &patches);
 	ring_patch_symbol(&area, "free", false, 20, &patches);
-	print_line("switched off", pair_ns(false), plain);
-	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
-		char what[64];
-
-		ring_set_all_stack_lengths(ring, lengths[i]);
-		ring_area_record(&area, ring);
-		snprintf(what, sizeof(what), "%u bytes of stack, in bursts", lengths[i]);
-		print_line(what, pair_ns(true), plain);
-		snprintf(what, sizeof(what), "%u bytes of stack, read by another thread", lengths[i]);
-		print_line(what, with_reader_ns(), plain);
-		ring_area_record(&area, NULL);
-	}
+	measure("switched off", plain);
+	ring_area_record(&area, ring);
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
+		measure_length(lengths[i], plain);
+	measure_unwinding(plain);
 	printf("%lu records, %lu bytes of stack, %lu waits, %lu lost\n", records, bytes, control->waits, control->lost);
 	ring_unpatch(&patches);
 	ring_free(ring);
+	unwinder_free(unwinder);
+	stack_table_free(stacks);
+	module_map_fini(&map);
 	return 0;
 }

@@ -30,9 +30,6 @@ tests_bench_bench_heap_SOURCES = tests/bench/bench_heap.c
 tests_bench_bench_heap_LDADD = src/libmodel.a src/libbase.a
 tests_bench_bench_latency_SOURCES = tests/bench/bench_latency.c $(bench_common)
 tests_bench_bench_latency_LDADD = $(bench_libs)
-tests_bench_bench_ring_SOURCES = tests/bench/bench_ring.c tests/unit/ring_fixture.c tests/unit/ring_fixture.h
-tests_bench_bench_ring_CFLAGS = $(AM_CFLAGS) -O2
-tests_bench_bench_ring_LDADD = src/libarch.a src/libring.a src/libbase.a $(ZYDIS_LIBS) -lpthread
 tests_bench_bench_stops_SOURCES = tests/bench/bench_stops.c tests/bench/floor.c tests/bench/floor.h \
 	src/tracer/placement.c src/tracer/placement.h $(bench_common)
 tests_bench_bench_stops_LDADD = src/libtarget.a $(bench_libs)

@@ -16,3 +16,8 @@ tests_bench_record_stacks_SOURCES = tests/bench/record_stacks.c \
 	tests/bench/workload.c tests/bench/workload.h
 tests_bench_record_stacks_CFLAGS = $(bench_unwind_cflags)
 tests_bench_record_stacks_LDADD = $(bench_unwind_libs)
+
+tests_bench_bench_ring_SOURCES = tests/bench/bench_ring.c tests/unit/ring_fixture.c tests/unit/ring_fixture.h \
+	tests/bench/process_map.c tests/bench/process_map.h
+tests_bench_bench_ring_CFLAGS = $(bench_unwind_cflags) -O2 -fno-optimize-sibling-calls
+tests_bench_bench_ring_LDADD = src/libprobe.a src/libring.a $(bench_unwind_libs) -lpthread

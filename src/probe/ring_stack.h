@@ -1,0 +1,28 @@
+/* The stack of a record of the ring: unwound from the piece that came with it, and how much the next one needs.
+ *
+ * Never read from the process: its stack has gone on since. */
+#ifndef ALLOCWATCH_PROBE_RING_STACK_H
+#define ALLOCWATCH_PROBE_RING_STACK_H
+
+#include "ring/ring.h"
+#include "unwind/unwind.h"
+
+/* What a call site gets that nothing is known of: it is learned at once. */
+#define RING_STACK_UNKNOWN RING_STACK_MAX
+
+struct ring_stack {
+	uint32_t node;                 /* of the unwinder's stack table */
+	uint32_t needed;               /* bytes from sp; of one that was cut: more than there were */
+	bool cut;                      /* the piece was too short: the stack ends where it did, and says so */
+};
+
+/* Unwinds a return's record as at the entry of its function, at `function`: there its caller's registers are what they are at
+ * every return.  Code may be read by `code`, where an object of the map is. */
+struct ring_stack ring_stack_unwind(struct unwinder *unwinder, const struct module_map *map, const struct reader *code,
+				    const struct ring_record *record, raddr function, uint32_t max_frames);
+
+/* Makes the next record of the call site, which is its return address, as long as the longest that it was seen to
+ * need and a quarter more.  One that was cut has it learned anew. */
+void ring_stack_learn(struct ring *ring, raddr return_address, const struct ring_stack *stack);
+
+#endif
