@@ -6,6 +6,7 @@ src_libsymbol_a_SOURCES = \
 	src/symbol/confine.c src/symbol/confine.h \
 	src/symbol/debugfile.c src/symbol/debugfile.h \
 	src/symbol/demangle.c src/symbol/demangle.h \
+	src/symbol/dwp.c src/symbol/dwp.h \
 	src/symbol/elf_file.c src/symbol/elf_file.h \
 	src/symbol/file_names.c src/symbol/file_names.h \
 	src/symbol/intervals.c src/symbol/intervals.h \

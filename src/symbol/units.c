@@ -22,6 +22,7 @@ struct unit {
 struct units {
 	Dwarf *dwarf;
 	const struct elf_file *file;
+	struct split split;
 	struct strtab *strings;
 	VEC_OF(struct unit) units;           /* by DIE offset */
 	struct intervals index, gathered;    /* values are indexes of `units` */
@@ -106,6 +107,7 @@ int units_new(Dwarf *dwarf, const struct elf_file *file, struct strtab *strings,
 		return -ENOMEM;
 	units->dwarf = dwarf;
 	units->file = file;
+	units->split.file = file;
 	units->strings = strings;
 	r = read_units(units);
 	if (r < 0) {
@@ -127,6 +129,7 @@ void units_free(struct units *units)
 		file_names_free(unit->line_files);
 		file_names_free(unit->call_files);
 	}
+	split_fini(&units->split);
 	vec_fini(&units->units);
 	intervals_fini(&units->index);
 	intervals_fini(&units->gathered);
@@ -173,7 +176,7 @@ static void open_unit(struct unit *unit)
 	unit->opened = true;
 	unit->full = unit->die;
 	if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) == 0 && type == DW_UT_skeleton)
-		split_unit(&unit->die, unit->owner->file, &unit->full);
+		split_unit(&unit->owner->split, &unit->die, &unit->full);
 	if (scopes_new(&unit->full, unit->owner->file, &unit->scopes) < 0)
 		unit->owner->out_of_memory = true;
 }

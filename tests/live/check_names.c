@@ -217,14 +217,16 @@ static void what_eats_its_memory_stays_unnamed_and_nothing_else(void)
 /* --- files that belong to a program --- */
 
 /* Debug information in one piece, to compare with; and in other files beside the program. */
-enum form { WHOLE, SPLIT, SHARED, FORMS };
+enum form { WHOLE, SPLIT, PACKAGE, SHARED, FORMS };
 
 static const char *const commands[FORMS] = {
 	[WHOLE] = "gcc -O2 -g -o leaky $SOURCE/" LEAKY_C,
 	[SPLIT] = "gcc -O2 -g -gsplit-dwarf -c -o leaky.o $SOURCE/" LEAKY_C " && gcc -o leaky leaky.o && rm leaky.o && test -e leaky.dwo",
+	[PACKAGE] = "gcc -O2 -g -gdwarf-4 -gsplit-dwarf -c -o leaky.o $SOURCE/" LEAKY_C
+		    " && gcc -o leaky leaky.o && dwp -e leaky -o leaky.dwp && rm leaky.o leaky.dwo && test -e leaky.dwp",
 	[SHARED] = "gcc -O2 -g -o leaky $SOURCE/" LEAKY_C " && cp leaky other && dwz -m more.debug -r leaky other && test -e more.debug",
 };
-static const char *const beside[FORMS] = { "leaky", "leaky.dwo", "more.debug" };
+static const char *const beside[FORMS] = { "leaky", "leaky.dwo", "leaky.dwp", "more.debug" };
 
 /* A folder of the user's with a program, which nobody else can enter. */
 static const char *private_program(enum form form, uid_t uid)

@@ -125,6 +125,70 @@ START_TEST(split_dwarf_is_read_from_its_own_file)
 }
 END_TEST
 
+/* The package has the units of two files, and of nothing else is left. */
+START_TEST(split_dwarf_is_read_from_a_package)
+{
+	static const char *const commands[] = { "gcc -gdwarf-5", "gcc -gdwarf-4", "clang -gdwarf-5", "clang -gdwarf-4" };
+	static const char *const packers[] = { "dwp -e levels -o levels.dwp", "llvm-dwp -e levels -o levels.dwp" };
+	const char *command = commands[_i / 2], *packer = packers[_i % 2];
+	char what[128];
+
+	fixture_run("%s -O2 -gsplit-dwarf -fPIE -c -o levels.o $DATA/levels.c", command);
+	fixture_run("%s -O2 -gsplit-dwarf -fPIE -c -o more.o -Dmain=unused -Dtake=taken $DATA/levels.c", command);
+	fixture_run("objcopy --globalize-symbol=main levels.o && gcc -pie -o levels levels.o more.o -Wl,-z,muldefs");
+	if (!fixture_try("%s 2>/dev/null && test -s levels.dwp && rm levels.dwo more.dwo", packer)) {
+		printf("%s: '%s' makes no package of it\n", command, packer);
+		return;
+	}
+	fixture_run("%s -O2 -fPIE -c -o levels.o $DATA/levels.c", command);
+	fixture_run("%s -O2 -fPIE -c -o more.o -Dmain=unused -Dtake=taken $DATA/levels.c", command);
+	fixture_run("gcc -pie -o reference levels.o more.o -Wl,-z,muldefs");
+	snprintf(what, sizeof(what), "%s, %s", command, packer);
+	assert_agrees(what, "levels", "reference", NO_ROOT, SIZE_MAX / 2, 300);
+}
+END_TEST
+
+static void damage(const char *path)
+{
+	FILE *f = fopen(path, "r+");
+	long len;
+
+	ck_assert_ptr_nonnull(f);
+	fseek(f, 0, SEEK_END);
+	len = ftell(f);
+	for (int i = 0; i < 3; i++) {
+		fseek(f, random() % len, SEEK_SET);
+		fputc(random() % 4 == 0 ? 0xff : (int)(random() % 256), f);
+	}
+	fclose(f);
+}
+
+/* What it says is believed as far as its own bytes go. */
+START_TEST(a_package_with_a_damaged_index_is_no_harm)
+{
+	struct symbol_location at[SYMBOL_LOCATIONS_MAX];
+	uint64_t address, size, named = 0;
+
+	fixture_run("gcc -gdwarf-4 -O2 -gsplit-dwarf -c -o levels.o $DATA/levels.c && gcc -o levels levels.o");
+	fixture_run("dwp -e levels -o whole.dwp && rm levels.dwo");
+	address = fixture_address("levels", "three_levels", &size);
+	srandom(1);
+	for (int round = 0; round < 200; round++) {
+		struct symbol_module *module;
+
+		fixture_run("objcopy --dump-section .debug_cu_index=index whole.dwp /dev/null");
+		damage("index");
+		fixture_run("objcopy --update-section .debug_cu_index=index whole.dwp levels.dwp");
+		module = fixture_open("levels", NO_ROOT);
+		for (uint64_t i = 0; i < size; i++)
+			named += symbol_module_resolve(module, address + i, false, at) > 0;
+		symbol_module_free(module);
+	}
+	/* By the table of symbols in any case. */
+	ck_assert_uint_eq(named, 200 * size);
+}
+END_TEST
+
 START_TEST(two_inlined_levels_have_the_lines_of_their_own_files)
 {
 	struct symbol_location at[SYMBOL_LOCATIONS_MAX];
@@ -511,6 +575,8 @@ int main(void)
 	tcase_add_loop_test(compiled, every_byte_of_a_cxx_program_reads_as_addr2line_says, 0, 7);
 	tcase_add_test(compiled, units_of_dwarf_4_and_5_and_two_compilers_mix_in_one_file);
 	tcase_add_loop_test(compiled, split_dwarf_is_read_from_its_own_file, 0, 4);
+	tcase_add_loop_test(compiled, split_dwarf_is_read_from_a_package, 0, 8);
+	tcase_add_test(compiled, a_package_with_a_damaged_index_is_no_harm);
 	tcase_add_loop_test(compiled, two_inlined_levels_have_the_lines_of_their_own_files, 0,
 			    COMPILER_COUNT);
 	tcase_add_loop_test(compiled, a_return_address_has_the_line_of_its_call, 0, COMPILER_COUNT);
