@@ -14,7 +14,6 @@
 
 #define CGROUP_TEXT_MAX (64u << 10)
 #define FILE_TEXT_MAX 4096
-#define SYSTEM_PRESSURE "/proc/pressure/memory"
 
 /* --- where they are --- */
 
@@ -164,7 +163,7 @@ void memory_files_open(struct memory_files *files, int pid, const char *cgroups,
 	if (files->events < 0)
 		open_version_1(files, cgroups);
 	if (stalled_us > 0)
-		open_pressure(files, "", "", SYSTEM_PRESSURE + 1, stalled_us);
+		open_pressure(files, "/proc", "/pressure", "memory", stalled_us);
 }
 
 void memory_files_close(struct memory_files *files)
