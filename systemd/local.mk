@@ -43,6 +43,10 @@ tests_systemd_starter_SOURCES = tests/systemd/starter.c
 tests_systemd_starter_CFLAGS = $(victim_cflags)
 EXTRA_DIST += tests/systemd/check_from_start tests/systemd/from_start_cases
 
+# A service that the OOM killer ends, in a real systemd; tests/victims has it.
+TESTS += tests/systemd/check_oom
+EXTRA_DIST += tests/systemd/check_oom tests/systemd/oom_cases
+
 # The same with the Debian package, which is built, checked, installed, upgraded and purged.
 systemd-test:
 	srcdir=$(srcdir) $(srcdir)/tests/systemd/package
