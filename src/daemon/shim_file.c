@@ -5,10 +5,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define FOLDER_MODE 0755
@@ -87,6 +89,44 @@ bool shim_file_remove(const char *path)
 bool shim_file_exists(const char *path)
 {
 	return access(path, F_OK) == 0;
+}
+
+static bool everybody_may_execute(const char *path)
+{
+	char part[PATH_MAX];
+	struct stat st;
+
+	if (strlen(path) >= sizeof(part))
+		return false;
+	/* Each folder on the way, and the file. */
+	for (const char *at = path; at; at = strchr(at + 1, '/')) {
+		const char *end = strchr(at + 1, '/');
+		size_t len = end ? (size_t)(end - path) : strlen(path);
+
+		memcpy(part, path, len);
+		part[len] = '\0';
+		if (stat(part, &st) < 0 || !(st.st_mode & S_IXOTH))
+			return false;
+	}
+	return true;
+}
+
+const char *shim_file_obstacle(const char *shim)
+{
+	static const char *const hidden[] = { "/home/", "/root/", "/run/", "/tmp/", "/var/tmp/", "/dev/" };
+	struct statvfs fs;
+
+	if (access(shim, F_OK) < 0)
+		return "is not installed";
+	if (!everybody_may_execute(shim))
+		return "may not be executed by everybody";
+	if (statvfs(shim, &fs) < 0 || fs.f_flag & ST_NOEXEC)
+		return "lies on a file system that is mounted noexec";
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+		if (strncmp(shim, hidden[i], strlen(hidden[i])) == 0)
+			return "is installed where many services may not look";
+	}
+	return NULL;
 }
 
 char *shim_file_fingerprint(char *const *files, const char *own)

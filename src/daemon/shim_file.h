@@ -17,6 +17,10 @@ int shim_file_write(const char *path, const char *text);
 bool shim_file_remove(const char *path);
 bool shim_file_exists(const char *path);
 
+/* Why services cannot be started through the program at `shim`: it is not there, not for everybody, on a file system
+ * without programs, or where a sandbox often hides all.  NULL: they can. */
+const char *shim_file_obstacle(const char *shim);
+
 /* What tells one state of a unit's files from another: their paths, inodes, sizes and times; `own` is left out.  NULL in
  * files' place: none.  To be freed; NULL without memory. */
 char *shim_file_fingerprint(char *const *files, const char *own);

@@ -1,5 +1,6 @@
 #include "daemon/shim_plan.h"
 
+#include "daemon/shim_file.h"
 #include "shim/shim.h"
 
 #include <errno.h>
@@ -426,8 +427,11 @@ void shim_plan_fini(struct shim_plan *plan)
 int shim_plan_read(sd_bus_message *reply, const char *shim, struct shim_plan *ret)
 {
 	struct shim_plan plan = { .refusal = "" };
+	const char *obstacle = shim_file_obstacle(shim);
 	int r = sd_bus_message_enter_container(reply, 'a', "{sv}");
 
+	if (obstacle)
+		refuse(&plan, "%s %s", shim, obstacle);
 	/* The domain of a service is found by the file that systemd executes. */
 	if (access("/sys/fs/selinux/enforce", F_OK) == 0)
 		refuse(&plan, "SELinux is on, and with the shim before it its program would run in another domain");

@@ -236,6 +236,26 @@ START_TEST(a_file_that_changes_is_seen_and_our_own_is_not)
 }
 END_TEST
 
+START_TEST(a_shim_that_services_cannot_execute_is_none)
+{
+	char path[128];
+
+	ck_assert_ptr_null(shim_file_obstacle("/bin/sh"));
+	ck_assert_str_eq(shim_file_obstacle("/nowhere/shim"), "is not installed");
+	snprintf(path, sizeof(path), "%s/shim", folder);
+	touch(path, "");
+	ck_assert_int_eq(chmod(path, 0755), 0);
+	/* mkdtemp's folder is its owner's. */
+	ck_assert_str_eq(shim_file_obstacle(path), "may not be executed by everybody");
+	ck_assert_int_eq(chmod(folder, 0755), 0);
+	ck_assert_int_eq(chmod(path, 0754), 0);
+	ck_assert_str_eq(shim_file_obstacle(path), "may not be executed by everybody");
+	ck_assert_int_eq(chmod(path, 0755), 0);
+	ck_assert_ptr_nonnull(shim_file_obstacle(path));
+	ck_assert_str_ne(shim_file_obstacle(path), "may not be executed by everybody");
+}
+END_TEST
+
 /* --- the program --- */
 
 #define SHIM "src/" SHIM_NAME
@@ -438,6 +458,7 @@ int main(void)
 	tcase_add_test(files, a_drop_in_is_everybody_s_to_read_and_goes_with_its_folder);
 	tcase_add_test(files, others_drop_ins_stay);
 	tcase_add_test(files, a_file_that_changes_is_seen_and_our_own_is_not);
+	tcase_add_test(files, a_shim_that_services_cannot_execute_is_none);
 	suite_add_tcase(suite, files);
 	tcase_set_timeout(program, 30);
 	tcase_add_test(program, one_that_is_traced_executes_the_program_at_once);
