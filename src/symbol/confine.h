@@ -1,5 +1,5 @@
 /* Gives up everything a parser of hostile files does not need, before the first of their bytes is
- * touched: privileges, other users' files, core dumps, unbounded memory, other descriptors. */
+ * touched: privileges, files, core dumps, unbounded memory, other descriptors, most system calls. */
 #ifndef ALLOCWATCH_SYMBOL_CONFINE_H
 #define ALLOCWATCH_SYMBOL_CONFINE_H
 

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -357,6 +358,8 @@ START_TEST(the_process_has_given_up_its_privileges)
 	assert_status(status, "\nCapInh:\t0000000000000000\n");
 	assert_status(status, "\nCapAmb:\t0000000000000000\n");
 	assert_status(status, "\nNoNewPrivs:\t1\n");
+	if (!SANITIZED)
+		assert_status(status, "\nSeccomp:\t2\n");
 	if (geteuid() == 0) {
 		assert_status(status, "\nUid:\t65534\t65534\t65534\t65534\n");
 		assert_status(status, "\nGid:\t65534\t65534\t65534\t65534\n");
@@ -371,6 +374,39 @@ START_TEST(the_process_has_given_up_its_privileges)
 	assert_limit(client.pid, "Max address space", CONFINE_MEMORY_MAX);
 #endif
 	client_stop(&client);
+}
+END_TEST
+
+/* What the process becomes, and what it then gets of the kernel: 0, or which of these it may do all the same. */
+static int do_forbidden_things(void)
+{
+	if (confine(3) < 0)
+		return 1;
+	if (open("/etc/passwd", O_RDONLY) >= 0 || errno != EPERM)
+		return 2;
+	if (socket(AF_UNIX, SOCK_STREAM, 0) >= 0 || errno != EPERM)
+		return 3;
+	if (fork() >= 0)
+		return 4;
+	if (execl("/bin/true", "true", NULL) == 0 || errno != EPERM)
+		return 5;
+	if (kill(getppid(), 0) == 0)
+		return 6;
+	return malloc(10u << 20) ? 0 : 7;
+}
+
+START_TEST(the_process_can_open_start_and_reach_nothing)
+{
+	int status;
+	pid_t pid;
+
+	if (SANITIZED)
+		return;         /* there is no filter then */
+	pid = fork();
+	if (pid == 0)
+		_exit(do_forbidden_things());
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
 }
 END_TEST
 
@@ -604,6 +640,7 @@ int main(void)
 	tcase_add_test(process, what_is_no_elf_file_is_an_answer_and_not_an_end);
 	tcase_add_test(process, garbage_on_the_socket_ends_the_process);
 	tcase_add_test(process, the_process_has_given_up_its_privileges);
+	tcase_add_test(process, the_process_can_open_start_and_reach_nothing);
 	tcase_add_test(process, a_user_with_capabilities_loses_them_too);
 	tcase_add_test(process, the_process_inherits_no_descriptor);
 	tcase_add_test(process, started_by_hand_the_program_says_what_it_is);
