@@ -64,6 +64,9 @@ unsigned int live_rounds(unsigned int normal, unsigned int torture);
 void live_survey(const char *kind, unsigned int cycles, unsigned int kills, unsigned int targets,
 		 unsigned int survivors);
 
+/* Kills and reaps all children of this process, and those that they leave to it when it is a subreaper. */
+void live_end_children(void);
+
 /* Polls until done(context) says so; false when the time is up. */
 bool live_wait(bool (*done)(void *context), void *context, int timeout_ms);
 /* The moments at which something happens must not be always the same; this is no waiting for something to be done, which

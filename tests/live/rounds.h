@@ -10,7 +10,7 @@ struct outcomes {
 /* Ends the round, and says why when there is a format. */
 void round_end(const struct outcomes *outcomes, unsigned outcome, const char *format, ...)
 	__attribute__((format(printf, 3, 4), noreturn));
-/* The outcome: play() ends by round_end(). */
+/* The outcome: play() ends by round_end().  What the round has started is killed after it. */
 unsigned round_play(const struct outcomes *outcomes, void (*play)(const void *round), const void *round);
 
 #endif

@@ -236,7 +236,7 @@ static bool kill_children(void)
 	return found;
 }
 
-static void clear_away(void)
+void live_end_children(void)
 {
 	uint64_t deadline = clock_monotonic_ns() + 20 * NSEC_PER_SEC;
 
@@ -326,7 +326,7 @@ static enum verdict run_case(const struct live_case *c)
 		exit(EXIT_FAILURE);
 	}
 	ended = wait_for_case(pid, &status);
-	clear_away();
+	live_end_children();
 	verdict = judge(c->name, ended, status, (double)(clock_monotonic_ns() - begun) / NSEC_PER_SEC);
 	remove_folder();
 	fflush(stdout);
