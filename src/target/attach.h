@@ -89,8 +89,9 @@ struct task *target_executed(const struct target *target);
 /* Takes everything of ours out of the process: breakpoints, handler, resident code.  False with *ret_text
  * (static) when something had to stay.  The tasks that could be stopped are held afterwards. */
 bool target_undo(struct target *target, const char **ret_text);
-/* Lets the held threads run out of the resident handler and of stubs, which are some fifty instructions long.  False: one
- * would not. */
+/* Lets the held threads run out of the resident handler and of stubs, which are some fifty instructions long, and waits for
+ * those that could not be stopped, unless they wait in the kernel and go on elsewhere.  False: one would not leave, or is not
+ * known to be out of it. */
 bool target_leave_resident(struct target *target);
 /* Lets all held tasks go and forgets them; `gone`, when not NULL, is told of each before. */
 void target_let_go(struct target *target, void (*gone)(void *context, struct task *task), void *context);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define PROC_TEXT_MAX (1u << 20)
+#define SYSCALL_TEXT_MAX 512
 #define FIELD_FLAGS 9                  /* in /proc/PID/stat */
 #define FIELD_SIGNAL 31                /* the thread's own pending ones */
 #define SIGKILL_BIT (1u << (SIGKILL - 1))
@@ -59,6 +60,22 @@ bool process_thread_is_dead(pid_t pid, pid_t tid)
 	char state = process_thread_state(pid, tid);
 
 	return state == '\0' || state == 'Z' || state == 'X';
+}
+
+/* "running", or "NUMBER ARGUMENT... SP PC", or "-1 SP PC" when it waits in no call. */
+uint64_t process_blocked_pc(pid_t tid)
+{
+	char path[64], *text, *last;
+	uint64_t pc = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
+	if (file_read_text(path, SYSCALL_TEXT_MAX, &text, NULL) < 0)
+		return 0;
+	last = strrchr(text, ' ');
+	if (last)
+		pc = strtoull(last, NULL, 16);
+	free(text);
+	return pc;
 }
 
 bool process_thread_is_exiting(pid_t pid, pid_t tid)

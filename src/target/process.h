@@ -28,6 +28,8 @@ void process_command(pid_t pid, char *buf, size_t space);
 void process_exe(pid_t pid, char *buf, size_t space);
 /* 'R', 'S', 'D', ... of a thread; 0: it is gone.  Allocates nothing. */
 char process_thread_state(pid_t pid, pid_t tid);
+/* Where a thread that waits in the kernel goes on; 0: it runs, or that cannot be seen. */
+uint64_t process_blocked_pc(pid_t tid);
 /* Gone, or a zombie. */
 bool process_thread_is_dead(pid_t pid, pid_t tid);
 /* Or about to be: it was killed, or exits, and runs no more of its program. */

@@ -2,6 +2,7 @@
 #include "target/attach.h"
 #include "target/bp.h"
 #include "target/inject.h"
+#include "target/process.h"
 #include "target/ptrace.h"
 #include "target/resident.h"
 
@@ -15,6 +16,7 @@
 
 #define PAGE 4096
 #define LEAVE_TRIES 200            /* to get a thread out of the resident handler */
+#define LEAVE_DEADLINE_MS 3000
 #define LEAVE_PAUSE_NS 20000       /* more time with each try */
 #define LEAVE_PAUSE_MAX_NS 10000000
 
@@ -51,22 +53,42 @@ static void give_time(unsigned try)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
+/* One that could not be stopped is known to be elsewhere only while it waits in the kernel: a busy machine may let one that
+ * was interrupted wait for a CPU anywhere. */
+static bool may_be_inside(struct target *target, const struct task *task)
+{
+	char state = process_thread_state(task->tid, task->tid);
+
+	if (state == 'D')
+		return resident_contains(target, process_blocked_pc(task->tid));
+	return state != '\0' && state != 'Z' && state != 'X' && !process_thread_is_exiting(task->tid, task->tid);
+}
+
+static bool is_inside(struct target *target, struct task *task)
+{
+	struct user_regs_struct regs;
+
+	if (!task->stopped)
+		return may_be_inside(target, task);
+	task_leave_resident(task);
+	return ptrace_getregs(task->tid, &regs) == 0 && resident_contains(target, arch_pc(&regs));
+}
+
 bool target_leave_resident(struct target *target)
 {
-	for (unsigned try = 0; try < LEAVE_TRIES; try++) {
+	uint64_t deadline_ns = clock_monotonic_ns() + LEAVE_DEADLINE_MS * NSEC_PER_MSEC;
+
+	for (unsigned try = 0; try < LEAVE_TRIES && (try == 0 || !clock_passed(deadline_ns)); try++) {
 		bool inside = false;
 
 		for (size_t i = 0; i < target->tasks.count; i++) {
 			struct task *task = target->tasks.items[i];
-			struct user_regs_struct regs;
 
-			if (!task->stopped)
-				continue;
-			task_leave_resident(task);
-			if (ptrace_getregs(task->tid, &regs) < 0 || !resident_contains(target, arch_pc(&regs)))
+			if (!is_inside(target, task))
 				continue;
 			inside = true;
-			task_resume(task);
+			if (task->stopped)
+				task_resume(task);
 		}
 		if (!inside)
 			return true;

@@ -575,6 +575,87 @@ START_TEST(who_executes_a_program_is_not_used_for_its_old_memory)
 }
 END_TEST
 
+static struct target *target_of(pid_t pid, raddr area)
+{
+	struct sharers sharers = { .last_pid = 0 };
+	struct target *target;
+
+	ck_assert_int_eq(target_new(pid, &target), 0);
+	ck_assert_int_eq(target_seize(target, &sharers), 0);
+	ck_assert_int_eq(resident_area_new(area, 2048, true, &target->areas), 0);
+	target->stub = area + 2048;
+	sharers_fini(&sharers);
+	return target;
+}
+
+static void end_target(struct target *target, pid_t pid)
+{
+	for (size_t i = 0; i < target->tasks.count; i++)
+		kill(target->tasks.items[i]->tid, SIGKILL);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	target_free(target);
+}
+
+/* As one that was interrupted and waits for a CPU, on a busy machine, when the others have stopped. */
+START_TEST(who_was_not_stopped_is_not_taken_to_be_out_of_our_code)
+{
+	volatile uint64_t *count = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	raddr area = code_page();
+	pid_t pid = counting_child(count);
+	struct target *target;
+
+	ck_assert(counts_on(count));
+	target = target_of(pid, area);
+	ck_assert(!target->tasks.items[0]->stopped);
+	ck_assert(target_leave_resident(target));
+	ck_assert(target->tasks.items[0]->stopped);
+	end_target(target, pid);
+}
+END_TEST
+
+static bool waits_for_good(pid_t pid)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + 20 * NSEC_PER_SEC;
+
+	while (process_thread_state(pid, pid) != 'D' && !clock_passed(deadline_ns))
+		poll(NULL, 0, 1);
+	return process_thread_state(pid, pid) == 'D';
+}
+
+/* vfork(), called from `page`; the child pauses there. */
+static pid_t child_in_vfork(void *page)
+{
+	static const uint8_t code[] = { 0xb8, 58, 0, 0, 0, 0x0f, 0x05, 0x85, 0xc0, 0x75, 0x09, 0xb8, 34, 0, 0, 0, 0x0f, 0x05,
+					0xeb, 0xf7, 0xeb, 0xfe };
+	void (*enter)(void) = (void (*)(void))(uintptr_t)page;
+	pid_t pid;
+
+	ck_assert_int_eq(mprotect(page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+	memcpy(page, code, sizeof(code));
+	pid = fork();
+	if (pid == 0)
+		enter();
+	return pid;
+}
+
+START_TEST(who_waits_in_the_kernel_is_where_it_goes_on)
+{
+	raddr page = code_page(), elsewhere = code_page();
+	pid_t pid = child_in_vfork((void *)(uintptr_t)page);
+	struct target *target;
+
+	ck_assert(waits_for_good(pid));
+	target = target_of(pid, elsewhere);
+	target_stop_all(target);
+	ck_assert(target_leave_resident(target));
+	resident_forget(target);
+	ck_assert_int_eq(resident_area_new(page, 2048, true, &target->areas), 0);
+	ck_assert(!target_leave_resident(target));
+	end_target(target, pid);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("target");
@@ -602,7 +683,10 @@ int main(void)
 	tcase_add_test(calls, our_own_handler_is_never_taken_for_the_programs);
 	tcase_add_test(calls, what_cannot_be_taken_out_stays_noted);
 	tcase_add_test(calls, who_executes_a_program_is_not_used_for_its_old_memory);
+	tcase_add_test(calls, who_was_not_stopped_is_not_taken_to_be_out_of_our_code);
+	tcase_add_test(calls, who_waits_in_the_kernel_is_where_it_goes_on);
 	tcase_set_timeout(calls, 60);
+	tcase_set_timeout(maps, 60);
 	suite_add_tcase(suite, sharers);
 	suite_add_tcase(suite, stops);
 	suite_add_tcase(suite, maps);
