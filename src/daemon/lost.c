@@ -273,8 +273,7 @@ static bool look_at(struct lost *lost, const struct lost_file *file)
 	if (fd == -EWOULDBLOCK)
 		return true;
 	if (fd == -ENODATA) {
-		log_warning("process %d: what its tracer knew when its daemon was gone is lost: it was killed as well, or could "
-			    "not store it", file->pid);
+		log_warning("process %d: what its tracer knew is lost: it was killed, or could not store it", file->pid);
 		lost_leave_refuge(lost->daemon, file);
 	} else if (fd < 0 && fd != -ENOENT) {
 		refuse(lost->daemon, file, why_not(fd));

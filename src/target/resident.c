@@ -127,15 +127,14 @@ static int restore_actions(struct target *target, struct task *task)
 
 static int remove_code(struct target *target, struct task *task)
 {
-	int r = 0;
+	/* There is one such note, which is taken for each area below. */
+	int r = task ? resident_remove_begun(target, task) : 0;
 
 	/* What cannot be taken out now is noted in the main area as begun: who heals finds it there, and the rest. */
 	for (struct resident_area *area = target->areas->next; r == 0 && area; area = area->next)
 		r = take_out(target, task, area);
 	if (r == 0)
 		r = masks_remove(target, task);
-	if (r == 0 && task)
-		r = resident_remove_begun(target, task);
 	return r < 0 ? r : resident_area_clear(target, target->areas, true);
 }
 

@@ -372,7 +372,7 @@ int resident_remove_begun(struct target *target, struct task *task)
 	raddr at;
 	int r = target_read(target, target->areas->start + offsetof(struct resident_header, begun), &at, sizeof(at));
 
-	if (r < 0 || at == 0 || at == target->areas->start)
+	if (r < 0 || at == 0 || at == target->masks || is_adopted(target, at))
 		return r;
 	if (slack_at(target, at))
 		return clear_begun(target, at);

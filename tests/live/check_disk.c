@@ -249,7 +249,7 @@ static void what_a_full_disk_does_not_take_when_the_daemon_is_gone_is_said_and_h
 	tool_start_again(tool);
 	require(live_wait(no_lost_file, (void *)folder, LET_GO_MS));
 	require(!lost_is_kept(tool));
-	require_text(log_text(log), "what its tracer knew when its daemon was gone is lost");
+	require_text(log_text(log), "what its tracer knew is lost");
 	tool_attach(tool, subject->pid);
 	subject_command(subject, 'g');
 	leave_a_page(folder);

@@ -575,6 +575,54 @@ START_TEST(who_executes_a_program_is_not_used_for_its_old_memory)
 }
 END_TEST
 
+/* Two areas of their own; mappings that touch would be one. */
+static raddr two_injected(void)
+{
+	char *at = mmap(NULL, 5 * INJECTED_SIZE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(at, MAP_FAILED);
+	ck_assert_int_eq(mprotect(at + INJECTED_SIZE, INJECTED_SIZE, PROT_READ | PROT_EXEC), 0);
+	ck_assert_int_eq(mprotect(at + 3 * INJECTED_SIZE, INJECTED_SIZE, PROT_READ | PROT_EXEC), 0);
+	return (raddr)(uintptr_t)at + INJECTED_SIZE;
+}
+
+static bool is_mapped(struct target *target, raddr at)
+{
+	uint8_t byte;
+
+	return target_read(target, at, &byte, 1) == 0;
+}
+
+/* A tracer that died after it had mapped a second area, and before that was linked. */
+START_TEST(what_was_begun_is_taken_out_with_what_is_linked)
+{
+	volatile uint64_t *count = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	raddr start = code_page(), linked = two_injected(), begun = linked + 2 * INJECTED_SIZE;
+	struct sharers sharers = { .last_pid = 0 };
+	pid_t pid = counting_child(count);
+	struct target *target;
+
+	ck_assert_int_eq(target_new(pid, &target), 0);
+	ck_assert_int_eq(target_seize(target, &sharers), 0);
+	target_stop_all(target);
+	ck_assert_int_eq(resident_area_new(start, 2048, true, &target->areas), 0);
+	ck_assert_int_eq(resident_area_new(linked, 2048, false, &target->areas->next), 0);
+	target->areas->next->injected = true;
+	target->stub = start + 2048;
+	target->areas->header.next_area = linked;
+	target->areas->header.begun = begun;
+	ck_assert_int_eq(resident_area_write_header(target, target->areas), 0);
+	ck_assert(is_mapped(target, linked) && is_mapped(target, begun));
+	ck_assert_int_eq(resident_remove(target), 0);
+	ck_assert(!is_mapped(target, linked));
+	ck_assert(!is_mapped(target, begun));
+	sharers_fini(&sharers);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	target_free(target);
+}
+END_TEST
+
 static struct target *target_of(pid_t pid, raddr area)
 {
 	struct sharers sharers = { .last_pid = 0 };
@@ -683,6 +731,7 @@ int main(void)
 	tcase_add_test(calls, our_own_handler_is_never_taken_for_the_programs);
 	tcase_add_test(calls, what_cannot_be_taken_out_stays_noted);
 	tcase_add_test(calls, who_executes_a_program_is_not_used_for_its_old_memory);
+	tcase_add_test(calls, what_was_begun_is_taken_out_with_what_is_linked);
 	tcase_add_test(calls, who_was_not_stopped_is_not_taken_to_be_out_of_our_code);
 	tcase_add_test(calls, who_waits_in_the_kernel_is_where_it_goes_on);
 	tcase_set_timeout(calls, 60);
