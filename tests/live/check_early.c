@@ -78,21 +78,32 @@ static const char *make_box(const char *parent)
 	return box;
 }
 
+/* Of version 2 and with the memory controller: below the root, since others may have no processes of their own beside such
+ * ones.  NULL: there is none. */
+static const char *make_box_of_version_2(void)
+{
+	const char *parent = "/sys/fs/cgroup", *box;
+
+	if (system("grep -qsw memory /sys/fs/cgroup/cgroup.controllers") != 0)
+		return NULL;
+	(void)write_text(live_text("%s/cgroup.subtree_control", parent), "+memory");
+	box = make_box(parent);
+	if (access(live_text("%s/memory.max", box), W_OK) == 0)
+		return box;
+	rmdir(box);
+	return NULL;
+}
+
 /* A cgroup of so many bytes of memory, of version 2 where that has the controller, else of 1.  with_swap: these count, too;
  * where version 1 has such a limit, newer kernels count no failures. */
 static const char *make_memory_box(bool with_swap)
 {
-	const char *parent = own_cgroup("/sys/fs/cgroup", "0::");
-	const char *box;
+	const char *box = make_box_of_version_2(), *parent;
 
-	if (parent && access(live_text("%s/memory.max", parent), F_OK) == 0) {
-		(void)write_text(live_text("%s/cgroup.subtree_control", parent), "+memory");
-		box = make_box(parent);
-		if (write_text(live_text("%s/memory.max", box), live_text("%ld", BOX_BYTES))) {
-			(void)write_text(live_text("%s/memory.swap.max", box), "0");
-			return box;
-		}
-		rmdir(box);
+	if (box) {
+		require(write_text(live_text("%s/memory.max", box), live_text("%ld", BOX_BYTES)));
+		(void)write_text(live_text("%s/memory.swap.max", box), "0");
+		return box;
 	}
 	parent = own_cgroup("/sys/fs/cgroup/memory", ":memory:");
 	if (!parent)
@@ -157,7 +168,8 @@ static void write_much(const char *const *boxes)
 		       "status=none", (char *)NULL);
 		_exit(127);
 	}
-	require(waitpid(pid, &status, 0) == pid && status == 0);
+	/* Where the file is in memory itself, it is killed for want of memory. */
+	require(waitpid(pid, &status, 0) == pid && (status == 0 || WIFSIGNALED(status)));
 	unlink(live_text("%s/much", live_folder()));
 }
 
@@ -290,22 +302,46 @@ static void a_cgroup_at_its_limit_makes_a_snapshot(void)
 	remove_box(box);
 }
 
-/* Another process in the same cgroup waits; the one that is watched is well below any limit. */
+static void a_cgroup_that_is_throttled_makes_a_snapshot(void)
+{
+	const char *box = make_box_of_version_2(), *program = copy_of("tests/victims/eater");
+	struct tool *tool;
+	struct subject *subject;
+
+	if (!box)
+		live_skip("the memory controller is none of version 2 here, and version 1 has no memory.high");
+	require(write_text(live_text("%s/memory.high", box), live_text("%d", 4 << 20)));
+	tool = start("MemoryPressure=0\n");
+	subject = victim_start_as(geteuid(), program, NULL);
+	move_into(box, subject->pid);
+	tool_out(tool, "watch", "--exe", program, "--every", "1h", NULL);
+	wait_for(tool, program, 0, "watch");
+	for (int i = 0; i < 3; i++)
+		subject_command(subject, 's');
+	wait_for(tool, program, 0, "memory-high");
+	require(write_text(live_text("%s/memory.high", box), "max"));
+	end(tool, subject, program);
+	remove_box(box);
+}
+
+/* Version 1 limits memory, and version 2 tells of the pressure that comes of it. */
 static void waiting_for_memory_makes_a_snapshot(void)
 {
-	const char *shared = make_pressure_box(), *box = make_memory_box(false), *program = copy_of("tests/victims/eater");
-	const char *const boxes[] = { shared, box, NULL };
-	struct tool *tool = start("MemoryPressure=10ms\n");
+	const char *box = make_memory_box(false), *program = copy_of("tests/victims/eater");
+	bool is_1 = access(live_text("%s/memory.limit_in_bytes", box), F_OK) == 0;
+	const char *boxes[] = { box, is_1 ? make_pressure_box() : NULL, NULL };
+	struct tool *tool = start("MemoryPressure=10ms\nMemoryEvents=no\n");
 	struct subject *subject = victim_start_as(geteuid(), program, NULL);
 
-	move_into(shared, subject->pid);
+	for (size_t i = 0; boxes[i]; i++)
+		move_into(boxes[i], subject->pid);
 	tool_out(tool, "watch", "--exe", program, "--every", "1h", NULL);
 	wait_for(tool, program, 0, "watch");
 	write_much(boxes);
 	wait_for(tool, program, 0, "memory-pressure");
 	end(tool, subject, program);
-	remove_box(shared);
-	remove_box(box);
+	for (size_t i = 0; boxes[i]; i++)
+		remove_box(boxes[i]);
 }
 
 struct growing {
@@ -379,6 +415,7 @@ static void across_an_upgrade_functions_are_compared(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(after_the_oom_killer_the_line_that_grew_is_known),
 	LIVE_CASE(a_cgroup_at_its_limit_makes_a_snapshot),
+	LIVE_CASE(a_cgroup_that_is_throttled_makes_a_snapshot),
 	LIVE_CASE(waiting_for_memory_makes_a_snapshot),
 	LIVE_CASE(fast_growth_makes_a_snapshot),
 	LIVE_CASE(across_an_upgrade_functions_are_compared),
