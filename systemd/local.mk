@@ -36,11 +36,12 @@ TESTS += tests/systemd/check_service
 EXTRA_DIST += tests/systemd/check_units tests/systemd/boot tests/systemd/check_service tests/systemd/service_cases \
 	tests/systemd/package
 
-# "watch --from-start", in a real systemd.
+# "watch --from-start", in a real systemd; the service's heap is what it says it is, as those of other victims.
 TESTS += tests/systemd/check_from_start
 check_PROGRAMS += tests/systemd/starter
 tests_systemd_starter_SOURCES = tests/systemd/starter.c
 tests_systemd_starter_CFLAGS = $(victim_cflags)
+tests_systemd_starter_LDFLAGS = $(victim_ldflags)
 EXTRA_DIST += tests/systemd/check_from_start tests/systemd/from_start_cases
 
 # A service that the OOM killer ends, in a real systemd; tests/victims has it.
