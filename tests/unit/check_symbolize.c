@@ -218,7 +218,7 @@ static struct {
 	char path[4096];
 	uint32_t may_read;             /* the uid of the only user who may */
 	bool hangs, late;
-	const struct file_user *last;
+	uint32_t last_uid;
 } files;
 
 static int answer_late(sd_event_source *source, void *context)
@@ -235,7 +235,7 @@ static void on_open(void *context, const struct file_user *user, const char *pat
 
 	(void)context;
 	files.asked++;
-	files.last = user;
+	files.last_uid = user->identity.uid;
 	snprintf(files.path, sizeof(files.path), "%s", user->identity.uid == files.may_read ? path : "/nowhere");
 	if (files.late)
 		return;
@@ -298,7 +298,7 @@ START_TEST(what_belongs_to_a_file_is_asked_for_with_its_users_rights)
 	split_input(&of_one, &one);
 	ck_assert_uint_gt(inlined_count(&of_one), 0);
 	ck_assert_uint_gt(files.asked, 0);
-	ck_assert_uint_eq(files.last->identity.uid, 1001);
+	ck_assert_uint_eq(files.last_uid, 1001);
 	ck_assert_ptr_nonnull(strstr(files.path, "levels.dwo"));
 	process = symbolize_pid(symbolize);
 	asked = files.asked;
@@ -306,7 +306,7 @@ START_TEST(what_belongs_to_a_file_is_asked_for_with_its_users_rights)
 	split_input(&of_other, &other);
 	ck_assert_uint_eq(inlined_count(&of_other), 0);
 	ck_assert_uint_gt(files.asked, asked);
-	ck_assert_uint_eq(files.last->identity.uid, 1002);
+	ck_assert_uint_eq(files.last_uid, 1002);
 	ck_assert_int_ne(symbolize_pid(symbolize), process);
 	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
 	/* And what is known already is not asked for again. */
