@@ -1,4 +1,5 @@
-/* The int3 engine's parts: engine_sites.c (where its breakpoints stand), engine_int3.c (what they mean). */
+/* The int3 engine's parts: engine_sites.c (where its breakpoints stand), engine_int3.c (who stops there), serve.c (what that
+ * means). */
 #ifndef ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 #define ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 

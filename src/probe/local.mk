@@ -11,4 +11,5 @@ src_libprobe_a_SOURCES = \
 	src/probe/plan.c src/probe/plan.h \
 	src/probe/probe.h \
 	src/probe/ring_stack.c src/probe/ring_stack.h \
+	src/probe/serve.c src/probe/serve.h \
 	src/probe/view.c src/probe/view.h

@@ -1,0 +1,242 @@
+/* What an allocator's call does, wherever its entry and return were seen: pending calls, and the events that come of
+ * them. */
+#include "probe/serve.h"
+
+#include "base/clock.h"
+
+/* An overflowing product is a request that fails, and never one of 0 bytes. */
+static uint64_t requested_size(const struct catalog_entry *entry, const uint64_t *args)
+{
+	uint64_t size = args[entry->size_arg], product;
+
+	if (entry->count_arg == ARG_NONE)
+		return size;
+	return __builtin_mul_overflow(size, args[entry->count_arg], &product) ? UINT64_MAX : product;
+}
+
+static bool continues(const struct probe *outer, const struct probe *probe)
+{
+	if (outer->tails_to_import && outer != probe)
+		return true;
+	for (size_t i = 0; i < outer->parts.count; i++) {
+		if (outer->parts.items[i].address == probe->address && outer != probe)
+			return true;
+	}
+	return false;
+}
+
+static void emit(struct engine *engine, const struct sighting *seen, struct alloc_event event)
+{
+	event.tid = seen->tid;
+	event.time_ns = seen->time_ns ? seen->time_ns : clock_monotonic_ns();
+	if (event.kind == ALLOC_FREED)
+		engine->counters.frees++;
+	else if (event.kind == ALLOC_BORN || event.kind == ALLOC_RESIZE_END)
+		engine->counters.allocations++;
+	engine->sink.event(engine->sink.context, &event);
+}
+
+static void abandoned(void *context, const struct call *call)
+{
+	const struct serving *serving = context;
+
+	serving->engine->sink.abandoned(serving->engine->sink.context, serving->seen->tid, call->old_address);
+}
+
+static void kept(void *context, const struct held_block *block)
+{
+	const struct serving *serving = context;
+
+	emit(serving->engine, serving->seen, (struct alloc_event){ .kind = ALLOC_BORN, .address = block->address,
+							   .size = block->size, .stack = block->stack,
+							   .domain = block->domain });
+}
+
+static enum call_standing standing(void *context, const struct call *call)
+{
+	struct serving *serving = context;
+
+	if (!serving->view.looked)
+		view_look(&serving->view, serving->engine->unwinder, serving->seen->reader, &serving->seen->regs);
+	return view_standing(&serving->view, call);
+}
+
+void serving_init(struct serving *serving, struct engine *engine, const struct sighting *seen)
+{
+	serving->engine = engine;
+	serving->seen = seen;
+	serving->eyes = (struct calls_eyes){ continues, standing, abandoned, kept, serving };
+	serving->view.looked = false;
+	serving->view.probes = engine->probes.items;
+	serving->view.probe_count = engine->probes.count;
+}
+
+/* Only asked about blocks that are not known: it costs a read. */
+static bool is_internal_free(const struct engine *engine, const struct reader *reader, const struct probe *probe,
+			     raddr sp)
+{
+	for (size_t i = 0; i < engine->plans.count; i++) {
+		const struct planned_module *planned = engine->plans.items[i];
+		uint64_t caller;
+
+		if (planned->module != probe->module || planned->plan.internal_end == 0)
+			continue;
+		if (reader_u64(reader, sp, &caller) < 0)
+			return false;
+		caller -= engine->target->modules.modules.items[planned->module].bias;
+		return caller >= planned->plan.internal_start && caller < planned->plan.internal_end;
+	}
+	return false;
+}
+
+static void free_block(struct serving *serving, raddr sp)
+{
+	struct engine *engine = serving->engine;
+	const struct probe *probe = serving->seen->probe;
+	raddr address = serving->seen->args[probe->entry->old_arg];
+	bool live;
+
+	if (address == 0)
+		return;
+	live = engine->sink.is_live(engine->sink.context, address, probe->entry->domain);
+	if (!calls_free(serving->seen->calls, probe, sp, serving->seen->regs.reg[ARCH_DWARF_BP], address, live,
+			&serving->eyes))
+		return;
+	if (!live && is_internal_free(engine, serving->seen->reader, probe, sp)) {
+		engine->counters.internal_frees++;
+		return;
+	}
+	emit(engine, serving->seen, (struct alloc_event){ .kind = ALLOC_FREED, .old_address = address,
+						      .domain = probe->entry->domain });
+}
+
+/* A call within another resizes what the outer one resizes, or its own part of it, or what was made there: then it is
+ * no resize of its own. */
+static void park(struct serving *serving, const struct calls *calls, struct call *call, raddr old_address)
+{
+	struct engine *engine = serving->engine;
+	uint32_t domain = call->probe->entry->domain;
+
+	call->parked = old_address != 0 &&
+		       (call->outer_sp == 0 || (!calls_resizes(calls, call, old_address) &&
+						engine->sink.is_live(engine->sink.context, old_address, domain)));
+	call->old_address = old_address;
+	if (call->parked)
+		emit(engine, serving->seen, (struct alloc_event){ .kind = ALLOC_RESIZE_BEGIN, .old_address = old_address,
+							      .domain = domain });
+}
+
+void serve_entry(struct serving *serving)
+{
+	const struct sighting *seen = serving->seen;
+	const struct catalog_entry *entry = seen->probe->entry;
+	raddr sp = seen->regs.reg[ARCH_DWARF_SP] + seen->sp_below;
+	struct call *call;
+
+	if (!seen->calls) {
+		serving->engine->counters.failed_reads++;
+		return;
+	}
+	if (!catalog_allocates(entry)) {
+		free_block(serving, sp);
+		return;
+	}
+	call = calls_enter(seen->calls, seen->probe, sp, requested_size(entry, seen->args), &serving->eyes);
+	if (!call)
+		return;
+	call->bp = seen->regs.reg[ARCH_DWARF_BP];
+	if (entry->out_arg != ARG_NONE)
+		call->out_pointer = seen->args[entry->out_arg];
+	if (entry->old_arg == ARG_NONE)
+		return;
+	park(serving, seen->calls, call, seen->args[entry->old_arg]);
+}
+
+static int call_result(const struct sighting *seen, const struct call *call, raddr *ret_address)
+{
+	if (seen->kinds & SITE_TAIL) {
+		*ret_address = seen->args[0];
+		return 0;
+	}
+	if (call->probe->entry->out_arg == ARG_NONE) {
+		*ret_address = seen->result;
+		return 0;
+	}
+	if ((uint32_t)seen->result != 0) {
+		*ret_address = 0;
+		return 0;
+	}
+	return reader_u64(seen->reader, call->out_pointer, ret_address);
+}
+
+/* At a function's return its caller's registers are as they were at its entry: unwound from there, a
+ * call makes the same stack whichever of its returns it takes. */
+static uint32_t caller_stack(struct engine *engine, const struct call *call, const struct sighting *seen)
+{
+	struct arch_regs at_entry = seen->regs;
+
+	at_entry.reg[ARCH_DWARF_PC] = call->probe->address;
+	at_entry.reg[ARCH_DWARF_SP] = call->sp;
+	return unwinder_unwind(engine->unwinder, &at_entry, seen->reader, engine->max_frames, NULL);
+}
+
+/* Whether it is left to the call that this one was made within. */
+static bool hold(struct calls *calls, const struct call *call, const struct alloc_event *event)
+{
+	const struct held_block block = { call->outer_sp, event->address, event->size, event->stack, event->domain };
+
+	return call->outer_sp != 0 && !call->parked && calls_hold(calls, &block);
+}
+
+void serve_return(struct serving *serving)
+{
+	struct engine *engine = serving->engine;
+	const struct sighting *seen = serving->seen;
+	struct calls *calls = seen->calls;
+	struct alloc_event event = { 0 };
+	struct call call;
+
+	if (calls)
+		calls->last.result = LAST_NONE;
+	if (!calls || !calls_leave(calls, seen->regs.reg[ARCH_DWARF_SP], &call, &serving->eyes)) {
+		engine->counters.strays++;
+		engine->counters.orphans += !calls || calls_pending(calls) == 0;
+		return;
+	}
+	if (call_result(seen, &call, &event.address) < 0) {
+		engine->counters.failed_reads++;
+		calls_settle(calls, &call, 0, &serving->eyes);
+		calls->last.result = LAST_NONE;
+		if (call.parked)
+			abandoned(serving, &call);
+		return;
+	}
+	calls_settle(calls, &call, event.address, &serving->eyes);
+	if (event.address == 0 && !call.parked)
+		return;
+	/* Where the stack could not be read, an inner call of this one stood on its own after the handler's end, and
+	 * has recorded the block. */
+	if (call.interrupted && !call.parked &&
+	    engine->sink.is_live(engine->sink.context, event.address, call.probe->entry->domain))
+		return;
+	event.kind = call.parked ? ALLOC_RESIZE_END : ALLOC_BORN;
+	event.domain = call.probe->entry->domain;
+	event.old_address = call.parked ? call.old_address : 0;
+	event.size = call.size;
+	if (event.address != 0)
+		event.stack = caller_stack(engine, &call, seen);
+	calls->last.address = event.address;
+	calls->last.result = LAST_HELD;
+	if (hold(calls, &call, &event))
+		return;
+	emit(engine, seen, event);
+	/* What a resize has done is done. */
+	calls->last.result = call.parked ? LAST_NONE : LAST_BORN;
+}
+
+void serve_unborn(struct serving *serving, const struct last_call *last)
+{
+	emit(serving->engine, serving->seen, (struct alloc_event){ .kind = ALLOC_UNBORN, .address = last->address,
+								   .domain = last->call.probe->entry->domain });
+	serving->engine->counters.allocations--;
+}

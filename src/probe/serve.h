@@ -1,0 +1,40 @@
+/* What was seen of a thread at an entry or a return of an allocator function, and what becomes of it: pending calls and
+ * events.  The same for every engine: it knows neither stops nor where the registers and the stack come from. */
+#ifndef ALLOCWATCH_PROBE_SERVE_H
+#define ALLOCWATCH_PROBE_SERVE_H
+
+#include "probe/calls.h"
+#include "probe/engine_private.h"
+#include "probe/view.h"
+
+#define SIGHTING_ARGS 4
+
+struct sighting {
+	int32_t tid;
+	struct calls *calls;           /* the thread's; NULL: it has none, or there is no memory for them */
+	unsigned kinds;                /* enum site_kind */
+	const struct probe *probe;     /* of an entry */
+	uint32_t sp_below;             /* there: how much lower the stack pointer is than at the function's start */
+	struct arch_regs regs;         /* pc is exact */
+	uint64_t args[SIGHTING_ARGS];  /* of an entry; [0] of a jump that ends a function */
+	uint64_t result;               /* of a return */
+	const struct reader *reader;   /* the stack */
+	uint64_t time_ns;              /* CLOCK_MONOTONIC; 0: now */
+};
+
+struct serving {
+	struct engine *engine;
+	const struct sighting *seen;
+	struct calls_eyes eyes;
+	struct view view;
+};
+
+/* Both outlive it. */
+void serving_init(struct serving *serving, struct engine *engine, const struct sighting *seen);
+
+void serve_entry(struct serving *serving);
+void serve_return(struct serving *serving);
+/* The block that the thread's last call has made has not been given to anybody after all. */
+void serve_unborn(struct serving *serving, const struct last_call *last);
+
+#endif
