@@ -186,9 +186,10 @@ static int print_report(struct run *run, const json_t *info)
 		return EXIT_DONE;
 	fputs("allocwatch: ", run->report);
 	printable_write(run->report, run->name, strlen(run->name), false);
-	fprintf(run->report, " ended with %s in %" PRIu64 " blocks still allocated; snapshot %s\n",
-		text_size(size, (double)answer_number(info, "size"), false), answer_number(info, "count"),
-		answer_text(info, "id"));
+	fprintf(run->report, " ended with %s in %" PRIu64 " blocks still allocated; snapshot ",
+		text_size(size, (double)answer_number(info, "size"), false), answer_number(info, "count"));
+	printable_write(run->report, answer_text(info, "id"), strlen(answer_text(info, "id")), false);
+	fputc('\n', run->report);
 	return EXIT_DONE;
 }
 

@@ -5,7 +5,10 @@
 #include "cli/terminal.h"
 #include "cli/tracing.h"
 
+#include "export/printable.h"
+
 #include <stdio.h>
+#include <string.h>
 
 static json_t *snapshot_parameters(const struct options *options, pid_t pid)
 {
@@ -44,7 +47,8 @@ int cmd_snapshot(const struct options *options, int argc, char **argv)
 	if (options_have(options, OPTION(JSON))) {
 		r = show_json(json_incref(info));
 	} else {
-		puts(answer_text(info, "id"));
+		printable_write(stdout, answer_text(info, "id"), strlen(answer_text(info, "id")), false);
+		putchar('\n');
 		r = show_finish();
 	}
 	json_decref(reply);
