@@ -68,6 +68,15 @@ static void take(const struct guarded *guarded, struct session *session, const c
 	watches_take(guarded->alarms->daemon->watches, session, who, alarm_name(cause));
 }
 
+/* At once: the number of a closed descriptor is soon another one's, who would be told no more. */
+static void forget_closed(struct guarded *guarded)
+{
+	if (guarded->files.events < 0)
+		guarded->events = sd_event_source_disable_unref(guarded->events);
+	if (guarded->files.pressure < 0)
+		guarded->pressure = sd_event_source_disable_unref(guarded->pressure);
+}
+
 static void look(struct guarded *guarded, bool pressed)
 {
 	struct alarm_figures figures = { .now_ns = clock_monotonic_ns(), .pressed = pressed };
@@ -78,8 +87,7 @@ static void look(struct guarded *guarded, bool pressed)
 
 	/* Read in any case: a descriptor that is not read stays ready. */
 	memory_files_read(&guarded->files, &figures);
-	if (guarded->files.events < 0)
-		guarded->events = sd_event_source_disable_unref(guarded->events);
+	forget_closed(guarded);
 	if (!who)
 		return;
 	cause = alarm_look(&guarded->alarm, &limits, &figures);

@@ -147,9 +147,9 @@ struct limits {
 #define STOP_TIMEOUT_US (40ULL * 1000000)
 
 /* --- descriptors --- */
-/* Of a session: the target's pidfd, its tracer's socket and pidfd, what is on its way between them, and two or three files of
+/* Of a session: the target's pidfd, its tracer's socket and pidfd, what is on its way between them, and up to four files of
  * its cgroup. */
-#define DESCRIPTORS_OF_SESSION 11
+#define DESCRIPTORS_OF_SESSION 12
 /* Sockets and timers of its own, files that are written, healers, the symbolizer. */
 #define DESCRIPTORS_OF_DAEMON 128
 /* Those that are not files of modules: as many as all that have a limit may take at once. */
