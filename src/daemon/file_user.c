@@ -23,7 +23,7 @@ void file_user_of_nobody(struct file_user *user)
 		become(user, NOBODY, NOBODY);
 }
 
-/* The folder of a process belongs to its effective user, or to root when it may not be looked into. */
+/* The folder of a process belongs to its effective user, also when what is in it belongs to root. */
 static void become_process(struct file_user *user)
 {
 	char path[32];

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define DEADLINE_NS (60 * NSEC_PER_SEC)
@@ -366,6 +367,35 @@ START_TEST(one_that_dies_while_it_waits_for_a_file_is_started_again)
 	ck_assert_uint_gt(files.asked, 1);
 	ck_assert_uint_eq(symbolize_deaths(symbolize), 1);
 	input_fini(&input);
+}
+END_TEST
+
+/* As most services are that begin as root: the kernel gives their folders in /proc to root. */
+START_TEST(who_has_given_up_root_has_no_file_opened_with_its_rights)
+{
+	static const struct wire_attach by_root;
+	struct file_user user;
+	char byte;
+	int pipes[2];
+	pid_t pid;
+
+	ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (setgid(1002) < 0 || setuid(1001) < 0 || write(pipes[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	ck_assert_int_eq(read(pipes[0], &byte, 1), 1);
+	file_user_of_attach(&by_root, pid, &user);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	ck_assert_uint_eq(user.identity.as_other, 1);
+	ck_assert_uint_eq(user.identity.uid, 1001);
+	ck_assert_uint_eq(user.identity.gid, 1002);
+	close(pipes[0]);
+	close(pipes[1]);
 }
 END_TEST
 
@@ -837,6 +867,10 @@ int main(void)
 	tcase_add_test(use, without_somebody_who_opens_files_there_are_none);
 	tcase_add_test(use, where_a_file_does_not_come_in_time_no_other_is_waited_for);
 	tcase_add_test(use, one_that_dies_while_it_waits_for_a_file_is_started_again);
+	if (geteuid() == 0)
+		tcase_add_test(use, who_has_given_up_root_has_no_file_opened_with_its_rights);
+	else
+		printf("SKIP: whose rights files are opened with is not tried: only root's daemon has a choice\n");
 	tcase_add_test(use, a_call_at_a_functions_end_belongs_to_it);
 	tcase_add_test(use, what_was_named_once_is_not_asked_again);
 	tcase_add_test(use, a_file_of_the_same_build_id_or_path_does_not_get_anothers_names);
