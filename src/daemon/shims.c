@@ -47,6 +47,7 @@ struct shims {
 	sd_event *event;
 	sd_bus *bus;                   /* NULL: there is none */
 	sd_bus_slot *reloading, *reload;
+	sd_event_source *soon;         /* looks at all of them */
 	bool reload_again;
 	VEC_OF(struct shim *) list;
 };
@@ -340,6 +341,13 @@ static void look_at_all(struct shims *shims)
 	}
 }
 
+static int on_soon(sd_event_source *source, void *context)
+{
+	(void)source;
+	look_at_all(context);
+	return 0;
+}
+
 static int on_reloaded(sd_bus_message *reply, void *context, sd_bus_error *ret_error)
 {
 	struct shims *shims = context;
@@ -445,6 +453,7 @@ static struct shim *shim_new(struct shims *shims, const char *unit)
 int shims_put(struct shims *shims, const char *unit, shims_done_fn done, void *context)
 {
 	struct shim *shim = find(shims, unit);
+	int r;
 
 	if (!shim)
 		shim = shim_new(shims, unit);
@@ -456,9 +465,12 @@ int shims_put(struct shims *shims, const char *unit, shims_done_fn done, void *c
 	tell(shim, NULL, NULL);
 	shim->leaving = shim->gave_up = false;
 	shim->tries = 0;
+	/* Not now: who asks is not ready to be told yet. */
+	r = sd_event_source_set_enabled(shims->soon, SD_EVENT_ONESHOT);
+	if (r < 0)
+		return r;
 	shim->done = done;
 	shim->done_context = context;
-	look(shim);
 	return 0;
 }
 
@@ -466,12 +478,15 @@ void shims_take_out(struct shims *shims, const char *unit, shims_done_fn done, v
 {
 	struct shim *shim = find(shims, unit);
 
+	if (shim)
+		tell(shim, NULL, "it was taken back");
+	/* Who has just been told may have taken it out. */
+	shim = find(shims, unit);
 	if (!shim) {
 		if (done)
 			done(context, NULL, NULL);
 		return;
 	}
-	tell(shim, NULL, "it was taken back");
 	forget_folders(shim);
 	forget_drop_in(shim);
 	shim->leaving = true;
@@ -481,14 +496,6 @@ void shims_take_out(struct shims *shims, const char *unit, shims_done_fn done, v
 		reload(shims);
 	if (!shim->loaded || !shims->reload)
 		leave(shim);
-}
-
-void shims_nobody_waits(struct shims *shims, void *context)
-{
-	for (size_t i = 0; i < shims->list.count; i++) {
-		if (shims->list.items[i]->done_context == context)
-			shims->list.items[i]->done = NULL;
-	}
 }
 
 const char *shims_path(const struct shims *shims, const char *unit)
@@ -501,10 +508,18 @@ const char *shims_path(const struct shims *shims, const char *unit)
 int shims_new(sd_event *event, struct shims **ret)
 {
 	struct shims *shims = calloc(1, sizeof(*shims));
+	int r;
 
 	if (!shims)
 		return -ENOMEM;
 	shims->event = event;
+	r = sd_event_add_defer(event, &shims->soon, on_soon, shims);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(shims->soon, SD_EVENT_OFF);
+	if (r < 0) {
+		shims_free(shims);
+		return r;
+	}
 	*ret = shims;
 	return 0;
 }
@@ -515,6 +530,7 @@ void shims_free(struct shims *shims)
 		return;
 	sd_bus_slot_unref(shims->reload);
 	sd_bus_slot_unref(shims->reloading);
+	sd_event_source_disable_unref(shims->soon);
 	while (shims->list.count > 0)
 		shim_free(shims->list.items[--shims->list.count]);
 	vec_fini(&shims->list);

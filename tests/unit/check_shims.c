@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "daemon/exec_start.h"
 #include "daemon/shim_file.h"
+#include "daemon/shims.h"
 #include "shim/shim.h"
 
 #include <check.h>
@@ -256,6 +257,77 @@ START_TEST(a_shim_that_services_cannot_execute_is_none)
 }
 END_TEST
 
+/* --- who asks --- */
+
+#define UNIT "allocwatch-check-shims.service"
+
+static sd_event *event;
+static struct shims *shims;
+static unsigned told;
+
+static void make_shims(void)
+{
+	told = 0;
+	ck_assert_int_ge(sd_event_new(&event), 0);
+	ck_assert_int_eq(shims_new(event, &shims), 0);
+}
+
+static void free_shims(void)
+{
+	shims_free(shims);
+	sd_event_unref(event);
+}
+
+static void count_refusal(void *context, const char *path, const char *refusal)
+{
+	(void)context;
+	ck_assert_ptr_null(path);
+	ck_assert_ptr_nonnull(refusal);
+	told++;
+}
+
+/* One that was just closed, say; nobody has told the daemon yet. */
+START_TEST(a_bus_that_takes_no_calls_is_told_after_the_asking)
+{
+	sd_bus *bus;
+
+	ck_assert_int_ge(sd_bus_new(&bus), 0);
+	shims_use_bus(shims, bus, NULL);
+	ck_assert_int_eq(shims_put(shims, UNIT, count_refusal, NULL), 0);
+	ck_assert_uint_eq(told, 0);
+	while (told == 0)
+		ck_assert_int_gt(sd_event_run(event, 5000000), 0);
+	ck_assert_uint_eq(told, 1);
+	ck_assert_ptr_null(shims_path(shims, UNIT));
+	shims_use_bus(shims, NULL, "over");
+	sd_bus_unref(bus);
+}
+END_TEST
+
+static void take_out_as_well(void *context, const char *path, const char *refusal)
+{
+	count_refusal(context, path, refusal);
+	shims_take_out(shims, UNIT, NULL, NULL);
+}
+
+static void count(void *context, const char *path, const char *refusal)
+{
+	(void)path;
+	ck_assert_ptr_null(refusal);
+	++*(unsigned *)context;
+}
+
+START_TEST(who_waits_may_take_it_out_when_it_is_taken_out)
+{
+	unsigned taken_out = 0;
+
+	ck_assert_int_eq(shims_put(shims, UNIT, take_out_as_well, NULL), 0);
+	shims_take_out(shims, UNIT, count, &taken_out);
+	ck_assert_uint_eq(told, 1);
+	ck_assert_uint_eq(taken_out, 1);
+}
+END_TEST
+
 /* --- the program --- */
 
 #define SHIM "src/" SHIM_NAME
@@ -442,6 +514,7 @@ int main(void)
 {
 	Suite *suite = suite_create("shims");
 	TCase *texts = tcase_create("texts"), *files = tcase_create("files"), *program = tcase_create("program");
+	TCase *asking = tcase_create("asking");
 	SRunner *runner;
 	int failed;
 
@@ -460,6 +533,10 @@ int main(void)
 	tcase_add_test(files, a_file_that_changes_is_seen_and_our_own_is_not);
 	tcase_add_test(files, a_shim_that_services_cannot_execute_is_none);
 	suite_add_tcase(suite, files);
+	tcase_add_checked_fixture(asking, make_shims, free_shims);
+	tcase_add_test(asking, a_bus_that_takes_no_calls_is_told_after_the_asking);
+	tcase_add_test(asking, who_waits_may_take_it_out_when_it_is_taken_out);
+	suite_add_tcase(suite, asking);
 	tcase_set_timeout(program, 30);
 	tcase_add_test(program, one_that_is_traced_executes_the_program_at_once);
 	tcase_add_test(program, the_program_is_called_what_it_shall_be);

@@ -13,8 +13,8 @@ tests_unit_check_conf_LDADD = src/libconf.a src/libmodel.a src/libbase.a $(CHECK
 check_PROGRAMS += tests/unit/check_shims
 TESTS += tests/unit/check_shims
 tests_unit_check_shims_SOURCES = tests/unit/check_shims.c
-tests_unit_check_shims_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
-tests_unit_check_shims_LDADD = src/libdaemon.a src/libbase.a $(CHECK_LIBS)
+tests_unit_check_shims_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_check_shims_LDADD = src/libdaemon.a src/libbase.a $(CHECK_LIBS) $(SYSTEMD_LIBS)
 
 check_PROGRAMS += tests/unit/check_memory_files
 TESTS += tests/unit/check_memory_files
