@@ -19,6 +19,10 @@ fail_va(struct db *db, int error, const char *format, va_list args)
 		return error;
 	if (vasprintf(&why, format, args) < 0)
 		why = NULL;
+	if (!db->doing) {
+		*db->ret_reason = why;
+		return error;
+	}
 	if (asprintf(&reason, "cannot %s the snapshot file %s: %s", db->doing, db->path,
 		     why ? why : strerror(-error)) < 0)
 		reason = NULL;

@@ -18,8 +18,8 @@ struct store_listener;
 struct db {
 	sqlite3 *handle;
 	const char *path;              /* as people know it: for the reason */
-	const char *doing;             /* "read", "write": for the reason */
-	uint32_t version;              /* of the format; known from schema_check_header() on */
+	const char *doing;             /* "read", "write": the snapshot file, for the reason; NULL: the caller says that */
+	uint32_t version;              /* of the format; known once the header was checked */
 	char **ret_reason;
 	const struct store_listener *listener;   /* of who writes; NULL: nobody */
 };

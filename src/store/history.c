@@ -1,17 +1,13 @@
-#define _GNU_SOURCE              /* asprintf */
 #include "store/history.h"
 
+#include "store/db.h"
+
 #include <errno.h>
-#include <sqlite3.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define APPLICATION_ID 0x61774869      /* "awHi" */
 #define VERSION 2                      /* 1: rules without from_start */
-#define BUSY_MS 5000
 #define TEXT(number) #number
 #define VALUE(number) TEXT(number)
 
@@ -33,190 +29,169 @@ void history_fini(struct history *history)
 	vec_fini(&history->runs);
 }
 
-static int explain(char **ret_reason, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-
-static int explain(char **ret_reason, int error, const char *format, ...)
+/* Writable in any case, so that what a killed writer has left is rolled back. */
+static int open_file(struct db *db, int flags)
 {
-	va_list args;
-
-	va_start(args, format);
-	if (vasprintf(ret_reason, format, args) < 0)
-		*ret_reason = NULL;
-	va_end(args);
-	return error;
+	return db_open(db, db->path, flags | SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW);
 }
 
-static int failed(sqlite3 *db, char **ret_reason)
-{
-	int code = db ? sqlite3_errcode(db) : SQLITE_NOMEM;
-
-	if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
-		return explain(ret_reason, -EBADMSG, "it is damaged, or no history");
-	return explain(ret_reason, code == SQLITE_NOMEM ? -ENOMEM : -EIO, "%s", db ? sqlite3_errmsg(db) : "out of memory");
-}
-
-static int open_file(const char *path, int flags, sqlite3 **ret, char **ret_reason)
-{
-	int r = 0;
-
-	if (sqlite3_open_v2(path, ret, flags | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK ||
-	    sqlite3_busy_timeout(*ret, BUSY_MS) != SQLITE_OK)
-		r = failed(*ret, ret_reason);
-	else
-		sqlite3_db_config(*ret, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
-	return r;
-}
-
-static int run(sqlite3 *db, const char *sql, char **ret_reason)
-{
-	return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : failed(db, ret_reason);
-}
-
-static int pragma(sqlite3 *db, const char *sql, int64_t *ret, char **ret_reason)
+static int read_number(struct db *db, const char *sql, uint64_t *ret)
 {
 	sqlite3_stmt *stmt;
-	int r = 0;
+	int r = db_prepare(db, sql, &stmt);
 
-	if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK)
-		return failed(db, ret_reason);
-	if (sqlite3_step(stmt) == SQLITE_ROW)
-		*ret = sqlite3_column_int64(stmt, 0);
-	else
-		r = failed(db, ret_reason);
+	if (r < 0)
+		return r;
+	r = db_step(db, stmt);
+	if (r > 0)
+		r = db_numbers(db, stmt, 0, 1, 0, ret);
 	sqlite3_finalize(stmt);
 	return r;
 }
 
-static int check_header(sqlite3 *db, int64_t *ret_version, char **ret_reason)
+static int check_header(struct db *db)
 {
-	int64_t id = 0, version = 0;
-	int r = pragma(db, "PRAGMA application_id", &id, ret_reason);
+	uint64_t id = 0, version = 0;
+	int r = read_number(db, "PRAGMA application_id", &id);
 
 	if (r == 0)
-		r = pragma(db, "PRAGMA user_version", &version, ret_reason);
-	if (r == 0 && id != APPLICATION_ID)
-		r = explain(ret_reason, -EMEDIUMTYPE, "it is another program's");
-	else if (r == 0 && (version < 1 || version > VERSION))
-		r = explain(ret_reason, -EPROTONOSUPPORT, "it is of version %lld, and this one knows %d", (long long)version,
-			    VERSION);
-	*ret_version = version;
-	return r;
+		r = read_number(db, "PRAGMA user_version", &version);
+	if (r < 0)
+		return r;
+	if (id != APPLICATION_ID)
+		return db_fail(db, -EMEDIUMTYPE, "it is another program's");
+	if (version < 1 || version > VERSION)
+		return db_fail(db, -EPROTONOSUPPORT, "it is of version %lld, and this one knows %d", (long long)version,
+			       VERSION);
+	db->version = (uint32_t)version;
+	return 0;
 }
 
 /* --- reading --- */
 
-static bool take_who(sqlite3_stmt *stmt, char who[HISTORY_WHO_MAX])
+typedef int (*take_row_fn)(struct db *db, sqlite3_stmt *stmt, struct history *history);
+
+static int take_who(struct db *db, sqlite3_stmt *stmt, char who[HISTORY_WHO_MAX])
 {
-	const char *text = (const char *)sqlite3_column_text(stmt, 0);
-	size_t len = text ? strlen(text) : 0;
+	const char *text;
+	size_t len;
+	int r = db_text(db, stmt, 0, &text, &len);
 
-	if (len == 0 || len >= HISTORY_WHO_MAX || (int)len != sqlite3_column_bytes(stmt, 0))
-		return false;
-	memcpy(who, text, len + 1);
-	return true;
-}
-
-static bool take_rule(sqlite3_stmt *stmt, struct history_rule *rule)
-{
-	rule->is_program = sqlite3_column_int(stmt, 1) != 0;
-	rule->follow_forks = sqlite3_column_int(stmt, 2) != 0;
-	rule->frames = (uint32_t)sqlite3_column_int64(stmt, 3);
-	rule->every_ns = (uint64_t)sqlite3_column_int64(stmt, 4);
-	rule->limits = (struct history_limits){ (uint32_t)sqlite3_column_int64(stmt, 5),
-						(uint64_t)sqlite3_column_int64(stmt, 6),
-						(uint64_t)sqlite3_column_int64(stmt, 7) };
-	rule->from_start = sqlite3_column_int(stmt, 8) != 0;
-	return take_who(stmt, rule->who) && rule->every_ns > 0 && rule->every_ns <= INT64_MAX;
-}
-
-static bool take_run(sqlite3_stmt *stmt, struct history_run *run)
-{
-	run->pid = sqlite3_column_int(stmt, 1);
-	run->start_time = (uint64_t)sqlite3_column_int64(stmt, 2);
-	run->since_ns = (uint64_t)sqlite3_column_int64(stmt, 3);
-	run->until_ns = (uint64_t)sqlite3_column_int64(stmt, 4);
-	run->has_status = sqlite3_column_type(stmt, 5) == SQLITE_INTEGER;
-	run->status = sqlite3_column_int(stmt, 5);
-	return take_who(stmt, run->who) && run->pid > 0;
-}
-
-static int add_row(sqlite3_stmt *stmt, bool rules, struct history *history)
-{
-	struct history_rule rule = { 0 }, *rule_slot;
-	struct history_run run = { 0 }, *run_slot;
-
-	if (rules ? !take_rule(stmt, &rule) : !take_run(stmt, &run))
-		return -EBADMSG;
-	if (rules) {
-		rule_slot = vec_push(&history->rules);
-		if (!rule_slot)
-			return -ENOMEM;
-		*rule_slot = rule;
-		return 0;
-	}
-	run_slot = vec_push(&history->runs);
-	if (!run_slot)
-		return -ENOMEM;
-	*run_slot = run;
+	if (r < 0)
+		return r;
+	if (len == 0 || len >= HISTORY_WHO_MAX)
+		return db_damaged(db, "a name has %zu bytes", len);
+	memcpy(who, text, len);
+	who[len] = '\0';
 	return 0;
+}
+
+static int take_rule(struct db *db, sqlite3_stmt *stmt, struct history *history)
+{
+	struct history_rule rule = { 0 }, *slot;
+	uint64_t numbers[8];
+	int r = take_who(db, stmt, rule.who);
+
+	if (r == 0)
+		r = db_numbers(db, stmt, 1, 8, 0, numbers);
+	if (r < 0)
+		return r;
+	rule.is_program = numbers[0] != 0;
+	rule.follow_forks = numbers[1] != 0;
+	rule.frames = (uint32_t)numbers[2];
+	rule.every_ns = numbers[3];
+	rule.limits = (struct history_limits){ (uint32_t)numbers[4], numbers[5], numbers[6] };
+	rule.from_start = numbers[7] != 0;
+	if (rule.every_ns == 0 || rule.every_ns > INT64_MAX)
+		return db_damaged(db, "%s has no interval", rule.who);
+	slot = vec_push(&history->rules);
+	if (!slot)
+		return -ENOMEM;
+	*slot = rule;
+	return 0;
+}
+
+static int take_run(struct db *db, sqlite3_stmt *stmt, struct history *history)
+{
+	struct history_run run = { 0 }, *slot;
+	uint64_t numbers[5];
+	int r = take_who(db, stmt, run.who);
+
+	if (r == 0)
+		r = db_numbers(db, stmt, 1, 5, 1u << 4, numbers);
+	if (r < 0)
+		return r;
+	run.pid = (int)numbers[0];
+	run.start_time = numbers[1];
+	run.since_ns = numbers[2];
+	run.until_ns = numbers[3];
+	run.has_status = sqlite3_column_type(stmt, 5) != SQLITE_NULL;
+	run.status = (int)numbers[4];
+	if (run.pid <= 0)
+		return db_damaged(db, "%s has a run of process %d", run.who, run.pid);
+	slot = vec_push(&history->runs);
+	if (!slot)
+		return -ENOMEM;
+	*slot = run;
+	return 0;
+}
+
+static int take_alarm(struct db *db, sqlite3_stmt *stmt, struct history *history)
+{
+	char who[HISTORY_WHO_MAX];
+	uint64_t numbers[2];
+	int r = take_who(db, stmt, who);
+
+	if (r == 0)
+		r = db_numbers(db, stmt, 1, 2, 0, numbers);
+	for (size_t i = 0; r == 0 && i < history->rules.count; i++) {
+		struct history_rule *rule = &history->rules.items[i];
+
+		if (strcmp(rule->who, who) != 0)
+			continue;
+		rule->rss_bytes = numbers[0];
+		rule->slope_bytes = numbers[1];
+	}
+	return r;
+}
+
+static int load_rows(struct db *db, const char *sql, take_row_fn take, struct history *history)
+{
+	sqlite3_stmt *stmt;
+	int r = db_prepare(db, sql, &stmt);
+
+	if (r < 0)
+		return r;
+	while ((r = db_step(db, stmt)) > 0) {
+		r = take(db, stmt, history);
+		if (r < 0)
+			break;
+	}
+	sqlite3_finalize(stmt);
+	return r;
 }
 
 #define RULE_SQL(from_start) "SELECT who, program, follow_forks, frames, every_ns, keep_count, keep_age_ns, keep_bytes, " \
 	from_start " FROM rule ORDER BY who LIMIT " VALUE(HISTORY_RULES_MAX)
 
-static int load_table(sqlite3 *db, int64_t version, bool rules, struct history *history, char **ret_reason)
+static int load_alarms(struct db *db, struct history *history)
 {
-	const char *rule_sql = version == 1 ? RULE_SQL("0") : RULE_SQL("from_start");
-	static const char run_sql[] = "SELECT who, pid, start_time, since_ns, until_ns, status FROM run"
-				      " ORDER BY since_ns LIMIT " VALUE(HISTORY_RUNS_MAX);
-	sqlite3_stmt *stmt;
-	int step = SQLITE_DONE, r = 0;
-
-	if (sqlite3_prepare_v2(db, rules ? rule_sql : run_sql, -1, &stmt, NULL) != SQLITE_OK)
-		return failed(db, ret_reason);
-	while (r == 0 && (step = sqlite3_step(stmt)) == SQLITE_ROW)
-		r = add_row(stmt, rules, history);
-	if (r == -EBADMSG)
-		explain(ret_reason, r, "a row of it makes no sense");
-	else if (r == 0 && step != SQLITE_DONE)
-		r = failed(db, ret_reason);
-	sqlite3_finalize(stmt);
-	return r;
-}
-
-static void set_alarm(struct history *history, const char *who, uint64_t rss_bytes, uint64_t slope_bytes)
-{
-	for (size_t i = 0; i < history->rules.count; i++) {
-		if (strcmp(history->rules.items[i].who, who) != 0)
-			continue;
-		history->rules.items[i].rss_bytes = rss_bytes;
-		history->rules.items[i].slope_bytes = slope_bytes;
-	}
-}
-
-static int load_alarms(sqlite3 *db, struct history *history, char **ret_reason)
-{
-	sqlite3_stmt *stmt;
-	int64_t tables = 0;
-	int step, r = pragma(db, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'alarm'", &tables,
-			     ret_reason);
+	uint64_t tables = 0;
+	int r = read_number(db, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'alarm'", &tables);
 
 	if (r < 0 || tables == 0)
 		return r;
-	if (sqlite3_prepare_v2(db, "SELECT who, rss_bytes, slope_bytes FROM alarm LIMIT " VALUE(HISTORY_RULES_MAX), -1, &stmt,
-			       NULL) != SQLITE_OK)
-		return failed(db, ret_reason);
-	while ((step = sqlite3_step(stmt)) == SQLITE_ROW) {
-		char who[HISTORY_WHO_MAX];
+	return load_rows(db, "SELECT who, rss_bytes, slope_bytes FROM alarm LIMIT " VALUE(HISTORY_RULES_MAX), take_alarm, history);
+}
 
-		if (take_who(stmt, who))
-			set_alarm(history, who, (uint64_t)sqlite3_column_int64(stmt, 1),
-				  (uint64_t)sqlite3_column_int64(stmt, 2));
-	}
-	if (step != SQLITE_DONE)
-		r = failed(db, ret_reason);
-	sqlite3_finalize(stmt);
-	return r;
+static int load_all(struct db *db, struct history *history)
+{
+	int r = load_rows(db, db->version == 1 ? RULE_SQL("0") : RULE_SQL("from_start"), take_rule, history);
+
+	if (r == 0)
+		r = load_rows(db, "SELECT who, pid, start_time, since_ns, until_ns, status FROM run"
+				  " ORDER BY since_ns LIMIT " VALUE(HISTORY_RUNS_MAX), take_run, history);
+	return r < 0 ? r : load_alarms(db, history);
 }
 
 /* An empty one is what is left of a first writer that was killed. */
@@ -229,25 +204,19 @@ static bool is_missing(const char *path)
 
 int history_load(const char *path, struct history *ret, char **ret_reason)
 {
+	struct db db = { .path = path, .ret_reason = ret_reason };
 	struct history history = { 0 };
-	sqlite3 *db = NULL;
-	int64_t version = 0;
 	int r;
 
 	*ret_reason = NULL;
 	if (is_missing(path))
 		return -ENOENT;
-	/* Writable, so that what a killed writer has left is rolled back. */
-	r = open_file(path, SQLITE_OPEN_READWRITE, &db, ret_reason);
+	r = open_file(&db, 0);
 	if (r == 0)
-		r = check_header(db, &version, ret_reason);
+		r = check_header(&db);
 	if (r == 0)
-		r = load_table(db, version, true, &history, ret_reason);
-	if (r == 0)
-		r = load_table(db, version, false, &history, ret_reason);
-	if (r == 0)
-		r = load_alarms(db, &history, ret_reason);
-	sqlite3_close(db);
+		r = load_all(&db, &history);
+	db_close(&db);
 	if (r < 0)
 		history_fini(&history);
 	else
@@ -257,111 +226,90 @@ int history_load(const char *path, struct history *ret, char **ret_reason)
 
 /* --- writing --- */
 
-static void bind(sqlite3_stmt *stmt, int index, uint64_t value)
+/* Bytes that are no UTF-8, too: as a BLOB the name would sort behind all others. */
+static void bind_who(sqlite3_stmt *stmt, const char *who)
 {
-	sqlite3_bind_int64(stmt, index, (sqlite3_int64)value);
+	sqlite3_bind_text(stmt, 1, who, -1, SQLITE_STATIC);
 }
 
-static void bind_rule(sqlite3_stmt *stmt, const struct history_rule *rule)
+static int insert_rule(struct db *db, sqlite3_stmt *stmt, const struct history_rule *rule)
 {
-	sqlite3_bind_text(stmt, 1, rule->who, -1, SQLITE_STATIC);
-	bind(stmt, 2, rule->is_program);
-	bind(stmt, 3, rule->follow_forks);
-	bind(stmt, 4, rule->frames);
-	bind(stmt, 5, rule->every_ns);
-	bind(stmt, 6, rule->limits.count);
-	bind(stmt, 7, rule->limits.age_ns);
-	bind(stmt, 8, rule->limits.bytes);
-	bind(stmt, 9, rule->from_start);
+	const uint64_t numbers[] = { rule->is_program, rule->follow_forks, rule->frames, rule->every_ns, rule->limits.count,
+				     rule->limits.age_ns, rule->limits.bytes, rule->from_start };
+
+	bind_who(stmt, rule->who);
+	for (int i = 0; i < 8; i++)
+		db_bind_number(stmt, 2 + i, numbers[i]);
+	return db_insert(db, stmt);
 }
 
-static void bind_run(sqlite3_stmt *stmt, const struct history_run *run)
+static int insert_run(struct db *db, sqlite3_stmt *stmt, const struct history_run *run)
 {
-	sqlite3_bind_text(stmt, 1, run->who, -1, SQLITE_STATIC);
-	sqlite3_bind_int(stmt, 2, run->pid);
-	bind(stmt, 3, run->start_time);
-	bind(stmt, 4, run->since_ns);
-	bind(stmt, 5, run->until_ns);
+	bind_who(stmt, run->who);
+	db_bind_number(stmt, 2, (uint64_t)run->pid);
+	db_bind_number(stmt, 3, run->start_time);
+	db_bind_number(stmt, 4, run->since_ns);
+	db_bind_number(stmt, 5, run->until_ns);
 	if (run->has_status)
 		sqlite3_bind_int(stmt, 6, run->status);
 	else
 		sqlite3_bind_null(stmt, 6);
+	return db_insert(db, stmt);
 }
 
-static int insert(sqlite3 *db, sqlite3_stmt *stmt, char **ret_reason)
+static int insert_alarm(struct db *db, sqlite3_stmt *stmt, const struct history_rule *rule)
 {
-	if (sqlite3_step(stmt) != SQLITE_DONE)
-		return failed(db, ret_reason);
-	sqlite3_reset(stmt);
-	return 0;
+	if (rule->rss_bytes == 0 && rule->slope_bytes == 0)
+		return 0;
+	bind_who(stmt, rule->who);
+	db_bind_number(stmt, 2, rule->rss_bytes);
+	db_bind_number(stmt, 3, rule->slope_bytes);
+	return db_insert(db, stmt);
 }
 
-static int save_rows(sqlite3 *db, const struct history *history, char **ret_reason)
+static int save_rows(struct db *db, const struct history *history)
 {
-	sqlite3_stmt *rule = NULL, *run = NULL;
-	int r = 0;
+	sqlite3_stmt *rule = NULL, *alarm = NULL, *run = NULL;
+	int r = db_prepare(db, "INSERT INTO rule VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", &rule);
 
-	if (sqlite3_prepare_v2(db, "INSERT INTO rule VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", -1, &rule, NULL) != SQLITE_OK ||
-	    sqlite3_prepare_v2(db, "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?)", -1, &run, NULL) != SQLITE_OK)
-		r = failed(db, ret_reason);
+	if (r == 0)
+		r = db_prepare(db, "INSERT INTO alarm VALUES (?, ?, ?)", &alarm);
+	if (r == 0)
+		r = db_prepare(db, "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?)", &run);
 	for (size_t i = 0; r == 0 && i < history->rules.count; i++) {
-		bind_rule(rule, &history->rules.items[i]);
-		r = insert(db, rule, ret_reason);
+		r = insert_rule(db, rule, &history->rules.items[i]);
+		if (r == 0)
+			r = insert_alarm(db, alarm, &history->rules.items[i]);
 	}
-	for (size_t i = 0; r == 0 && i < history->runs.count; i++) {
-		bind_run(run, &history->runs.items[i]);
-		r = insert(db, run, ret_reason);
-	}
+	for (size_t i = 0; r == 0 && i < history->runs.count; i++)
+		r = insert_run(db, run, &history->runs.items[i]);
 	sqlite3_finalize(rule);
+	sqlite3_finalize(alarm);
 	sqlite3_finalize(run);
-	return r;
-}
-
-static int save_alarms(sqlite3 *db, const struct history *history, char **ret_reason)
-{
-	sqlite3_stmt *stmt = NULL;
-	int r = 0;
-
-	if (sqlite3_prepare_v2(db, "INSERT INTO alarm VALUES (?, ?, ?)", -1, &stmt, NULL) != SQLITE_OK)
-		return failed(db, ret_reason);
-	for (size_t i = 0; r == 0 && i < history->rules.count; i++) {
-		const struct history_rule *rule = &history->rules.items[i];
-
-		if (rule->rss_bytes == 0 && rule->slope_bytes == 0)
-			continue;
-		sqlite3_bind_text(stmt, 1, rule->who, -1, SQLITE_STATIC);
-		bind(stmt, 2, rule->rss_bytes);
-		bind(stmt, 3, rule->slope_bytes);
-		r = insert(db, stmt, ret_reason);
-	}
-	sqlite3_finalize(stmt);
 	return r;
 }
 
 int history_save(const char *path, const struct history *history, char **ret_reason)
 {
-	sqlite3 *db = NULL;
+	struct db db = { .path = path, .ret_reason = ret_reason };
 	bool is_new = is_missing(path);
-	int64_t version;
 	int r;
 
 	*ret_reason = NULL;
-	r = open_file(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &db, ret_reason);
+	r = open_file(&db, SQLITE_OPEN_CREATE);
 	if (r == 0 && !is_new)
-		r = check_header(db, &version, ret_reason);
+		r = check_header(&db);
 	if (r == 0)
-		r = run(db, "BEGIN IMMEDIATE", ret_reason);
+		r = db_run(&db, "BEGIN IMMEDIATE");
 	if (r == 0)
-		r = run(db, schema, ret_reason);
+		r = db_run(&db, schema);
 	if (r == 0)
-		r = run(db, "DELETE FROM run; DELETE FROM alarm", ret_reason);
+		r = db_run(&db, "DELETE FROM run; DELETE FROM alarm");
 	if (r == 0)
-		r = save_rows(db, history, ret_reason);
+		r = save_rows(&db, history);
 	if (r == 0)
-		r = save_alarms(db, history, ret_reason);
-	if (r == 0)
-		r = run(db, "COMMIT", ret_reason);
-	sqlite3_close(db);
+		r = db_run(&db, "COMMIT");
+	db_close(&db);
 	return r;
 }
 

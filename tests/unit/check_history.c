@@ -180,6 +180,32 @@ START_TEST(one_of_version_1_is_read_and_becomes_one_of_now)
 }
 END_TEST
 
+START_TEST(a_row_that_makes_no_sense_is_refused)
+{
+	static const char *const changes[] = {
+		"UPDATE rule SET frames = 'many'", "UPDATE rule SET every_ns = 0", "UPDATE rule SET who = ''",
+		"UPDATE run SET pid = -1", "UPDATE run SET status = 'good'", "UPDATE alarm SET rss_bytes = 'all'",
+	};
+
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		struct history read;
+		char *reason;
+		sqlite3 *db;
+
+		unlink(path);
+		save(1);
+		ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+		ck_assert_int_eq(sqlite3_exec(db, "DELETE FROM rule WHERE rowid > 1", NULL, NULL, NULL), SQLITE_OK);
+		ck_assert_int_eq(sqlite3_exec(db, changes[i], NULL, NULL, NULL), SQLITE_OK);
+		ck_assert_int_eq(sqlite3_changes(db), 1);
+		sqlite3_close(db);
+		ck_assert_msg(history_load(path, &read, &reason) == -EBADMSG, "%s", changes[i]);
+		ck_assert_msg(strncmp(reason, "it is damaged: ", 15) == 0, "%s", reason);
+		free(reason);
+	}
+}
+END_TEST
+
 START_TEST(what_is_no_history_is_left_alone)
 {
 	static const char text[] = "This is a text, and no database at all, with more than a hundred bytes, so that SQLite "
@@ -249,6 +275,7 @@ int main(void)
 	tcase_add_test(t, a_file_without_alarms_is_read);
 	tcase_add_test(t, a_writer_that_is_killed_loses_nothing);
 	tcase_add_test(t, one_of_version_1_is_read_and_becomes_one_of_now);
+	tcase_add_test(t, a_row_that_makes_no_sense_is_refused);
 	tcase_add_test(t, what_is_no_history_is_left_alone);
 	tcase_add_test(t, the_oldest_goes_when_there_are_too_many);
 	tcase_add_test(t, what_is_too_old_goes);
