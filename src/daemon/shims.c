@@ -167,6 +167,12 @@ static int on_folder(sd_event_source *source, const struct inotify_event *event,
 	return 0;
 }
 
+/* There the folder of our own drop-in comes and goes. */
+static int on_runtime_folder(sd_event_source *source, const struct inotify_event *event, void *context)
+{
+	return event->len > 0 && ends_with(event->name, DROP_IN_FOLDER) ? 0 : on_folder(source, event, context);
+}
+
 /* The source's description says what matters in that folder, see matters(). */
 static int watch_folder_of(struct shim *shim, const char *file)
 {
@@ -182,7 +188,8 @@ static int watch_folder_of(struct shim *shim, const char *file)
 	slot = vec_push(&shim->folders);
 	if (!slot)
 		return -ENOMEM;
-	r = sd_event_add_inotify(shim->shims->event, slot, folder, FOLDER_CHANGES, on_folder, shim);
+	r = sd_event_add_inotify(shim->shims->event, slot, folder, FOLDER_CHANGES,
+				 strcmp(folder, SHIM_UNIT_FOLDER) == 0 ? on_runtime_folder : on_folder, shim);
 	if (r < 0) {
 		shim->folders.count--;
 		return r;
