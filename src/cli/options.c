@@ -6,6 +6,7 @@
 #include "cli/failure.h"
 #include "cli/snap.h"
 #include "cli/top_fetch.h"
+#include "model/snapshot_name.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -207,10 +208,10 @@ static int set_limit(struct options *options, const char *value, const char **re
 
 static int set_name(struct options *options, const char *value, const char **ret_reason)
 {
-	if (!snap_name_is_valid(value))
+	if (!snapshot_name_is_valid(value))
 		return refuse(ret_reason, "a snapshot's name consists of letters, digits, '.', '_' and '-'");
-	if (snap_name_is_automatic(value))
-		return refuse(ret_reason, "the daemon gives the names exit, exec, detach, lost and watch itself; choose another");
+	if (!snapshot_name_may_be_given(value))
+		return refuse(ret_reason, "the daemon gives this name to snapshots that it takes by itself; choose another");
 	options->name = value;
 	return 0;
 }

@@ -1,28 +1,14 @@
 #include "cli/snap.h"
 
 #include "base/units.h"
-#include "model/occasion.h"
+#include "model/snapshot_name.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
 
 #define DIGITS "0123456789"
-#define NAME_CHARACTERS DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-"
-#define NAME_MAX_LENGTH 64
 #define UNIT_MAX 256
-
-bool snap_name_is_valid(const char *name)
-{
-	size_t len = strlen(name);
-
-	return len > 0 && len <= NAME_MAX_LENGTH && strspn(name, NAME_CHARACTERS) == len;
-}
-
-bool snap_name_is_automatic(const char *name)
-{
-	return occasion_text(name) != NULL;
-}
 
 static int parse_pid(const char *text, size_t len, pid_t *ret_pid)
 {
@@ -54,7 +40,7 @@ static bool is_id(const char *text)
 /* As systemd.unit(5) has them; what begins as a number is meant as a PID. */
 static bool is_unit(const char *text, const char *colon)
 {
-	static const char letters[] = NAME_CHARACTERS ":\\@";
+	static const char letters[] = SNAPSHOT_NAME_CHARACTERS ":\\@";
 	size_t len = (size_t)(colon - text);
 
 	return len > 0 && len < UNIT_MAX && !strchr(DIGITS "-", text[0]) && strspn(text, letters) >= len;
@@ -68,7 +54,7 @@ static int parse_named(const char *text, const char *colon, struct snap *ret_sna
 		*ret_reason = "before the : a PID or a unit's name is expected";
 		return -EINVAL;
 	}
-	if (!snap_name_is_valid(colon + 1)) {
+	if (!snapshot_name_is_valid(colon + 1)) {
 		*ret_reason = "a snapshot's name consists of letters, digits, '.', '_' and '-'";
 		return -EINVAL;
 	}

@@ -20,10 +20,6 @@ struct snap {
 
 /* 0, or -EINVAL with *ret_reason (a static text). */
 int snap_parse(const char *text, struct snap *ret_snap, const char **ret_reason);
-/* [A-Za-z0-9._-]+, at most 64 of them. */
-bool snap_name_is_valid(const char *name);
-/* One of those that the daemon itself gives, and nobody else. */
-bool snap_name_is_automatic(const char *name);
 /* A positive number that can be a PID; 0 or -EINVAL. */
 int snap_parse_pid(const char *text, pid_t *ret_pid);
 

@@ -3,7 +3,7 @@
 #include "cli/top_model.h"
 #include "cli/top_stacks.h"
 
-#include "cli/snap.h"
+#include "model/snapshot_name.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -194,10 +194,10 @@ static int finish_filter(struct top *top)
 
 static void finish_name(struct top *top, enum top_wish *ret_wish)
 {
-	if (*top->typing && !snap_name_is_valid(top->typing)) {
+	if (*top->typing && !snapshot_name_is_valid(top->typing)) {
 		top_say(top, "A snapshot's name consists of letters, digits, '.', '_' and '-'");
-	} else if (snap_name_is_automatic(top->typing)) {
-		top_say(top, "The daemon gives the names exit, exec, detach, lost, watch itself; choose another");
+	} else if (*top->typing && !snapshot_name_may_be_given(top->typing)) {
+		top_say(top, "The daemon gives this name by itself; choose another");
 	} else {
 		top->prompt = TOP_NO_PROMPT;
 		*ret_wish = TOP_SAVE;

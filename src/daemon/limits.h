@@ -48,7 +48,6 @@ struct limits {
 #define FILTERS_MAX 64
 /* A hundred years. */
 #define AGE_MAX_MS (100LL * 365 * 24 * 3600 * 1000)
-#define SNAPSHOT_NAME_MAX 64
 #define FRAMES_LIMIT_DEFAULT 25
 #define FRAMES_LIMIT_MAX 1024
 /* Rows of an answer in one message when the query says nothing; rows a piece of a stream. */

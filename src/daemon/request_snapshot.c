@@ -6,6 +6,7 @@
 #include "daemon/permit.h"
 #include "daemon/requests.h"
 #include "daemon/resolve.h"
+#include "model/snapshot_name.h"
 #include "varlink/codec.h"
 
 #include <errno.h>
@@ -125,7 +126,7 @@ void handle_take_snapshot(struct call *call)
 {
 	const char *name = param_text(call->parameters, "name", "");
 
-	if (*name && !snapshot_name_is_valid(name))
+	if (*name && !snapshot_name_may_be_given(name))
 		fail_invalid_parameter(call, "name");
 	else
 		snapshots_when_listed(call->daemon->snapshots, take_when_listed, call);

@@ -29,15 +29,6 @@ static bool is_last_name(const char *name)
 	return is_automatic_name(name) && strcmp(name, SNAPSHOT_OF_RULE) != 0 && !alarm_is_name(name);
 }
 
-bool snapshot_name_is_valid(const char *name)
-{
-	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-	size_t len = strlen(name);
-
-	return len > 0 && len <= SNAPSHOT_NAME_MAX && strspn(name, letters) == len &&
-	       !is_automatic_name(name);
-}
-
 /* --- one --- */
 
 struct kept *kept_new(struct snapshots *snapshots, uint64_t number, uid_t owner)

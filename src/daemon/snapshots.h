@@ -45,9 +45,6 @@ uint64_t snapshots_disk(const struct snapshots *snapshots);
 /* Nothing waits for its names or to be written. */
 bool snapshots_are_settled(const struct snapshots *snapshots);
 
-/* [A-Za-z0-9._-]+, at most SNAPSHOT_NAME_MAX, none that the daemon itself gives. */
-bool snapshot_name_is_valid(const char *name);
-
 /* Keeps a snapshot under a new id and this name ("" for none): takes a reference, sets id and name.
  * Those that the daemon takes by itself (model/occasion.h) make way when there are too many, and, but for those at a
  * rule's interval, at once when there are more than AUTOMATIC_SNAPSHOTS_MAX of one process ("exit", "exec", "detach",

@@ -5,6 +5,7 @@
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/shims.h"
+#include "model/snapshot_name.h"
 #include "varlink/codec.h"
 
 #include <stdlib.h>
@@ -67,7 +68,7 @@ static size_t list_items(const struct rule *rule, struct history_item *items, st
 		struct kept_facts facts = kept_facts(kept);
 		const struct history_run *run = run_of(watches, rule->is.who, &facts);
 
-		if (!run || snapshot_name_is_valid(facts.name) || !*facts.name)
+		if (!run || snapshot_name_may_be_given(facts.name) || !*facts.name)
 			continue;
 		items[count] = (struct history_item){ facts.taken_ns, facts.bytes,
 						      is_live(rule, run) && !has_one(kepts, count, run) };

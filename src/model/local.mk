@@ -26,6 +26,7 @@ src_libmodel_a_SOURCES = \
 	src/model/snapshot.c src/model/snapshot.h \
 	src/model/snapshot_check.c \
 	src/model/snapshot_image.h \
+	src/model/snapshot_name.c src/model/snapshot_name.h \
 	src/model/snapshot_read.c \
 	src/model/snapshot_write.c \
 	src/model/stack.c src/model/stack.h \

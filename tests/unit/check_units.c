@@ -1,6 +1,7 @@
 /* What people type: durations, sizes, numbers, names of snapshots. */
 #include "cli/snap.h"
 #include "base/units.h"
+#include "model/snapshot_name.h"
 
 #include "base/clock.h"
 
@@ -163,11 +164,22 @@ START_TEST(a_name_has_a_limit)
 
 	memset(name, 'a', sizeof(name));
 	name[64] = '\0';
-	ck_assert(snap_name_is_valid(name));
+	ck_assert(snapshot_name_is_valid(name));
 	name[64] = 'a';
 	name[65] = '\0';
-	ck_assert(!snap_name_is_valid(name));
-	ck_assert(!snap_name_is_valid(""));
+	ck_assert(!snapshot_name_is_valid(name));
+	ck_assert(!snapshot_name_is_valid(""));
+}
+END_TEST
+
+START_TEST(what_the_daemon_gives_by_itself_nobody_else_gives)
+{
+	static const char *const names[] = { "exit", "exec", "detach", "lost", "watch", "rss-limit", "rss-slope", "memory-high",
+					     "memory-max", "memory-oom", "memory-pressure" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		ck_assert_msg(snapshot_name_is_valid(names[i]) && !snapshot_name_may_be_given(names[i]), "%s", names[i]);
+	ck_assert(snapshot_name_may_be_given("exits") && !snapshot_name_may_be_given("") && !snapshot_name_may_be_given("a b"));
 }
 END_TEST
 
@@ -187,6 +199,7 @@ int main(void)
 	tcase_add_test(tcase, a_snapshot_is_named_in_several_ways);
 	tcase_add_test(tcase, what_names_no_snapshot_is_refused_with_a_reason);
 	tcase_add_test(tcase, a_name_has_a_limit);
+	tcase_add_test(tcase, what_the_daemon_gives_by_itself_nobody_else_gives);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
