@@ -211,7 +211,7 @@ static __attribute__((noinline)) struct ring_record allocate_with(volatile uint6
 	for (unsigned i = 0; i < 16; i++)
 		pattern[i] = 0x1000000000000 + i;
 	sample_alloc(1);
-	ring_set_stack_length(ring, next_record().return_address, 512);
+	ring_set_stack_length(ring, next_record().return_address, 4096);
 	return next_record();
 }
 
@@ -223,7 +223,7 @@ START_TEST(the_stack_is_as_long_as_its_call_site_needs)
 	know_main_stack();
 	ck_assert_uint_eq(allocate_with(pattern).stack_length, 1024);
 	record = allocate_with(pattern);
-	ck_assert_uint_eq(record.stack_length, 512);
+	ck_assert_uint_eq(record.stack_length, 4096);
 	ck_assert_uint_le((uintptr_t)pattern + sizeof(pattern), record.sp + record.stack_length);
 	ck_assert_mem_eq(record.stack + ((uintptr_t)pattern - record.sp), (const void *)pattern, sizeof(pattern));
 }
