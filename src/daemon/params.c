@@ -32,6 +32,8 @@ static bool is_of_type(const json_t *value, enum param_type type)
 		return in_range(value, 0, AGE_MAX_MS);
 	case PARAM_NS:
 		return in_range(value, 0, AGE_MAX_MS * NSEC_PER_MSEC);
+	case PARAM_BYTES:
+		return in_range(value, 0, INT64_MAX);
 	case PARAM_BOOL:
 		return json_is_boolean(value);
 	case PARAM_TEXT:
@@ -104,6 +106,11 @@ uint64_t param_ms(const json_t *parameters, const char *name)
 }
 
 uint64_t param_ns(const json_t *parameters, const char *name)
+{
+	return (uint64_t)json_integer_value(json_object_get(parameters, name));
+}
+
+uint64_t param_bytes(const json_t *parameters, const char *name)
 {
 	return (uint64_t)json_integer_value(json_object_get(parameters, name));
 }

@@ -11,6 +11,7 @@ enum param_type {
 	PARAM_COUNT,           /* 0 ... UINT32_MAX */
 	PARAM_MS,              /* 0 ... 100 years */
 	PARAM_NS,              /* the same */
+	PARAM_BYTES,           /* 0 ... INT64_MAX */
 	PARAM_BOOL,
 	PARAM_TEXT,
 	PARAM_TEXTS,           /* at most PARAMETER_LIST_MAX */
@@ -33,6 +34,7 @@ uint32_t param_count(const json_t *parameters, const char *name, uint32_t otherw
 /* Milliseconds, as nanoseconds. */
 uint64_t param_ms(const json_t *parameters, const char *name);
 uint64_t param_ns(const json_t *parameters, const char *name);
+uint64_t param_bytes(const json_t *parameters, const char *name);
 bool param_bool(const json_t *parameters, const char *name);
 const char *param_text(const json_t *parameters, const char *name, const char *otherwise);
 

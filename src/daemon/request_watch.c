@@ -49,9 +49,9 @@ static bool take_rule(struct call *call, struct history_rule *rule)
 		rule->every_ns = WATCH_EVERY_DEFAULT_MS * 1000000ULL;
 	rule->limits.count = param_count(parameters, "keep", WATCH_KEEP_DEFAULT);
 	rule->limits.age_ns = param_ms(parameters, "keep_ms");
-	rule->limits.bytes = (uint64_t)json_integer_value(json_object_get(parameters, "keep_bytes"));
-	rule->rss_bytes = (uint64_t)json_integer_value(json_object_get(parameters, "rss_limit"));
-	rule->slope_bytes = (uint64_t)json_integer_value(json_object_get(parameters, "rss_slope"));
+	rule->limits.bytes = param_bytes(parameters, "keep_bytes");
+	rule->rss_bytes = param_bytes(parameters, "rss_limit");
+	rule->slope_bytes = param_bytes(parameters, "rss_slope");
 	if (rule->frames == 0 || rule->frames > FRAMES_LIMIT_MAX)
 		fail_invalid_parameter(call, "frames");
 	else if (rule->every_ns < WATCH_EVERY_MIN_MS * 1000000ULL)

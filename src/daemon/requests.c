@@ -48,8 +48,8 @@ static const struct param who_params[] = { { "who", PARAM_TEXT, false }, { 0 } }
 static const struct param watch_params[] = {
 	{ "who", PARAM_TEXT, false },	  { "every_ms", PARAM_MS, true },
 	{ "keep", PARAM_COUNT, true },	  { "keep_ms", PARAM_MS, true },
-	{ "keep_bytes", PARAM_MS, true }, { "frames", PARAM_COUNT, true },
-	{ "rss_limit", PARAM_MS, true },  { "rss_slope", PARAM_MS, true },
+	{ "keep_bytes", PARAM_BYTES, true }, { "frames", PARAM_COUNT, true },
+	{ "rss_limit", PARAM_BYTES, true }, { "rss_slope", PARAM_BYTES, true },
 	{ "follow_forks", PARAM_BOOL, true }, { "from_start", PARAM_BOOL, true }, { 0 }
 };
 

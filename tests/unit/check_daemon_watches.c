@@ -318,6 +318,8 @@ START_TEST(a_service_without_a_bus_is_a_rule_with_a_problem)
 	json_decref(reply);
 	fails("Watch", json_pack("{s:s}", "who", "a/b"), "org.varlink.service.InvalidParameter");
 	fails("Watch", json_pack("{s:s, s:i}", "who", "a", "every_ms", 1), "org.varlink.service.InvalidParameter");
+	fails("Watch", json_pack("{s:s, s:i}", "who", "a", "rss_limit", -1), "org.varlink.service.InvalidParameter");
+	json_decref(call_ok("Watch", json_pack("{s:s, s:I}", "who", "nobodys", "rss_limit", (json_int_t)8 << 40)));
 	ok("Unwatch", json_pack("{s:s}", "who", "nobodys.service"));
 }
 END_TEST
