@@ -1,5 +1,8 @@
 #include "daemon/shim_plan.h"
 
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/units.h"
 #include "daemon/shim_file.h"
 #include "shim/shim.h"
 
@@ -15,8 +18,10 @@
 static const char *const command_folders[] = {
 	"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin",
 };
-/* The service must be started by its own deadline, whatever the shim waits. */
-#define START_TIMEOUT_MIN_US (2ULL * SHIM_WAIT_MS * 1000)
+/* The service must come before its own deadlines, whatever the shim waits. */
+#define DEADLINE_MIN_US (2ULL * SHIM_WAIT_MS * 1000)
+#define WATCHDOG_KEY "WatchdogSec"
+#define UNIT_FILE_BYTES_MAX (1u << 20)
 
 static void refuse(struct shim_plan *plan, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -102,15 +107,36 @@ static int read_commands(sd_bus_message *m, struct shim_plan *plan)
 
 /* --- what the sandbox hides or forbids --- */
 
-static int read_start_timeout(sd_bus_message *m, struct shim_plan *plan)
+/* A time that passes while the shim waits. */
+static int read_deadline(sd_bus_message *m, struct shim_plan *plan, const char *setting)
 {
 	uint64_t usec;
 	int r = sd_bus_message_read(m, "t", &usec);
 
-	if (r >= 0 && usec < START_TIMEOUT_MIN_US)
-		refuse(plan, "its TimeoutStartSec= is %" PRIu64 " ms, and the shim may wait %d ms for its tracer", usec / 1000,
+	if (r >= 0 && usec < DEADLINE_MIN_US)
+		refuse(plan, "its %s= is %" PRIu64 " ms, and the shim may wait %d ms for its tracer", setting, usec / 1000,
 		       SHIM_WAIT_MS);
 	return r;
+}
+
+static int read_start_timeout(sd_bus_message *m, struct shim_plan *plan)
+{
+	return read_deadline(m, plan, "TimeoutStartSec");
+}
+
+static int read_job_timeout(sd_bus_message *m, struct shim_plan *plan)
+{
+	return read_deadline(m, plan, "JobTimeoutSec");
+}
+
+static int read_running_timeout(sd_bus_message *m, struct shim_plan *plan)
+{
+	return read_deadline(m, plan, "JobRunningTimeoutSec");
+}
+
+static int read_runtime(sd_bus_message *m, struct shim_plan *plan)
+{
+	return read_deadline(m, plan, "RuntimeMaxSec");
 }
 
 static int read_type(sd_bus_message *m, struct shim_plan *plan)
@@ -118,8 +144,11 @@ static int read_type(sd_bus_message *m, struct shim_plan *plan)
 	const char *type;
 	int r = sd_bus_message_read(m, "s", &type);
 
-	if (r >= 0 && strcmp(type, "forking") == 0)
+	if (r < 0)
+		return r;
+	if (strcmp(type, "forking") == 0)
 		refuse(plan, "it is of Type=forking: its main process is a copy of the one that systemd starts");
+	plan->is_up_at_once = strcmp(type, "simple") == 0 || strcmp(type, "exec") == 0 || strcmp(type, "idle") == 0;
 	return r;
 }
 
@@ -252,6 +281,21 @@ static int read_search_path(sd_bus_message *m, struct shim_plan *plan)
 	return r;
 }
 
+/* None: all may be.  systemd says which one "native" is. */
+static int read_architectures(sd_bus_message *m, struct shim_plan *plan)
+{
+	char **list = NULL;
+	int r = sd_bus_message_read_strv(m, &list);
+	bool has = r < 0 || !list || !*list;
+
+	for (char **item = list; item && *item; item++)
+		has |= strcmp(*item, SHIM_ARCHITECTURE) == 0 || strcmp(*item, "native") == 0;
+	if (!has)
+		refuse(plan, "its SystemCallArchitectures= kills a program for " SHIM_ARCHITECTURE ", which the shim is");
+	strv_free(list);
+	return r;
+}
+
 static bool is_listed(char **list, const char *call)
 {
 	size_t len = strlen(call);
@@ -324,6 +368,38 @@ static int read_drop_ins(sd_bus_message *m, struct shim_plan *plan)
 	return r;
 }
 
+/* WATCHDOG_KEY of a file as the last one says it, in *usec. */
+static void read_watchdog_of(const char *path, uint64_t *usec)
+{
+	char *text, *rest = NULL;
+
+	if (file_read_text(path, UNIT_FILE_BYTES_MAX, &text, NULL) < 0)
+		return;
+	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		char *value = line + strspn(line, " \t");
+		uint64_t ns;
+
+		if (strncmp(value, WATCHDOG_KEY, strlen(WATCHDOG_KEY)) != 0)
+			continue;
+		value += strlen(WATCHDOG_KEY);
+		value += strspn(value, " \t=");
+		*usec = units_parse_duration(value, &ns) < 0 ? 0 : ns / NSEC_PER_USEC;
+	}
+	free(text);
+}
+
+/* The watchdog of a service that says when it is ready begins then.  systemd's property is of the one that runs. */
+static void check_watchdog(struct shim_plan *plan)
+{
+	uint64_t usec = 0;
+
+	for (char **file = plan->files; plan->is_up_at_once && file && *file; file++)
+		read_watchdog_of(*file, &usec);
+	if (usec > 0 && usec < DEADLINE_MIN_US)
+		refuse(plan, "its WatchdogSec= is %" PRIu64 " ms from its start on, and the shim may wait %d ms for its tracer",
+		       usec / 1000, SHIM_WAIT_MS);
+}
+
 /* --- the whole --- */
 
 static const struct property {
@@ -334,6 +410,9 @@ static const struct property {
 	{ "LoadState", "s", read_load_state },
 	{ "Type", "s", read_type },
 	{ "TimeoutStartUSec", "t", read_start_timeout },
+	{ "JobTimeoutUSec", "t", read_job_timeout },
+	{ "JobRunningTimeoutUSec", "t", read_running_timeout },
+	{ "RuntimeMaxUSec", "t", read_runtime },
 	{ "RootDirectory", "s", read_root },
 	{ "RootImage", "s", read_root },
 	{ "PrivatePIDs", "s", read_private_pids },
@@ -348,6 +427,7 @@ static const struct property {
 	{ "BindReadOnlyPaths", "a(ssbt)", read_binds },
 	{ "MountImages", "a(ssba(ss))", read_mounts },
 	{ "SystemCallFilter", "(bas)", read_filter },
+	{ "SystemCallArchitectures", "as", read_architectures },
 	{ "NeedDaemonReload", "b", read_needs_reload },
 	{ "FragmentPath", "s", read_fragment },
 	{ "DropInPaths", "as", read_drop_ins },
@@ -440,6 +520,7 @@ int shim_plan_read(sd_bus_message *reply, const char *shim, struct shim_plan *re
 		if (r >= 0)
 			r = sd_bus_message_exit_container(reply);
 	}
+	check_watchdog(&plan);
 	if (r >= 0 && !exec_start_has_shim(&plan.start, shim))
 		r = check_commands(&plan);
 	if (r < 0) {

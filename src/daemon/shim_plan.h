@@ -1,5 +1,6 @@
 /* What the shim needs to know of a service: its commands, whether it can stand before them, and the files that say so.
- * Read from systemd's properties of the unit (the answer of GetAll); no question is asked here. */
+ * Read from systemd's properties of the unit (the answer of GetAll), and from its files what systemd does not tell; no
+ * question is asked here. */
 #ifndef ALLOCWATCH_DAEMON_SHIM_PLAN_H
 #define ALLOCWATCH_DAEMON_SHIM_PLAN_H
 
@@ -18,6 +19,7 @@ struct shim_plan {
 	bool allow_shim;               /* NoExecPaths= must let it through */
 	bool needs_reload;             /* its files have changed since systemd read them */
 	bool searches;                 /* ExecSearchPath= is set */
+	bool is_up_at_once;            /* by its Type=, before it says anything */
 	char refusal[SHIM_REASON_MAX]; /* "": the shim can stand before its commands */
 };
 

@@ -17,6 +17,8 @@
 #define SHIM_CANNOT_EXECUTE 203
 /* Called without a program. */
 #define SHIM_WRONG_USAGE 2
+/* What it is built for, as systemd names it. */
+#define SHIM_ARCHITECTURE "x86-64"
 /* What it asks of the kernel, as system call filters name it. */
 #define SHIM_SYSCALLS "openat", "read", "close", "clock_gettime", "clock_nanosleep", "execve", "exit_group"
 
