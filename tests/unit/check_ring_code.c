@@ -320,10 +320,14 @@ static void alloc_and_return(void)
 /* A stack that nobody has told of, with nothing behind it. */
 START_TEST(an_unknown_stack_is_read_to_the_end_of_its_page)
 {
-	uint8_t *stack = mmap(NULL, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* Below the thread pointer, as a thread's own would be. */
+	void *below = (void *)((thread_pointer() - (256 << 20)) & ~(PAGE - 1));
+	uint8_t *stack = mmap(below, 5 * PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	struct ring_record record;
 	uint64_t offset = 0;
 
+	ck_assert_ptr_eq(stack, below);
 	know_main_stack();
 	run_thread(find_in_thread, &offset, NULL);
 	control->stack_offset = offset;
