@@ -268,6 +268,7 @@ int main(int argc, char **argv)
 	madvise(control, ring_mapping_size(ring), MADV_POPULATE_WRITE);
 	control->state = RING_ON;
 	control->wait_ticks = 1ULL << 40;
+	control->may_yield = 1;
 	know_main_stack(control);
 	plain = pair_cost().calls;
 	printf("as it is, a pair costs %.1f ns\n", plain);
