@@ -92,7 +92,17 @@ static bool can_be_moved(const uint8_t *code, uint32_t length, uint64_t from)
 	return false;
 }
 
-static void tally_function(const struct elf_function *function, struct room_tally *tally, struct windows *windows)
+/* Of what lies behind it in the file, up to the next function. */
+static uint32_t padding_behind(const struct elf_functions *functions, const struct elf_function *function)
+{
+	const uint8_t *end = function->code + function->size, *file = functions->file;
+	size_t left = (size_t)(file + functions->file_size - end);
+
+	return arch_padding(end, left < 16 ? left : 16, function->address + function->size);
+}
+
+static void tally_function(const struct elf_functions *functions, const struct elf_function *function,
+			   struct room_tally *tally, struct windows *windows)
 {
 	struct arch_function decoded;
 	const char *reason;
@@ -109,10 +119,12 @@ static void tally_function(const struct elf_function *function, struct room_tall
 	for (size_t i = 0; i < decoded.exits.count; i++) {
 		const struct arch_exit *exit = &decoded.exits.items[i];
 		const uint8_t *code = function->code + (exit->address - function->address);
-		uint32_t before = exit->room.before;
+		uint32_t before = exit->room.before, behind = exit->room.behind;
 
 		tally->exits++;
-		if (before + exit->length + exit->room.behind < ARCH_JUMP_SIZE && !exit->room.at_end)
+		if (exit->room.at_end)
+			behind += padding_behind(functions, function);
+		if (before + exit->length + behind < ARCH_JUMP_SIZE)
 			continue;
 		if (!can_be_moved(code - before, before + exit->length, exit->address - before))
 			continue;
@@ -129,7 +141,7 @@ static void tally_library(const char *path, struct windows *windows)
 
 	elf_functions_load(&functions, path);
 	for (size_t i = 0; i < functions.items.count; i++)
-		tally_function(&functions.items.items[i], &tally, windows);
+		tally_function(&functions, &functions.items.items[i], &tally, windows);
 	elf_functions_fini(&functions);
 	printf("%s: room at %zu of %zu entries, %zu of %zu exits\n", path, tally.entries, tally.functions,
 	       tally.exits_with_room, tally.exits);
@@ -162,7 +174,7 @@ START_TEST(allocators_have_room_at_every_entry_and_exit)
 
 			if (!is_allocator(function->name))
 				continue;
-			tally_function(function, &tally, &windows);
+			tally_function(&functions, function, &tally, &windows);
 			vec_fini(&windows.items);
 			ck_assert_msg(tally.entries == tally.functions && tally.exits == tally.exits_with_room,
 				      "%s of %s", function->name, libraries[l]);
