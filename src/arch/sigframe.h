@@ -9,6 +9,7 @@
 
 #define ARCH_RESTORER_SIZE 9
 #define ARCH_SIGFRAME_SIZE 312         /* of it that is looked at */
+#define ARCH_SIGFRAME_PC 176           /* where in it the pc stands */
 
 struct arch_sigframe {
 	raddr pc, sp;                  /* where the thread was */

@@ -4,7 +4,6 @@
 
 /* struct rt_sigframe of arch/x86/include/asm/sigframe.h, its ucontext as in asm/sigcontext.h */
 #define SP_AT 168
-#define PC_AT 176
 #define FLAGS_AT 184
 #define CS_AT 192
 #define FPSTATE_AT 232
@@ -36,6 +35,6 @@ bool arch_parse_sigframe(const uint8_t bytes[ARCH_SIGFRAME_SIZE], raddr at, stru
 	if ((word(bytes + CS_AT) & 0xffff) != USER_CS || !(word(bytes + FLAGS_AT) & FLAGS_ALWAYS) ||
 	    (fpstate != 0 && (fpstate <= at || fpstate - at > FPSTATE_FAR_MOST)))
 		return false;
-	*ret_frame = (struct arch_sigframe){ word(bytes + PC_AT), word(bytes + SP_AT), word(bytes + MASK_AT) };
+	*ret_frame = (struct arch_sigframe){ word(bytes + ARCH_SIGFRAME_PC), word(bytes + SP_AT), word(bytes + MASK_AT) };
 	return true;
 }

@@ -1,6 +1,7 @@
 #include "target/handlers.h"
 
 #include "target/ptrace.h"
+#include "target/resident.h"
 #include "arch/arch.h"
 #include "arch/sigframe.h"
 
@@ -26,7 +27,7 @@ static bool read_frame(struct target *target, raddr at, struct arch_sigframe *re
 }
 
 /* The next one at or above `sp`. */
-static bool find_frame(struct target *target, raddr sp, struct arch_sigframe *ret_frame)
+static bool find_frame(struct target *target, raddr sp, struct arch_sigframe *ret_frame, raddr *ret_at)
 {
 	raddr at = (sp + 7) & ~(raddr)7, end = at + LOOK_BYTES;
 	uint64_t words[CHUNK_BYTES / 8];
@@ -35,8 +36,10 @@ static bool find_frame(struct target *target, raddr sp, struct arch_sigframe *re
 		if (target_read(target, at, words, sizeof(words)) < 0)
 			return false;
 		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-			if (is_restorer(target, words[i]) && read_frame(target, at + i * 8, ret_frame))
-				return true;
+			if (!is_restorer(target, words[i]) || !read_frame(target, at + i * 8, ret_frame))
+				continue;
+			*ret_at = at + i * 8;
+			return true;
 		}
 	}
 	return false;
@@ -47,13 +50,38 @@ bool task_mask_outside(struct task *task, uint64_t *ret_mask)
 	struct user_regs_struct regs;
 	struct arch_sigframe frame;
 	unsigned nested = 0;
-	raddr sp;
+	raddr sp, at;
 
 	if (ptrace_getregs(task->tid, &regs) < 0)
 		return false;
-	for (sp = arch_sp(&regs); nested < NESTED_MAX && find_frame(task->target, sp, &frame); nested++) {
+	for (sp = arch_sp(&regs); nested < NESTED_MAX && find_frame(task->target, sp, &frame, &at); nested++) {
 		*ret_mask = frame.mask;
 		sp = frame.sp;
 	}
 	return nested > 0;
+}
+
+/* Stubs and the handler end by themselves. */
+static bool move_out(struct target *target, raddr frame_at, raddr pc)
+{
+	raddr out = resident_resume(target, pc);
+
+	return out != pc && target_write(target, frame_at + ARCH_SIGFRAME_PC, &out, sizeof(out)) == 0;
+}
+
+bool task_returns_inside(struct task *task)
+{
+	struct user_regs_struct regs;
+	struct arch_sigframe frame;
+	raddr sp, at;
+
+	if (ptrace_getregs(task->tid, &regs) < 0)
+		return false;
+	sp = arch_sp(&regs);
+	for (unsigned nested = 0; nested < NESTED_MAX && find_frame(task->target, sp, &frame, &at); nested++) {
+		if (resident_contains(task->target, frame.pc) && !move_out(task->target, at, frame.pc))
+			return true;
+		sp = frame.sp;
+	}
+	return false;
 }

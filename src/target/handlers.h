@@ -1,4 +1,5 @@
-/* Whether a thread is in the handler of a signal: the mask that it has there is the kernel's doing, and passes. */
+/* Whether a thread is in the handler of a signal: the mask that it has there is the kernel's doing, and passes; and where it
+ * goes on afterwards stands on its stack. */
 #ifndef ALLOCWATCH_TARGET_HANDLERS_H
 #define ALLOCWATCH_TARGET_HANDLERS_H
 
@@ -7,5 +8,9 @@
 /* The mask that a held thread has once it has left the handlers that it is in, by what stands on its stack.  False: it is
  * in none, or that is not to be seen. */
 bool task_mask_outside(struct task *task, uint64_t *ret_mask);
+
+/* Whether a held thread, once it has left the handlers that it is in, goes on in resident code: a signal came while it was
+ * there, and nobody lived who would have moved it out before.  Out of displaced instructions it is moved here. */
+bool task_returns_inside(struct task *task);
 
 #endif

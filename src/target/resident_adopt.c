@@ -310,6 +310,7 @@ int resident_adopt(struct target *target, raddr start)
 	if (!slack || slack->end - slack->start < STUB_SPACE)
 		return -ENOENT;
 	target->stub = slack->end - STUB_SPACE;
+	target->adopted = true;
 	for (unsigned count = 0; at != 0; count++) {
 		/* What lies behind an area that cannot be read is not known, and the handler must stay for it; a chain that
 		 * comes back to itself is nobody's of ours. */

@@ -88,6 +88,7 @@ struct target {
 	bool masks_refused;            /* there could be no mapping for them */
 	raddr stub;                    /* where injected system calls are made from */
 	pid_t stub_user;               /* a thread that did not come back from there in time; 0: none */
+	bool adopted;                  /* the areas are those of a tracer that died */
 	bool handler_installed;
 	bool handler_lost;             /* the kernel has set the default in its place */
 	uint8_t old_action[32];        /* the kernel's struct sigaction of SIGTRAP: the program's own */

@@ -1,6 +1,7 @@
 /* Taking out of a process all that was put into it. */
 #include "target/attach.h"
 #include "target/bp.h"
+#include "target/handlers.h"
 #include "target/inject.h"
 #include "target/process.h"
 #include "target/ptrace.h"
@@ -71,7 +72,9 @@ static bool is_inside(struct target *target, struct task *task)
 	if (!task->stopped)
 		return may_be_inside(target, task);
 	task_leave_resident(task);
-	return ptrace_getregs(task->tid, &regs) == 0 && resident_contains(target, arch_pc(&regs));
+	if (ptrace_getregs(task->tid, &regs) < 0)
+		return false;
+	return resident_contains(target, arch_pc(&regs)) || (target->adopted && task_returns_inside(task));
 }
 
 bool target_leave_resident(struct target *target)

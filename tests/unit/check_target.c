@@ -2,6 +2,7 @@
 /* The pure parts of target/: what a stop is, what a line of maps says, what becomes of a broken-off call. */
 #include "target/action.h"
 #include "target/attach.h"
+#include "target/handlers.h"
 #include "target/inject.h"
 #include "target/maps.h"
 #include "target/process.h"
@@ -662,6 +663,59 @@ START_TEST(who_was_not_stopped_is_not_taken_to_be_out_of_our_code)
 }
 END_TEST
 
+static volatile sig_atomic_t *handled;
+
+static void stay(int sig)
+{
+	(void)sig;
+	for (*handled = 1;;)
+		;
+}
+
+/* In a handler that came over an endless loop in `page`. */
+static pid_t child_in_handler(void *page)
+{
+	static const uint8_t code[] = { 0xeb, 0xfe };
+	void (*enter)(void) = (void (*)(void))(uintptr_t)page;
+	uint64_t deadline_ns = clock_monotonic_ns() + 20 * NSEC_PER_SEC;
+	struct sigaction action = { .sa_handler = stay };
+	pid_t pid;
+
+	handled = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert_int_eq(mprotect(page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC), 0);
+	memcpy(page, code, sizeof(code));
+	pid = fork();
+	if (pid == 0) {
+		sigaction(SIGALRM, &action, NULL);
+		ualarm(20000, 0);
+		enter();
+	}
+	while (!*handled && !clock_passed(deadline_ns))
+		poll(NULL, 0, 1);
+	ck_assert(*handled);
+	return pid;
+}
+
+/* Nobody lived who would have moved it out of there before the signal. */
+START_TEST(who_returns_from_a_handler_into_our_code_is_not_out_of_it)
+{
+	raddr page = code_page(), elsewhere = code_page();
+	pid_t pid = child_in_handler((void *)(uintptr_t)page);
+	struct target *target = target_of(pid, elsewhere);
+	bool changed;
+
+	ck_assert_int_eq(target_scan_modules(target, &changed), 0);
+	ck_assert_int_eq(target_stop_all(target), 0);
+	ck_assert(!task_returns_inside(target->tasks.items[0]));
+	resident_forget(target);
+	ck_assert_int_eq(resident_area_new(page, 2048, true, &target->areas), 0);
+	ck_assert(task_returns_inside(target->tasks.items[0]));
+	target->adopted = true;
+	ck_assert(!target_leave_resident(target));
+	end_target(target, pid);
+}
+END_TEST
+
 static bool waits_for_good(pid_t pid)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + 20 * NSEC_PER_SEC;
@@ -734,6 +788,7 @@ int main(void)
 	tcase_add_test(calls, what_was_begun_is_taken_out_with_what_is_linked);
 	tcase_add_test(calls, who_was_not_stopped_is_not_taken_to_be_out_of_our_code);
 	tcase_add_test(calls, who_waits_in_the_kernel_is_where_it_goes_on);
+	tcase_add_test(calls, who_returns_from_a_handler_into_our_code_is_not_out_of_it);
 	tcase_set_timeout(calls, 60);
 	tcase_set_timeout(maps, 60);
 	suite_add_tcase(suite, sharers);
