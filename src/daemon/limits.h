@@ -116,6 +116,8 @@ struct limits {
 #define WATCH_EVERY_DEFAULT_MS (600 * 1000)
 #define WATCH_EVERY_MIN_MS 100
 #define WATCH_KEEP_DEFAULT 50
+/* Rules and their history are tried again that often when they cannot be written. */
+#define WATCH_SAVE_AGAIN_S 5
 
 /* --- metrics --- */
 /* Source lines that are told of one process, unless something else is asked for; at most; and of all processes together. */

@@ -62,7 +62,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/programs.c src/daemon/programs.h \
 	src/daemon/units.c src/daemon/units.h \
 	src/daemon/watched.c src/daemon/watches.c src/daemon/watches.h src/daemon/watches_private.h \
-	src/daemon/watches_tell.c \
+	src/daemon/watches_file.c src/daemon/watches_tell.c \
 	src/daemon/work.c src/daemon/work.h
 src_libdaemon_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS)
 if HAVE_MICROHTTPD

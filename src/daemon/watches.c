@@ -1,4 +1,3 @@
-#define _GNU_SOURCE              /* asprintf */
 #include "daemon/watches_private.h"
 
 #include "daemon/daemon.h"
@@ -12,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HISTORY_FILE "history.sqlite"
 #define SERVICE ".service"
 
 struct rule *rule_find(const struct watches *watches, const char *who)
@@ -34,102 +32,6 @@ struct history_run *watches_run(struct watches *watches, const char *who, int pi
 			return run;
 	}
 	return NULL;
-}
-
-/* --- the file --- */
-
-struct saving {
-	struct watches *watches;
-	struct history history;
-	int error;
-	char *reason;
-};
-
-static int copy(const struct watches *watches, struct history *ret)
-{
-	const struct history *past = &watches->past;
-
-	if (vec_reserve(&ret->rules, watches->rules.count) < 0 || vec_reserve(&ret->runs, past->runs.count) < 0)
-		return -ENOMEM;
-	for (size_t i = 0; i < watches->rules.count; i++)
-		ret->rules.items[ret->rules.count++] = watches->rules.items[i]->is;
-	if (past->runs.count > 0)
-		memcpy(ret->runs.items, past->runs.items, past->runs.count * sizeof(*past->runs.items));
-	ret->runs.count = past->runs.count;
-	return 0;
-}
-
-static void run_save(void *context)
-{
-	struct saving *saving = context;
-
-	saving->error = history_save(saving->watches->path, &saving->history, &saving->reason);
-}
-
-static void saving_free(struct saving *saving)
-{
-	history_fini(&saving->history);
-	free(saving->reason);
-	free(saving);
-}
-
-static void on_saved(void *context, bool ran)
-{
-	struct saving *saving = context;
-	struct watches *watches = saving->watches;
-
-	if (ran && saving->error < 0)
-		log_error("what is watched cannot be written to %s: %s", watches->path,
-			  saving->reason ? saving->reason : strerror(-saving->error));
-	saving_free(saving);
-	watches->saving = false;
-	if (ran && watches->to_save)
-		watches_save(watches);
-}
-
-/* One at a time, or an older state could be written last. */
-void watches_save(struct watches *watches)
-{
-	struct saving *saving;
-
-	if (!watches->path)
-		return;
-	watches->to_save = watches->saving;
-	if (watches->saving)
-		return;
-	saving = calloc(1, sizeof(*saving));
-	if (saving) {
-		saving->watches = watches;
-		if (copy(watches, &saving->history) == 0 &&
-		    work_submit(watches->daemon->work, run_save, on_saved, saving) == 0) {
-			watches->saving = true;
-			return;
-		}
-		saving_free(saving);
-	}
-	log_error("what is watched cannot be written now: the daemon is out of memory, or has too much to do");
-}
-
-static void load(struct watches *watches)
-{
-	const char *folder = snapshots_folder(watches->daemon->snapshots);
-	char *reason = NULL;
-	int r;
-
-	if (!folder)
-		return;
-	if (asprintf(&watches->path, "%s/" HISTORY_FILE, folder) < 0) {
-		watches->path = NULL;
-		return;
-	}
-	r = history_load(watches->path, &watches->past, &reason);
-	if (r < 0 && r != -ENOENT) {
-		log_error("what was watched cannot be read from %s, and what is watched is not remembered: %s", watches->path,
-			  reason ? reason : strerror(-r));
-		free(watches->path);
-		watches->path = NULL;
-	}
-	free(reason);
 }
 
 /* --- rules --- */
@@ -507,12 +409,14 @@ int watches_new(struct daemon *daemon, struct watches **ret)
 		r = programs_new(daemon->event, &programs_owner, &watches->programs);
 	if (r >= 0)
 		r = sd_event_add_defer(daemon->event, &watches->look, on_look, watches);
+	if (r >= 0)
+		r = watches_prepare_saving(watches);
 	if (r < 0) {
 		watches_free(watches);
 		return r;
 	}
 	sd_event_source_set_enabled(watches->look, SD_EVENT_OFF);
-	load(watches);
+	watches_load(watches);
 	*ret = watches;
 	snapshots_when_listed(daemon->snapshots, start, watches);
 	return 0;
@@ -526,6 +430,9 @@ void watches_stop(struct watches *watches)
 	watches->stopped = true;
 	for (size_t i = 0; i < watches->rules.count; i++)
 		watches->rules.items[i]->timer = sd_event_source_disable_unref(watches->rules.items[i]->timer);
+	sd_event_source_set_enabled(watches->save_again, SD_EVENT_OFF);
+	if (watches->unsaved)
+		watches_save(watches);
 }
 
 void watches_free(struct watches *watches)
@@ -536,6 +443,7 @@ void watches_free(struct watches *watches)
 	units_free(watches->units);
 	programs_free(watches->programs);
 	sd_event_source_disable_unref(watches->look);
+	sd_event_source_disable_unref(watches->save_again);
 	while (watches->rules.count > 0)
 		rule_free(watches->rules.items[--watches->rules.count]);
 	vec_fini(&watches->rules);

@@ -64,13 +64,21 @@ struct watches {
 	struct history past;           /* its runs; rules are made from `rules` when it is saved */
 	char *path;                    /* of the history's file; NULL: in memory only */
 	bool saving, to_save;
+	bool unsaved;                  /* the last time failed: once more when this comes */
+	sd_event_source *save_again;
 	size_t taking;                 /* snapshots under way */
 };
 
 /* watches.c */
 struct rule *rule_find(const struct watches *watches, const char *who);
-void watches_save(struct watches *watches);
 struct history_run *watches_run(struct watches *watches, const char *who, int pid, uint64_t start_time);
+
+/* watches_file.c */
+/* Before anything is saved.  Negative errno: out of memory. */
+int watches_prepare_saving(struct watches *watches);
+void watches_load(struct watches *watches);
+/* From another thread, soon; tried again when it fails. */
+void watches_save(struct watches *watches);
 
 /* watched.c */
 /* A process has come under the rule; known ones are passed over. */

@@ -128,6 +128,73 @@ START_TEST(each_process_of_a_program_is_traced_and_remembered)
 }
 END_TEST
 
+static char cannot[] = "what is watched cannot be written", again[] = "what is watched is written to";
+
+static bool log_holds(void *text)
+{
+	return daemon_log_holds(text);
+}
+
+static void watched_are(size_t count)
+{
+	json_t *reply = call_ok("ListWatches", json_object());
+
+	ck_assert_uint_eq(json_array_size(member(reply, "watches")), count);
+	json_decref(reply);
+}
+
+/* Nothing can be written beside a journal that is a folder. */
+static void block_history(void)
+{
+	char command[400];
+
+	snprintf(command, sizeof(command), "cd '%s' && until [ -s history.sqlite -a ! -e history.sqlite-journal ]; do :; done; "
+		 "mkdir -p history.sqlite-journal/full", state);
+	ck_assert_int_eq(system(command), 0);
+}
+
+static void unblock_history(void)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command), "rm -r '%s/history.sqlite-journal'", state);
+	ck_assert_int_eq(system(command), 0);
+}
+
+/* Nothing changes any more once there is room again. */
+START_TEST(a_rule_that_is_taken_back_while_nothing_can_be_written_does_not_come_again)
+{
+	make_program();
+	start();
+	watch(3600000, 10);
+	block_history();
+	ok("Unwatch", json_pack("{s:s}", "who", program));
+	wait_until(log_holds, cannot, "the log says so");
+	unblock_history();
+	wait_until(log_holds, again, "it is written");
+	kill(test_daemon, SIGKILL);
+	daemon_wait();
+	start();
+	watched_are(0);
+}
+END_TEST
+
+START_TEST(what_could_not_be_written_is_tried_once_more_at_the_end)
+{
+	make_program();
+	start();
+	watch(3600000, 10);
+	block_history();
+	ok("Unwatch", json_pack("{s:s}", "who", program));
+	wait_until(log_holds, cannot, "the log says so");
+	unblock_history();
+	kill(test_daemon, SIGTERM);
+	ck_assert_int_eq(daemon_wait(), 0);
+	start();
+	watched_are(0);
+}
+END_TEST
+
 static bool is_gone_from_history(void *context)
 {
 	json_t *list = runs(), *info;
@@ -353,6 +420,8 @@ static void add_tests(Suite *suite)
 	TCase *t = fixture_case(suite, "watches");
 
 	tcase_add_test(t, each_process_of_a_program_is_traced_and_remembered);
+	tcase_add_test(t, a_rule_that_is_taken_back_while_nothing_can_be_written_does_not_come_again);
+	tcase_add_test(t, what_could_not_be_written_is_tried_once_more_at_the_end);
 	tcase_add_test(t, the_newest_are_kept_the_first_of_a_live_process_and_what_somebody_took);
 	tcase_add_test(t, of_two_live_processes_the_first_ones_and_the_newest_are_kept);
 	tcase_add_test(t, rules_and_what_was_traced_outlive_a_daemon_that_is_killed);
