@@ -43,6 +43,8 @@ struct limits {
 #define SUBSCRIBERS_OF(clients) ((clients) - (clients) / 4)
 /* Events that a subscriber has not taken yet; further ones are counted, and the count is told. */
 #define EVENTS_QUEUED_MAX 128
+/* They are told that a client was refused so often at most. */
+#define REFUSED_TELL_PERIOD_NS (10ULL * 1000000000)
 /* Elements of a list among the parameters, filters of a query. */
 #define PARAMETER_LIST_MAX 4096
 #define FILTERS_MAX 64

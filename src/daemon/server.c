@@ -1,6 +1,7 @@
 #define _GNU_SOURCE              /* accept4 */
 #include "daemon/server.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/vec.h"
 #include "daemon/conn.h"
@@ -29,6 +30,7 @@ struct server {
 	int spare_fd;            /* closed to be able to refuse when there are no descriptors left */
 	sd_event_source *source;
 	size_t max_clients, strangers;
+	uint64_t told_ns;        /* when subscribers were told of one that was refused; 0: never */
 	VEC_OF(struct conn *) conns;
 };
 
@@ -53,6 +55,18 @@ static void on_closed(void *context, struct conn *conn)
 	server->changed(server->daemon);
 }
 
+/* Anybody can be refused as often as they like, and must not drive out what else subscribers hear. */
+static void tell_refused(struct server *server)
+{
+	uint64_t now = clock_monotonic_ns();
+
+	if (server->told_ns > 0 && now - server->told_ns < REFUSED_TELL_PERIOD_NS)
+		return;
+	server->told_ns = now;
+	events_limit(server->daemon->events, geteuid(), 0, 0, "clients",
+		     "a client was refused: there are as many as are served at a time");
+}
+
 /* Best effort: the client reads it as the answer to its first call. */
 static void refuse(struct server *server, int sock)
 {
@@ -63,8 +77,7 @@ static void refuse(struct server *server, int sock)
 	if (send(sock, text, sizeof(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		log_warning("a client could not be told that there are too many: %s", strerror(errno));
 	close(sock);
-	events_limit(server->daemon->events, geteuid(), 0, 0, "clients",
-		     "a client was refused: there are as many as are served at a time");
+	tell_refused(server);
 }
 
 /* One user of several must not take all connections. */

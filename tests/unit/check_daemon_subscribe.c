@@ -202,7 +202,7 @@ END_TEST
 START_TEST(a_refused_client_and_what_makes_way_are_told)
 {
 	pid_t ended = target_start(), pid = target_start();
-	int sock, refused;
+	int sock, refused, again;
 
 	daemon_start((const char *const[]){ "--no-state", "--max-clients", "4", "--max-snapshots", "1", NULL });
 	attach_ok(ended);
@@ -221,8 +221,15 @@ START_TEST(a_refused_client_and_what_makes_way_are_told)
 	refused = raw_connect();
 	free(raw_receive(refused));
 	see_limit(sock, 0, "clients");
+	/* Once in a while: who is refused again and again drives out nothing else. */
+	again = raw_connect();
+	free(raw_receive(again));
+	target_exit(pid, 0);
+	see_limit(sock, pid, "snapshots");
+	see(sock, "exited", pid);
 	close(sock);
 	close(refused);
+	close(again);
 }
 END_TEST
 
