@@ -92,7 +92,8 @@ static int take_stall(const struct setting *setting, const char *value, void *fi
 
 	(void)setting;
 	if (units_parse_duration(value, &ns) < 0 || ns >= ALARM_WINDOW_NS || (ns > 0 && ns < NSEC_PER_MSEC))
-		return reason_set(ret_reason, -EINVAL, "wants a time of less than %llu seconds, such as 200ms, or 0, not '%.80s'",
+		return reason_set(ret_reason, -EINVAL,
+				  "wants a time from 1ms to less than %llu seconds, such as 200ms, or 0, not '%.80s'",
 				  (unsigned long long)(ALARM_WINDOW_NS / NSEC_PER_SEC), value);
 	*(uint64_t *)field = ns / NSEC_PER_USEC;
 	return 0;

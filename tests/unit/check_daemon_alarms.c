@@ -171,7 +171,7 @@ START_TEST(what_is_wrong_is_named_by_file_line_and_key)
 	ck_assert_int_eq(daemon_wait(), 1);
 	daemon_log_must_hold("allocwatchd.conf:2: RssLimit= wants a size");
 	daemon_log_must_hold("allocwatchd.conf:3: SlopeTime= wants a time from 2 to 86400 seconds");
-	daemon_log_must_hold("allocwatchd.conf:4: MemoryPressure= wants a time of less than 2 seconds");
+	daemon_log_must_hold("allocwatchd.conf:4: MemoryPressure= wants a time from 1ms to less than 2 seconds");
 	daemon_log_must_hold("allocwatchd.conf:5: Processes= wants one of watched, all");
 	daemon_log_must_hold("allocwatchd.conf:6: LeastTime= wants a time from 1 to 86400 seconds");
 	daemon_log_must_hold("allocwatchd.conf:7: MemoryEvents= wants yes or no");
