@@ -118,16 +118,27 @@ static void on_image_read(void *context, struct snapshot *snapshot, int error, c
 	reading_free(reading);
 }
 
+/* Until its snapshot is on disk it is all there is, should this daemon be killed. */
+static void on_stored(void *context, bool written)
+{
+	struct reading *reading = context;
+
+	if (written)
+		lost_file_remove(snapshots_folder(reading->daemon->snapshots), &reading->file);
+	else
+		leave(&reading->file, "its snapshot is not on disk");
+	reading_free(reading);
+}
+
 static void on_image_named(void *context, struct snapshot *snapshot)
 {
 	struct reading *reading = context;
 
-	if (reading->kept) {
-		snapshots_named(reading->daemon->snapshots, reading->kept);
-		lost_file_remove(snapshots_folder(reading->daemon->snapshots), &reading->file);
-	}
+	if (reading->kept)
+		snapshots_named_then(reading->daemon->snapshots, reading->kept, on_stored, reading);
+	else
+		reading_free(reading);
 	snapshot_put(snapshot);
-	reading_free(reading);
 }
 
 /* --- hearing its tracer --- */

@@ -542,8 +542,17 @@ int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const
 
 void snapshots_named(struct snapshots *snapshots, struct kept *kept)
 {
+	snapshots_named_then(snapshots, kept, NULL, NULL);
+}
+
+void snapshots_named_then(struct snapshots *snapshots, struct kept *kept, void (*stored)(void *context, bool written),
+			  void *context)
+{
 	kept->named = true;
+	kept->stored = stored;
+	kept->stored_context = context;
 	if (kept->removed) {
+		kept_tell_stored(kept, true);
 		kept_free(kept);
 		return;
 	}

@@ -55,6 +55,9 @@ int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const
 		   struct kept **ret);
 /* Its names are there: who waits is told, and it is written. */
 void snapshots_named(struct snapshots *snapshots, struct kept *kept);
+/* The same; stored is told once: written is true when it is on disk, or nobody wants it any more. */
+void snapshots_named_then(struct snapshots *snapshots, struct kept *kept, void (*stored)(void *context, bool written),
+			  void *context);
 
 /* Once the state folder has been looked through (at the start it takes a while): at once or later. */
 void snapshots_when_listed(struct snapshots *snapshots, void (*listed)(void *context), void *context);

@@ -69,6 +69,15 @@ static const char *reason_of(const struct file_job *job, bool ran)
 
 /* --- writing --- */
 
+void kept_tell_stored(struct kept *kept, bool written)
+{
+	void (*stored)(void *context, bool written) = kept->stored;
+
+	kept->stored = NULL;
+	if (stored)
+		stored(kept->stored_context, written);
+}
+
 static void run_save(void *context)
 {
 	struct file_job *job = context;
@@ -91,6 +100,7 @@ static void saved(void *context, bool ran)
 		log_warning("snapshot %s is kept in memory only: %s", kept->id, reason_of(job, ran));
 	file_job_free(job);
 	kept->saved = ok;
+	kept_tell_stored(kept, ok || kept->removed);
 	if (kept->removed)
 		kept_free(kept);
 }
@@ -99,12 +109,15 @@ void disk_save(struct kept *kept)
 {
 	struct snapshot *snapshot;
 
-	if (!kept->snapshots->spool)
+	if (!kept->snapshots->spool) {
+		kept_tell_stored(kept, false);
 		return;
+	}
 	snapshot = snapshot_ref(kept->snapshot);
 	if (!submit(kept, snapshot, run_save, saved)) {
 		snapshot_put(snapshot);
 		log_warning("snapshot %s is kept in memory only: there is too much to write", kept->id);
+		kept_tell_stored(kept, false);
 	}
 }
 

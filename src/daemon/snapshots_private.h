@@ -30,6 +30,8 @@ struct kept {
 	bool working;                  /* a job has it */
 	bool removed;                  /* out of the list; freed after the job */
 	VEC_OF(struct getter) getters;
+	void (*stored)(void *context, bool written);   /* NULL: nobody waits for that */
+	void *stored_context;
 };
 
 struct listener {
@@ -68,6 +70,8 @@ void snapshots_make_memory(struct snapshots *snapshots);
 int snapshots_insert(struct snapshots *snapshots, struct kept *kept);
 
 /* snapshots_disk.c */
+/* Whoever waits until it is on disk: it is, or it will not be. */
+void kept_tell_stored(struct kept *kept, bool written);
 void disk_look_through(struct snapshots *snapshots);
 void disk_save(struct kept *kept);
 void disk_load(struct kept *kept);

@@ -264,6 +264,33 @@ static void what_a_full_disk_does_not_take_when_the_daemon_is_gone_is_said_and_h
 	tool_end(tool, subject, before);
 }
 
+/* It is all there is until the snapshot that is made of it is on disk. */
+static void what_was_stored_stays_until_its_snapshot_is_written(void)
+{
+	const char *folder = mount_small_disk();
+	struct subject *subject = victim_start("contrib/sample/leaky", "--commands", NULL);
+	struct state *before = state_take(subject->pid);
+	struct tool *tool = tool_start_system("--state", folder);
+
+	tool_attach(tool, subject->pid);
+	subject_command(subject, 'g');
+	fill(folder);
+	leave_a_page(folder);
+	require_at_least(lose_daemon(tool, subject->pid, folder), 1);
+	/* The first one has no room for it, either. */
+	tool_start_again(tool);
+	require(live_wait(lost_is_kept, tool, SETTLE_MS));
+	tool_end_daemon(tool, SIGTERM);
+	require(lost_file(folder));
+	require(unlink(live_text("%s/filler", folder)) == 0);
+	tool_start_again(tool);
+	require(live_wait(lost_is_kept, tool, SETTLE_MS));
+	require(live_wait(no_lost_file, (void *)folder, SETTLE_MS));
+	require_row(tool_stats(tool, live_text("%d:lost", subject->pid)), "contrib/sample/leaky.c", "/* leak */", 100 * 1000, 100);
+	tool_attach(tool, subject->pid);
+	tool_end(tool, subject, before);
+}
+
 /* --- the symbolizer --- */
 
 static void a_symbolizer_that_is_killed_is_started_again_and_the_target_never_knows(void)
@@ -297,6 +324,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_full_disk_loses_no_snapshot_and_leaves_no_half_of_one),
 	LIVE_CASE(a_dump_to_a_full_disk_says_so_and_leaves_nothing),
 	LIVE_CASE(what_a_full_disk_does_not_take_when_the_daemon_is_gone_is_said_and_harms_nobody),
+	LIVE_CASE(what_was_stored_stays_until_its_snapshot_is_written),
 	LIVE_CASE(a_symbolizer_that_is_killed_is_started_again_and_the_target_never_knows),
 };
 
