@@ -557,7 +557,8 @@ int codec_rows_reader_finish(struct codec_rows_reader *reader, struct statistics
 	statistics->row_count = reader->rows.count;
 	statistics->frames = frames;
 	statistics->frame_numbers = (uint32_t)reader->known.count;
-	for (size_t i = 0; i < statistics->row_count; i++) {
+	/* Of rows without a frame there are none at all. */
+	for (size_t i = 0; frames && i < statistics->row_count; i++) {
 		statistics->rows[i].frames = frames;
 		frames += statistics->rows[i].frame_count;
 	}
