@@ -246,6 +246,8 @@ static void look_again(struct watched *watched, uint64_t usec)
 	int r;
 
 	watched->state = WATCHED_WAITING;
+	/* The one that waits for the shim may still be there, and must not outlive what it looks at. */
+	watched->timer = sd_event_source_disable_unref(watched->timer);
 	r = sd_event_add_time_relative(watched->rule->watches->daemon->event, &watched->timer, CLOCK_MONOTONIC, usec, usec / 10,
 				       on_timer, watched);
 	if (r < 0) {
