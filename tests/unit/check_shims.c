@@ -443,10 +443,20 @@ START_TEST(what_cannot_be_executed_ends_as_systemd_says)
 }
 END_TEST
 
+/* Whoever runs the tests in the background has some ignored; the C library keeps two from signal(). */
+static void ignore_no_signal(void)
+{
+	struct { uint64_t handler, flags, restorer, mask; } usual = { 0 };
+
+	for (int sig = 1; sig <= SIGRTMAX; sig++)
+		syscall(SYS_rt_sigaction, sig, &usual, NULL, sizeof(usual.mask));
+}
+
 static void set_signals(void)
 {
 	sigset_t set;
 
+	ignore_no_signal();
 	sigemptyset(&set);
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGRTMAX);
