@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LET_GO_MS 10000
 #define SAMPLE "contrib/sample/leaky"
 #define SAMPLE_SOURCE "contrib/sample/leaky.c"
 #define SCREEN_MS 30000
@@ -376,13 +377,19 @@ static void the_end_of_the_process_is_said_and_the_last_figures_stay(void)
 	terminal_end();
 }
 
+static bool is_untraced(void *context)
+{
+	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
+}
+
 static void the_end_of_the_daemon_is_said_and_the_last_figures_stay(void)
 {
 	struct stage stage = set_stage("--interval 100ms");
 
 	subject_command(stage.subject, 'g');
 	row_with(stage.leak, 100);
-	tool_end_daemon(stage.tool, SIGTERM);
+	/* One that is told to end answers until the last snapshots are kept. */
+	tool_kill_daemon(stage.tool);
 	terminal_expect("NO DAEMON");
 	row_with(stage.leak, 100);
 	terminal_keys("S Enter");
@@ -393,6 +400,7 @@ static void the_end_of_the_daemon_is_said_and_the_last_figures_stay(void)
 	terminal_expect("the daemon was gone");
 	terminal_expect_status(1);
 	terminal_end();
+	require(live_wait(is_untraced, &stage.subject->pid, LET_GO_MS));
 	require_unharmed(stage.subject->pid, stage.before);
 	subject_quit(stage.subject);
 }
