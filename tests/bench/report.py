@@ -236,7 +236,7 @@ def commands(documents):
     print(table(("command", "stacks", "seconds", "its CPU seconds"),
                 [(d["command"], d["stacks"], "%.2f" % d["seconds"], "%.2f" % d["cpu_seconds"])
                  for d in by_bench(documents, "command")]))
-    paragraph("The smallest of a few rounds; of a kept snapshot the command gets all tables from the daemon.")
+    paragraph("The smallest of a few rounds; `ID` is of a kept snapshot, of which the daemon answers.")
 
 
 def beside_tracemalloc(documents):
