@@ -47,9 +47,9 @@ static long long our_word(struct tool *tool, pid_t pid)
 	return json_number(tool_status(tool, pid), "longest_stop_us");
 }
 
-/* What we say, with what it was before and after we were asked, which may hold a thread, too.  Not less than it was, but
- * for what the kernel counts neither as running nor as waiting for a processor, and which the thread's own clock so takes
- * for time in our hands: where more threads than processors were held, now and then a tick or two.  More it may be where a
+/* What we say, with what it was before and after we were asked, which may hold a thread, too.  Not less than it was,
+ * but where its own clock shows a tick of the scheduler or two more: seen with 16 threads on two processors, and not
+ * explained; it may be a wait for a processor that the kernel does not count, or ours that says too little.  More it may be where a
  * thread may have stopped, or not, while the tracer waited for a processor. */
 static long compare(struct sums *sums, const char *when, struct tool *tool, struct subject *held, long before)
 {
