@@ -455,11 +455,10 @@ static void shake(bool with_jumps)
 
 	jumps = with_jumps;
 	sigaction(SIGALRM, &action, NULL);
+	sigsetjmp(out, 1);              /* before the first signal: its handler may jump */
 	setitimer(ITIMER_REAL, &often, NULL);
-	while (signals < (int)share_of(3000)) {
-		if (sigsetjmp(out, 1) == 0)
-			sample_free(sample_alloc(32));
-	}
+	while (signals < (int)share_of(3000))
+		sample_free(sample_alloc(32));
 	jumps = false;
 	setitimer(ITIMER_REAL, &never, NULL);
 }
