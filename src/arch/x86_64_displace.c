@@ -116,26 +116,9 @@ static const char *put_copy(struct slot *slot, const struct insn *insn, const ui
 	return NULL;
 }
 
-static bool is_system(const struct insn *insn)
-{
-	if (insn->raw.mnemonic == ZYDIS_MNEMONIC_CLI || insn->raw.mnemonic == ZYDIS_MNEMONIC_STI)
-		return true;
-	switch (insn->raw.meta.category) {
-	case ZYDIS_CATEGORY_INTERRUPT:
-	case ZYDIS_CATEGORY_IO:
-	case ZYDIS_CATEGORY_IOSTRINGOP:
-	case ZYDIS_CATEGORY_SYSCALL:
-	case ZYDIS_CATEGORY_SYSRET:
-		return true;
-	default:
-		return (insn->raw.attributes & ZYDIS_ATTRIB_IS_PRIVILEGED) != 0 ||
-		       insn->raw.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
-	}
-}
-
 static const char *why_not(const struct insn *insn)
 {
-	if (is_system(insn) || insn->kind == INSN_FAR || insn->kind == INSN_STOP)
+	if (insn_is_system(insn))
 		return "its first instruction is a system instruction";
 	if (insn->kind == INSN_CALL)
 		return "its first instruction is a call";

@@ -78,3 +78,21 @@ const ZydisDecodedOperand *insn_rip_relative(const struct insn *insn)
 	}
 	return NULL;
 }
+
+bool insn_is_system(const struct insn *insn)
+{
+	if (insn->kind == INSN_FAR || insn->kind == INSN_STOP || insn->raw.mnemonic == ZYDIS_MNEMONIC_CLI ||
+	    insn->raw.mnemonic == ZYDIS_MNEMONIC_STI)
+		return true;
+	switch (insn->raw.meta.category) {
+	case ZYDIS_CATEGORY_INTERRUPT:
+	case ZYDIS_CATEGORY_IO:
+	case ZYDIS_CATEGORY_IOSTRINGOP:
+	case ZYDIS_CATEGORY_SYSCALL:
+	case ZYDIS_CATEGORY_SYSRET:
+		return true;
+	default:
+		return (insn->raw.attributes & ZYDIS_ATTRIB_IS_PRIVILEGED) != 0 ||
+		       insn->raw.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
+	}
+}

@@ -39,4 +39,8 @@ ZydisRegister insn_register(const struct insn *insn, unsigned i);
 /* Its rip-relative memory operand, or NULL. */
 const ZydisDecodedOperand *insn_rip_relative(const struct insn *insn);
 
+/* Whether it calls the system or stops the processor, needs rights that programs lack, or goes to another code segment:
+ * such an instruction acts otherwise, or not at all, at another place. */
+bool insn_is_system(const struct insn *insn);
+
 #endif

@@ -82,27 +82,11 @@ static bool put_copy(struct move *move, const struct insn *insn, uint32_t offset
 	return true;
 }
 
-static bool is_system(const struct insn *insn)
-{
-	switch (insn->raw.meta.category) {
-	case ZYDIS_CATEGORY_INTERRUPT:
-	case ZYDIS_CATEGORY_IO:
-	case ZYDIS_CATEGORY_IOSTRINGOP:
-	case ZYDIS_CATEGORY_SYSCALL:
-	case ZYDIS_CATEGORY_SYSRET:
-		return true;
-	default:
-		return insn->kind == INSN_FAR || insn->kind == INSN_STOP ||
-		       (insn->raw.attributes & ZYDIS_ATTRIB_IS_PRIVILEGED) != 0 ||
-		       insn->raw.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
-	}
-}
-
 static bool put_insn(struct move *move, const struct insn *insn, uint32_t offset)
 {
 	static const uint8_t jump = 0xe9;
 
-	if (is_system(insn))
+	if (insn_is_system(insn))
 		return refuse(move, "it has a system instruction that would be moved");
 	/* Where it returns to would be the copy: no unwinder knows that. */
 	if (insn->kind == INSN_CALL)
