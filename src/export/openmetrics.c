@@ -74,13 +74,9 @@ static size_t write_character(FILE *out, const char *text)
 static size_t count_characters(const char *text)
 {
 	size_t count = 0;
-	uint32_t code;
 
-	for (; *text; count++) {
-		size_t n = printable_decode(text, &code);
-
-		text += n > 0 ? n : 1;
-	}
+	for (; *text; count++)
+		text += printable_length(text);
 	return count;
 }
 
@@ -88,7 +84,6 @@ static size_t count_characters(const char *text)
 static void write_value(FILE *out, const char *text, bool keep_end)
 {
 	size_t count = count_characters(text), skip = 0, left = count;
-	uint32_t code;
 
 	if (count > OPENMETRICS_LABEL_MAX) {
 		left = OPENMETRICS_LABEL_MAX - strlen(CUT);
@@ -96,11 +91,8 @@ static void write_value(FILE *out, const char *text, bool keep_end)
 	}
 	if (skip > 0)
 		fputs(CUT, out);
-	for (; skip > 0; skip--) {
-		size_t n = printable_decode(text, &code);
-
-		text += n > 0 ? n : 1;
-	}
+	for (; skip > 0; skip--)
+		text += printable_length(text);
 	for (; left > 0; left--)
 		text += write_character(out, text);
 	if (*text)

@@ -25,6 +25,14 @@ bool printable_is_space(uint32_t code)
 	       code == 0x3000;
 }
 
+size_t printable_length(const char *text)
+{
+	uint32_t code;
+	size_t n = printable_decode(text, &code);
+
+	return n > 0 ? n : 1;
+}
+
 bool printable_is_control(uint32_t code)
 {
 	return code < 0x20 || (code >= 0x7f && code < 0xa0);

@@ -14,6 +14,9 @@
  * not UTF-8 (overlong forms and surrogates are not) or text is at its end. */
 size_t printable_decode(const char *text, uint32_t *ret_code);
 
+/* The bytes of the character at `text`, or 1 for a byte that is none; text is not at its end. */
+size_t printable_length(const char *text);
+
 /* What Python's str.strip() takes away. */
 bool printable_is_space(uint32_t code);
 
