@@ -1,5 +1,7 @@
 #include "model/hidden.h"
 
+#include "model/hidden_rules.h"
+
 #include <ctype.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -49,6 +51,9 @@ static const struct {
 	{ "std", false }, { "__gnu_cxx", false }, { "__cxxabiv1", false }, { "tcmalloc", false },
 	{ "alloc", true }, { "core", true }, { "hashbrown", true }, { "__rustc", true },
 };
+
+/* Of a longer name, without result and parameters, no rule of a user's is asked. */
+#define HIDDEN_NAME_MAX 4096
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -121,12 +126,25 @@ static bool hidden_c_name(const char *name)
 
 struct qualified {
 	const char *start;         /* of the function's own name, behind its result */
+	const char *end;           /* of the name, before its parameters */
 	bool has_parameters;
 };
 
 static bool is_operator(const char *at)
 {
 	return starts_with(at, "operator") && !in_identifier(at[strlen("operator")]);
+}
+
+/* Where the parameters of "operator new(unsigned long)" or "operator()(int) const" begin, else its end. */
+static const char *operator_end(const char *at)
+{
+	const char *rest = at + strlen("operator");
+
+	if (starts_with(rest, "()"))
+		rest += strlen("()");
+	while (*rest && *rest != '(')
+		rest++;
+	return rest;
 }
 
 static bool after_decltype(const char *name, const char *at)
@@ -141,13 +159,14 @@ static bool after_decltype(const char *name, const char *at)
  * in all of which blanks and parentheses may also stand inside <>, {}, [] and (). */
 static struct qualified find_name(const char *name)
 {
-	struct qualified found = { name, false };
+	struct qualified found = { name, name + strlen(name), false };
 	bool component = true;
 	int depth = 0;
 
 	for (const char *at = name; *at; at++) {
 		if (depth == 0 && component && is_operator(at)) {
 			found.has_parameters = strchr(at, '(') != NULL;
+			found.end = operator_end(at);
 			return found;
 		}
 		component = false;
@@ -155,14 +174,17 @@ static struct qualified find_name(const char *name)
 			at += strlen("(anonymous namespace)") - 1;
 		} else if (depth == 0 && *at == '(' && !after_decltype(name, at)) {
 			found.has_parameters = true;
+			found.end = at;
 			return found;
 		} else if (strchr("<{[(", *at)) {
 			depth++;
 		} else if (strchr(">}])", *at) && depth > 0 && !(*at == '>' && at[-1] == '-')) {
 			depth--;
 		} else if (depth == 0 && *at == ' ') {
-			if (starts_with(at, " [clone"))
+			if (starts_with(at, " [clone")) {
+				found.end = at;
 				return found;
+			}
 			found.start = at + 1;
 			component = true;
 		} else if (depth == 0 && *at == ':') {
@@ -255,7 +277,43 @@ static bool is_plain(const char *name)
 	return !*name;
 }
 
-bool hidden_function(const char *name)
+/* The name alone: "pool::get" of "int* pool::get(unsigned long)", "xmalloc" of "xmalloc.part.0". */
+static size_t bare_name(const char *name, const char **ret_start)
+{
+	struct qualified found;
+	size_t len = 0;
+
+	while (in_identifier(name[len]))
+		len++;
+	*ret_start = name;
+	if (name[len] == '.' || name[len] == '@')
+		return len;
+	if (name[0] == '<')
+		return strlen(name);
+	found = find_name(name);
+	*ret_start = found.start;
+	return (size_t)(found.end - found.start);
+}
+
+static bool hidden_by_rule(const char *name)
+{
+	char bare[HIDDEN_NAME_MAX];
+	const char *start;
+	size_t len;
+
+	if (!hidden_rules_have(HIDDEN_FUNCTION))
+		return false;
+	if (hidden_rules_match(HIDDEN_FUNCTION, name))
+		return true;
+	len = bare_name(name, &start);
+	if (len >= sizeof(bare))
+		return false;
+	memcpy(bare, start, len);
+	bare[len] = '\0';
+	return hidden_rules_match(HIDDEN_FUNCTION, bare);
+}
+
+static bool is_of_runtime(const char *name)
 {
 	struct qualified found;
 
@@ -267,6 +325,11 @@ bool hidden_function(const char *name)
 		return false;   /* without a namespace and without a blank */
 	found = find_name(name);
 	return is_global_new(found.start) || in_runtime(found.start, found.has_parameters);
+}
+
+bool hidden_function(const char *name)
+{
+	return is_of_runtime(name) || hidden_by_rule(name);
 }
 
 /* --- objects and files --- */
@@ -285,7 +348,7 @@ bool hidden_object(const char *path)
 {
 	static const char *const names[] = {
 		"libc", "libpthread", "libdl", "librt", "ld", "libstdc++", "libc++", "libc++abi",
-		"libgcc_s",
+		"libgcc_s", "libglib-2.0", "libgobject-2.0",
 	};
 	static const char *const prefixes[] = {
 		"ld-linux", "ld-musl-", "libc.musl-", "libjemalloc", "libtcmalloc", "libmimalloc", "libstd-",
@@ -300,11 +363,11 @@ bool hidden_object(const char *path)
 		if (starts_with(file, prefixes[i]))
 			return true;
 	}
-	return false;
+	return hidden_rules_match(HIDDEN_OBJECT, path);
 }
 
 bool hidden_file(const char *path)
 {
 	return strstr(path, "/include/c++/") || strstr(path, "/rustlib/src/rust/library/") ||
-	       (starts_with(path, "/rustc/") && strstr(path, "/library/"));
+	       (starts_with(path, "/rustc/") && strstr(path, "/library/")) || hidden_rules_match(HIDDEN_FILE, path);
 }

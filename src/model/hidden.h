@@ -1,6 +1,7 @@
 /* Which frames are the allocator's or a language's runtime, and not the user's: the frames between
  * a user's line and the allocator.  Known by the function's name, by the object it is in, or by the
- * source file it comes from (an inlined constructor has no more than a bare name). */
+ * source file it comes from (an inlined constructor has no more than a bare name); and by what the user has added,
+ * see hidden_rules.h. */
 #ifndef ALLOCWATCH_MODEL_HIDDEN_H
 #define ALLOCWATCH_MODEL_HIDDEN_H
 

@@ -16,6 +16,7 @@ src_libmodel_a_SOURCES = \
 	src/model/heap_resize.c \
 	src/model/heap_visit.c \
 	src/model/hidden.c src/model/hidden.h \
+	src/model/hidden_rules.c src/model/hidden_rules.h \
 	src/model/id_table.c src/model/id_table.h \
 	src/model/index.c src/model/index.h \
 	src/model/measure.c src/model/measure.h \

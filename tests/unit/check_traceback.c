@@ -1,9 +1,11 @@
 #include "model/hidden.h"
+#include "model/hidden_rules.h"
 #include "model/traceback.h"
 #include "snapshot_builder.h"
 
 #include <check.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +25,12 @@ static void setup(void)
 static void teardown(void)
 {
 	snapshot_put(s);
+}
+
+static void forget_rules(void)
+{
+	hidden_rules_clear();
+	teardown();
 }
 
 static uint32_t named(uint32_t module, const char *function, const char *file, uint32_t line)
@@ -290,6 +298,7 @@ START_TEST(runtime_objects_are_known_by_file_name)
 		"/usr/lib/libstdc++.so.6.0.30", "libc++.so.1", "libc++abi.so.1", "/lib/libgcc_s.so.1",
 		"/lib/libc.musl-x86_64.so.1", "/usr/lib/libc.so.6 (deleted)", "libpthread.so.0",
 		"/usr/lib/libstd-1234567890abcdef.so",
+		"/usr/lib/x86_64-linux-gnu/libglib-2.0.so.0.7400.6", "libgobject-2.0.so.0",
 	};
 	static const char *const shown[] = {
 		"", "/usr/bin/program", "/usr/lib/libcrypto.so.3", "/usr/lib/libcairo.so.2", "/opt/libc/plugin.so",
@@ -316,12 +325,114 @@ START_TEST(runtime_code_is_known_by_its_source_file)
 }
 END_TEST
 
+/* --- what users add --- */
+
+static void hide(const char *rule)
+{
+	const char *reason = "";
+
+	ck_assert_msg(hidden_rules_add(rule, &reason) == 0, "%s %s", rule, reason);
+}
+
+START_TEST(a_users_rule_hides_functions_by_name)
+{
+	static const char *const hidden[] = {
+		"xmalloc", "xmalloc.part.0", "xmalloc@@XLIB_1.0", "pool::get", "pool::get(unsigned long)",
+		"void* pool::get(unsigned long, char const*) const", "pool::get<int>(int)", "pool::get(int) [clone .cold]",
+		"Arena::operator new(unsigned long)", "<mycrate::Pool>::alloc", "mycrate::pool::get",
+	};
+	static const char *const shown[] = {
+		"xmalloc2", "my_xmalloc", "pool::getter(int)", "carpool::get(int)", "user(pool::get)", "main",
+		"pool::put(int)", "std_like", "Arena::grow(unsigned long)", "xmalloc::helper()",
+	};
+	static const char *const rules[] = {
+		"xmalloc", "@function=pool::get", "pool::get<*>", "Arena::operator new", "<mycrate::Pool>::*",
+		"mycrate::pool::*",
+	};
+
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(*hidden); i++)
+		ck_assert_msg(!hidden_function(hidden[i]), "hidden without a rule: %s", hidden[i]);
+	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++)
+		hide(rules[i]);
+	for (size_t i = 0; i < sizeof(hidden) / sizeof(*hidden); i++)
+		ck_assert_msg(hidden_function(hidden[i]), "shown: %s", hidden[i]);
+	for (size_t i = 0; i < sizeof(shown) / sizeof(*shown); i++)
+		ck_assert_msg(!hidden_function(shown[i]), "hidden: %s", shown[i]);
+}
+END_TEST
+
+START_TEST(a_users_rule_hides_objects_and_files_by_name_or_path)
+{
+	hide("@object=libpool.so*");
+	hide("@object=/opt/arena/*");
+	hide("@file=pool.[ch]");
+	hide("@file=*/third_party/*");
+	ck_assert(hidden_object("/usr/lib/libpool.so.1"));
+	ck_assert(hidden_object("/opt/arena/bin/program"));
+	ck_assert(!hidden_object("/usr/lib/libpools.so.1"));
+	ck_assert(!hidden_object("/srv/opt/arena/program"));
+	ck_assert(hidden_file("/src/pool.h"));
+	ck_assert(hidden_file("/src/third_party/x/y.c"));
+	ck_assert(!hidden_file("/src/pool.cc"));
+	ck_assert(!hidden_function("libpool.so"));
+}
+END_TEST
+
+START_TEST(inlined_calls_of_a_users_allocator_are_hidden)
+{
+	uint32_t inner;
+	struct traceback t;
+
+	hide("@file=pool.h");
+	inner = build_frame(s, program, FRAME_CALL, 0x5000);
+	build_location(s, "pool_get", 9, "/src/pool.h", 30, true);
+	build_location(s, "user", 9, "/src/user.c", 10, false);
+	t = MAKE(named(program, "main", "main.c", 1), inner, named(libc, "malloc", NULL, 0));
+	ck_assert_uint_eq(t.total_frames, 2);
+	CK_LINES(&t, 10, 1);
+}
+END_TEST
+
+START_TEST(a_rule_that_is_none_is_refused)
+{
+	static const char *const wrong[] = { "", "@function=", "@object=", "@line=3", "@", "a\nb" };
+	const char *reason;
+	char longest[HIDDEN_RULE_LENGTH_MAX + 1];
+
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		reason = NULL;
+		ck_assert_int_eq(hidden_rules_add(wrong[i], &reason), -EINVAL);
+		ck_assert_ptr_nonnull(reason);
+	}
+	ck_assert_int_eq(hidden_rules_add(longest, &reason), -EINVAL);
+	ck_assert_uint_eq(hidden_rules_count(), 0);
+}
+END_TEST
+
+START_TEST(there_are_only_so_many_rules_and_each_once)
+{
+	const char *reason;
+	char rule[16];
+
+	for (unsigned i = 0; i < HIDDEN_RULES_MAX; i++) {
+		snprintf(rule, sizeof(rule), "f%u", i);
+		hide(rule);
+		hide(rule);
+	}
+	ck_assert_uint_eq(hidden_rules_count(), HIDDEN_RULES_MAX);
+	ck_assert_int_eq(hidden_rules_add("one_more", &reason), -E2BIG);
+	ck_assert(hidden_function("f255"));
+}
+END_TEST
+
 #define COUNT(array) (int)(sizeof(array) / sizeof(*(array)))
 
 int main(void)
 {
 	Suite *suite = suite_create("traceback");
-	TCase *tcase = tcase_create("traceback"), *names = tcase_create("names");
+	TCase *tcase = tcase_create("traceback"), *names = tcase_create("names"), *rules = tcase_create("rules");
 	SRunner *runner;
 	int failed;
 
@@ -341,7 +452,14 @@ int main(void)
 	tcase_add_loop_test(names, a_users_functions_are_never_hidden_by_name, 0, COUNT(shown_names));
 	tcase_add_test(names, runtime_objects_are_known_by_file_name);
 	tcase_add_test(names, runtime_code_is_known_by_its_source_file);
+	tcase_add_checked_fixture(rules, setup, forget_rules);
+	tcase_add_test(rules, a_users_rule_hides_functions_by_name);
+	tcase_add_test(rules, a_users_rule_hides_objects_and_files_by_name_or_path);
+	tcase_add_test(rules, inlined_calls_of_a_users_allocator_are_hidden);
+	tcase_add_test(rules, a_rule_that_is_none_is_refused);
+	tcase_add_test(rules, there_are_only_so_many_rules_and_each_once);
 	suite_add_tcase(suite, tcase);
+	suite_add_tcase(suite, rules);
 	suite_add_tcase(suite, names);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

@@ -1,0 +1,131 @@
+#include "model/hidden_rules.h"
+
+#include "base/vec.h"
+#include "model/filter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rule {
+	char *text;
+	const char *pattern;       /* in the text */
+	enum hidden_kind kind;
+	bool whole_path;           /* of an object or a file: the pattern has a slash */
+};
+
+static VEC_OF(struct rule) rules;
+
+static const struct {
+	const char *prefix;
+	enum hidden_kind kind;
+} prefixes[] = {
+	{ "@function=", HIDDEN_FUNCTION }, { "@object=", HIDDEN_OBJECT }, { "@file=", HIDDEN_FILE },
+};
+
+static int refuse(const char **ret_reason, const char *reason)
+{
+	*ret_reason = reason;
+	return -EINVAL;
+}
+
+static int parse(const char *text, struct rule *ret, const char **ret_reason)
+{
+	struct rule rule = { .pattern = text, .kind = HIDDEN_FUNCTION };
+
+	if (strlen(text) >= HIDDEN_RULE_LENGTH_MAX)
+		return refuse(ret_reason, "is longer than 1023 bytes");
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		if (strncmp(text, prefixes[i].prefix, strlen(prefixes[i].prefix)) != 0)
+			continue;
+		rule.pattern = text + strlen(prefixes[i].prefix);
+		rule.kind = prefixes[i].kind;
+	}
+	if (*rule.pattern == '\0')
+		return refuse(ret_reason, "has no pattern");
+	if (*rule.pattern == '@')
+		return refuse(ret_reason, "begins with none of @function=, @object=, @file=");
+	if (strchr(text, '\n'))
+		return refuse(ret_reason, "has more than one line");
+	rule.whole_path = rule.kind != HIDDEN_FUNCTION && strchr(rule.pattern, '/');
+	*ret = rule;
+	return 0;
+}
+
+int hidden_rule_check(const char *text, const char **ret_reason)
+{
+	struct rule rule;
+
+	return parse(text, &rule, ret_reason);
+}
+
+static bool is_known(const char *text)
+{
+	for (size_t i = 0; i < rules.count; i++) {
+		if (strcmp(rules.items[i].text, text) == 0)
+			return true;
+	}
+	return false;
+}
+
+int hidden_rules_add(const char *text, const char **ret_reason)
+{
+	struct rule rule, *slot;
+	int r = parse(text, &rule, ret_reason);
+
+	if (r < 0 || is_known(text))
+		return r;
+	if (rules.count == HIDDEN_RULES_MAX)
+		return -E2BIG;
+	rule.text = strdup(text);
+	slot = rule.text ? vec_push(&rules) : NULL;
+	if (!slot) {
+		free(rule.text);
+		return -ENOMEM;
+	}
+	rule.pattern = rule.text + (rule.pattern - text);
+	*slot = rule;
+	return 0;
+}
+
+size_t hidden_rules_count(void)
+{
+	return rules.count;
+}
+
+const char *hidden_rules_text(size_t i)
+{
+	return rules.items[i].text;
+}
+
+bool hidden_rules_have(enum hidden_kind kind)
+{
+	for (size_t i = 0; i < rules.count; i++) {
+		if (rules.items[i].kind == kind)
+			return true;
+	}
+	return false;
+}
+
+static bool matches(const struct rule *rule, const char *text)
+{
+	const char *slash = rule->kind == HIDDEN_FUNCTION || rule->whole_path ? NULL : strrchr(text, '/');
+
+	return fnmatch_python(rule->pattern, slash ? slash + 1 : text);
+}
+
+bool hidden_rules_match(enum hidden_kind kind, const char *text)
+{
+	for (size_t i = 0; i < rules.count; i++) {
+		if (rules.items[i].kind == kind && matches(&rules.items[i], text))
+			return true;
+	}
+	return false;
+}
+
+void hidden_rules_clear(void)
+{
+	for (size_t i = 0; i < rules.count; i++)
+		free(rules.items[i].text);
+	vec_fini(&rules);
+}
