@@ -77,6 +77,9 @@ static bool can_be_asked(const struct options *options, const struct statistics_
 {
 	json_t *filters;
 
+	/* A daemon has rules of its own, and one index for everybody. */
+	if (options_have(options, OPTION(HIDE)))
+		return false;
 	if (query->limit > UINT32_MAX || options->filters.count > FILTERS_TO_ASK ||
 	    (query->ages.given && query->ages.least_ns - 1 > INT64_MAX))
 		return false;

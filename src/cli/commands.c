@@ -5,7 +5,7 @@
 #define TRACING (OPTION(FRAMES) | OPTION(DOMAINS) | OPTION(ENGINE) | OPTION(DURATION) | OPTION(FOLLOW_FORKS))
 #define TRACEBACKS (OPTION(FUNCTIONS) | OPTION(FRAMES_SHOWN) | OPTION(MOST_RECENT_FIRST))
 #define GROUPING (OPTION(BY) | OPTION(CUMULATIVE) | OPTION(FILTER) | OPTION(LIMIT) | OPTION(FRAMES) | \
-		  OPTION(SHOW_RUNTIME) | OPTION(STRICT))
+		  OPTION(HIDE) | OPTION(SHOW_RUNTIME) | OPTION(STRICT))
 
 #define SNAP_HELP \
 	"SNAP is a PID (a fresh snapshot of the live process, else the last one kept), the id\n" \
@@ -49,8 +49,8 @@ const struct command commands[] = {
 	  "A process that is not traced yet is attached to, and let go at the end.  Keys: ? for help,\n"
 	  "q to leave, g the next KEY, s the next order, / filter, b baseline, Enter tracebacks.\n"
 	  "With --json it prints one document a refresh and needs no terminal.\n",
-	  OPTION(BY) | OPTION(KEY) | OPTION(CUMULATIVE) | OPTION(FILTER) | OPTION(FRAMES) | OPTION(SHOW_RUNTIME) |
-	  OPTION(MOST_RECENT_FIRST) | OPTION(INTERVAL) | OPTION(ITERATIONS) | OPTION(TOP_SORT) | OPTION(DOMAINS) |
+	  OPTION(BY) | OPTION(KEY) | OPTION(CUMULATIVE) | OPTION(FILTER) | OPTION(FRAMES) | OPTION(HIDE) |
+	  OPTION(SHOW_RUNTIME) | OPTION(MOST_RECENT_FIRST) | OPTION(INTERVAL) | OPTION(ITERATIONS) | OPTION(TOP_SORT) | OPTION(DOMAINS) |
 	  OPTION(ENGINE), 1, 1, false, cmd_top },
 	{ "trend", "SNAP SNAP SNAP...", "show what grows steadily over three or more snapshots, and how fast",
 	  "In the order in which they were taken.  Growth is the median of all pairs, in bytes an hour;\n"
@@ -69,7 +69,7 @@ const struct command commands[] = {
 	{ "export", "SNAP --format FORMAT", "write a snapshot for another program",
 	  "Writes to standard output unless --output FILE is given.\n" SNAP_HELP,
 	  OPTION(FORMAT) | OPTION(OUTPUT) | OPTION(PYTHON) | OPTION(BLOCKS) | OPTION(FILTER) | OPTION(FRAMES) |
-	  OPTION(SHOW_RUNTIME) | OPTION(STRICT), 1, 1, false, cmd_export },
+	  OPTION(HIDE) | OPTION(SHOW_RUNTIME) | OPTION(STRICT), 1, 1, false, cmd_export },
 	{ "watch", "[UNIT | --exe PATH]", "trace each new process of a service, and take snapshots; show what is watched",
 	  "Each new main process of the systemd service UNIT is traced as soon as it is seen, or each\n"
 	  "process that runs PATH.  The rule outlives the daemon.  Without a name: shows the rules.\n"

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cli/failure.h"
 #include "cli/terminal.h"
+#include "model/hidden_rules.h"
 #include "store/store.h"
 #include "varlink/codec.h"
 
@@ -25,6 +26,22 @@ void fetch_fini(struct fetch *fetch)
 	session_close(&fetch->session);
 }
 
+int fetch_take_hidden(const json_t *tables)
+{
+	const json_t *rules = json_object_get(json_object_get(tables, "info"), "hide"), *rule;
+	const char *reason;
+	size_t i;
+
+	json_array_foreach(rules, i, rule) {
+		const char *text = json_string_value(rule);
+		int r = text ? hidden_rules_add(text, &reason) : -EBADMSG;
+
+		if (r < 0 && r != -E2BIG)
+			return r == -ENOMEM ? r : -EBADMSG;
+	}
+	return 0;
+}
+
 struct stream {
 	struct codec_snapshot_reader *reader;
 	const char *name;
@@ -35,8 +52,10 @@ static int take_piece(void *context, json_t *reply)
 {
 	struct stream *stream = context;
 
+	int r = fetch_take_hidden(json_object_get(reply, "tables"));
+
 	progress("reading snapshot %s: piece %u", stream->name, ++stream->pieces);
-	return codec_snapshot_reader_feed(stream->reader, json_object_get(reply, "tables"));
+	return r < 0 ? r : codec_snapshot_reader_feed(stream->reader, json_object_get(reply, "tables"));
 }
 
 static int explain(struct session *session, const char *name, int result, json_t *error, const char *reason)

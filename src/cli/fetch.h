@@ -23,6 +23,10 @@ int fetch_check(const char *command, const char *name, struct snap *ret_snap);
 int fetch_snapshot(struct fetch *fetch, const char *command, const char *name,
 		   struct snapshot **ret_snapshot);
 
+/* Hides what the daemon hides, too, by the first piece of a snapshot's tables: what is computed here then looks as what it
+ * computes.  0, -EBADMSG, -ENOMEM. */
+int fetch_take_hidden(const json_t *tables);
+
 /* With a session at hand.  blocks: a fresh one shall have them. */
 int fetch_from_daemon(struct session *session, const char *name, bool blocks, struct snapshot **ret_snapshot);
 

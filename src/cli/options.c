@@ -6,6 +6,7 @@
 #include "cli/failure.h"
 #include "cli/snap.h"
 #include "cli/top_fetch.h"
+#include "model/hidden_rules.h"
 #include "model/snapshot_name.h"
 
 #include <errno.h>
@@ -227,6 +228,17 @@ static int set_older_than(struct options *options, const char *value, const char
 	return 0;
 }
 
+/* The rules are the process's, and a process of the client answers one question. */
+static int set_hide(struct options *options, const char *value, const char **ret_reason)
+{
+	int r = hidden_rules_add(value, ret_reason);
+
+	(void)options;
+	if (r == -E2BIG)
+		return refuse(ret_reason, "more than 256 rules");
+	return r == -ENOMEM ? refuse(ret_reason, "out of memory") : r;
+}
+
 static int set_output(struct options *options, const char *value, const char **ret_reason)
 {
 	if (!*value)
@@ -298,6 +310,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_FROM_START] = { "from-start", NULL, "of a service, from its next start on: trace each process from its first "
 				"instruction", NULL },
 	[OPTION_FUNCTIONS] = { "functions", NULL, "name the function of each line of a traceback", NULL },
+	[OPTION_HIDE] = { "hide", "RULE", "hide further leading frames: GLOB or @function=GLOB, @object=GLOB, "
+			  "@file=GLOB; can be repeated", set_hide },
 	[OPTION_HISTOGRAM] = { "histogram", NULL, "under each row, how many of its blocks have which size", NULL },
 	[OPTION_INTERVAL] = { "interval", "T", "refresh every T (2s unless given, at least 50ms)", set_interval },
 	[OPTION_ITERATIONS] = { "iterations", "N", "leave after N refreshes", set_iterations },

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "cli/answer.h"
+#include "cli/fetch.h"
 #include "cli/snap.h"
 #include "varlink/codec.h"
 
@@ -186,9 +187,12 @@ static int tell_failure(struct top_news *news, int result)
 
 static int take_piece(struct top_fetch *fetch, const json_t *reply, bool last, struct top_news *news)
 {
-	int r = codec_snapshot_reader_feed(fetch->reader, json_object_get(reply, "tables"));
+	const json_t *tables = json_object_get(reply, "tables");
 	const char *reason = NULL;
+	int r = fetch_take_hidden(tables);
 
+	if (r == 0)
+		r = codec_snapshot_reader_feed(fetch->reader, tables);
 	if (r == 0 && !last) {
 		news->kind = TOP_MORE_COMES;
 		return 0;

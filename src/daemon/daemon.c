@@ -13,6 +13,7 @@
 #include "daemon/permit.h"
 #include "daemon/reload.h"
 #include "daemon/symbolize.h"
+#include "model/hidden_rules.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -298,6 +299,23 @@ static int catch_signals(struct daemon *daemon)
 	return r;
 }
 
+/* Before there is a thread that could ask. */
+static int hide_frames(const char *rules)
+{
+	int r = 0;
+
+	while (r == 0 && rules && *rules) {
+		size_t len = strcspn(rules, "\n");
+		const char *reason;
+		char *rule = strndup(rules, len);
+
+		r = rule ? hidden_rules_add(rule, &reason) : -ENOMEM;
+		free(rule);
+		rules += len + (rules[len] != '\0');
+	}
+	return r;
+}
+
 static int build(struct daemon *daemon, struct options *options)
 {
 	const struct limits *limits = &daemon->limits;
@@ -310,7 +328,8 @@ static int build(struct daemon *daemon, struct options *options)
 	const struct snapshots_owner keeper = { daemon, on_kept, on_makes_way };
 	int r;
 
-	if ((r = sd_event_default(&daemon->event)) < 0 || (r = catch_signals(daemon)) < 0 ||
+	if ((r = hide_frames(options->hide)) < 0 ||
+	    (r = sd_event_default(&daemon->event)) < 0 || (r = catch_signals(daemon)) < 0 ||
 	    (r = sd_event_set_watchdog(daemon->event, true)) < 0 ||
 	    (r = events_new(&daemon->events)) < 0 ||
 	    (r = work_new(daemon->event, &daemon->work)) < 0 ||

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE              /* asprintf */
 #include "daemon/settings.h"
 
 #include "base/clock.h"
@@ -7,6 +8,7 @@
 #include "daemon/metrics_address.h"
 #include "daemon/options.h"
 #include "model/alarm.h"
+#include "model/hidden_rules.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -141,6 +143,44 @@ static int take_address(const struct setting *setting, const char *value, void *
 	return set_text(field, value);
 }
 
+static size_t count_lines(const char *text)
+{
+	size_t lines = 1;
+
+	for (; *text; text++)
+		lines += *text == '\n';
+	return lines;
+}
+
+/* One more of a list, whose texts are lines. */
+static int append_line(char **list, const char *value)
+{
+	char *longer;
+
+	if (!*list)
+		return set_text(list, value);
+	if (asprintf(&longer, "%s\n%s", *list, value) < 0)
+		return -ENOMEM;
+	free(*list);
+	*list = longer;
+	return 0;
+}
+
+/* Each line of the files adds one. */
+static int take_hidden(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	const char *reason;
+	char **list = field;
+
+	(void)setting;
+	if (hidden_rule_check(value, &reason) < 0)
+		return reason_set(ret_reason, -EINVAL, "wants GLOB, @function=GLOB, @object=GLOB or @file=GLOB; '%.80s' %s",
+				  value, reason);
+	if (*list && count_lines(*list) >= HIDDEN_RULES_MAX)
+		return reason_set(ret_reason, -EINVAL, "is there more than %d times", HIDDEN_RULES_MAX);
+	return append_line(list, value);
+}
+
 /* --- the table --- */
 
 static const char *const whose[] = { "own", "all", NULL };
@@ -165,6 +205,7 @@ const struct setting settings[] = {
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
 	{ "Snapshots", "MaxDisk", take_bytes, FIELD(limits.file_bytes), .least = MEBIBYTE,
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
+	{ "Frames", "Hide", take_hidden, TEXT_FIELD(hide) },
 	{ "Alarms", "Processes", take_word, FIELD(alarms.whose), .words = alarms_whose, .live = true },
 	{ "Alarms", "RssLimit", take_bytes, FIELD(alarms.rss_bytes), .most = UINT32_MAX * MEBIBYTE, .live = true },
 	{ "Alarms", "RssSlope", take_bytes, FIELD(alarms.slope_bytes), .most = UINT32_MAX * MEBIBYTE, .live = true },

@@ -2,6 +2,8 @@
 #include "varlink/codec.h"
 #include "varlink/tables.h"
 
+#include "model/hidden_rules.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,9 +48,23 @@ static json_t *encode_counters(const struct heap_counters *counters)
 			 "lost_events", codec_count(counters->lost_events));
 }
 
+/* What is hidden here beyond what everybody hides. */
+static json_t *encode_hidden(void)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < hidden_rules_count(); i++) {
+		if (json_array_append_new(list, json_string(hidden_rules_text(i))) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
 static json_t *encode_info(const struct snapshot *s)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:o, s:o}",
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:o, s:o, s:o}",
 			 "id", codec_bytes(s->id), "name", codec_bytes(s->name),
 			 "command", codec_bytes(s->command), "exe", codec_bytes(s->exe),
 			 "pid", (json_int_t)s->pid, "start_time", codec_count(s->start_time),
@@ -56,7 +72,7 @@ static json_t *encode_info(const struct snapshot *s)
 			 "clock", codec_count(s->clock_ns), "frames_limit", (json_int_t)s->frames_limit,
 			 "exact", s->exact, "symbolized", s->symbolized, "has_blocks", s->has_blocks,
 			 "counters", encode_counters(&s->counters),
-			 "unknown", codec_unknown(&s->unknown));
+			 "unknown", codec_unknown(&s->unknown), "hide", encode_hidden());
 }
 
 static size_t table_rows(const struct snapshot *s, enum codec_table table)

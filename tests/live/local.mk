@@ -67,7 +67,8 @@ torture_tests = \
 	tests/live/check_snapshots \
 	tests/live/check_python \
 	tests/live/check_terminal \
-	tests/live/check_top
+	tests/live/check_top \
+	tests/live/check_users_line
 live_tests = $(torture_tests) tests/live/check_chaos tests/live/check_load
 check_PROGRAMS += $(live_tests)
 TESTS += $(live_tests)
@@ -135,6 +136,10 @@ tests_live_check_calls_LDADD = $(live_libs)
 tests_live_check_errors_SOURCES = tests/live/check_errors.c
 tests_live_check_errors_CFLAGS = $(live_cflags)
 tests_live_check_errors_LDADD = $(live_libs)
+
+tests_live_check_users_line_SOURCES = tests/live/check_users_line.c
+tests_live_check_users_line_CFLAGS = $(live_cflags)
+tests_live_check_users_line_LDADD = $(live_libs)
 
 tests_live_check_programs_SOURCES = tests/live/check_programs.c
 tests_live_check_programs_CFLAGS = $(live_cflags)

@@ -275,6 +275,10 @@ START_TEST(a_configuration_can_be_checked_before_it_is_used)
 	ck_assert_int_eq(check_config(path_of("x.conf"), text, sizeof(text)), 1);
 	ck_assert_ptr_nonnull(strstr(text, "/x.conf:2: Heal= wants yes or no, not 'perhaps'"));
 	ck_assert_ptr_nonnull(strstr(text, "/x.conf:3: LogLevel= wants one of error, warning, notice, info, debug, not"));
+	put("y.conf", "[Frames]\nHide=xmalloc\nHide=@object=libpool.so*\nHide=@line=7\n");
+	ck_assert_int_eq(check_config(path_of("y.conf"), text, sizeof(text)), 1);
+	ck_assert_ptr_nonnull(strstr(text, "/y.conf:4: Hide= wants GLOB, @function=GLOB, @object=GLOB or @file=GLOB; '@line=7'"));
+	ck_assert_ptr_nonnull(strstr(text, "1 files, 1 errors, 0 warnings"));
 	ck_assert_int_eq(check_config(path_of("missing"), text, sizeof(text)), 1);
 }
 END_TEST
