@@ -1,23 +1,9 @@
 #include "model/filter.h"
 
-#include "model/event.h"
-
 #include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct {
-	const char *name;
-	uint32_t domain;
-} domains[] = {
-	{ "malloc", DOMAIN_MALLOC }, { "mmap", DOMAIN_MMAP }, { "new", DOMAIN_NEW },
-	{ "python", DOMAIN_PYTHON }, { "user", DOMAIN_USER },
-};
-
-#define DOMAINS (sizeof(domains) / sizeof(*domains))
 
 /* A whole decimal number up to `max`; -1 when it is none. */
 static int64_t parse_number(const char *text, uint64_t max)
@@ -34,25 +20,6 @@ static int64_t parse_number(const char *text, uint64_t max)
 			return -1;
 	}
 	return (int64_t)value;
-}
-
-int64_t domain_by_name(const char *name)
-{
-	for (size_t i = 0; i < DOMAINS; i++) {
-		if (strcmp(domains[i].name, name) == 0)
-			return domains[i].domain;
-	}
-	return parse_number(name, UINT32_MAX);
-}
-
-const char *domain_name(uint32_t domain, char text[DOMAIN_TEXT_MAX])
-{
-	for (size_t i = 0; i < DOMAINS; i++) {
-		if (domains[i].domain == domain)
-			return domains[i].name;
-	}
-	snprintf(text, DOMAIN_TEXT_MAX, "%" PRIu32, domain);
-	return text;
 }
 
 /* --- suffixes: each takes its value, 0 or -EINVAL with a reason --- */

@@ -5,6 +5,8 @@
 #ifndef ALLOCWATCH_MODEL_FILTER_H
 #define ALLOCWATCH_MODEL_FILTER_H
 
+#include "model/domain_names.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,12 +31,5 @@ void filter_fini(struct filter *filter);
 /* Python's fnmatch.fnmatchcase: * ? [seq] [!seq]; linear in practice, never exponential.  A pattern
  * of FILTER_LENGTH_MAX bytes or more matches nothing. */
 bool fnmatch_python(const char *pattern, const char *text);
-
-/* "malloc" <-> 0, ..., "user" <-> 100; the names users gave to theirs are not known here: numbers
- * are accepted too.  -1 when unknown. */
-int64_t domain_by_name(const char *name);
-/* The same back: a static text, or its number, in `text`. */
-#define DOMAIN_TEXT_MAX 12
-const char *domain_name(uint32_t domain, char text[DOMAIN_TEXT_MAX]);
 
 #endif

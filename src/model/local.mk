@@ -3,9 +3,11 @@ noinst_LIBRARIES += src/libmodel.a
 src_libmodel_a_SOURCES = \
 	src/model/addition.c \
 	src/model/alarm.c src/model/alarm.h \
+	src/model/allocators.c src/model/allocators.h \
 	src/model/block_shard.c src/model/block_shard.h \
 	src/model/block_table.c src/model/block_table.h \
 	src/model/diff.c \
+	src/model/domain_names.c src/model/domain_names.h \
 	src/model/event.h \
 	src/model/filter.c src/model/filter.h \
 	src/model/filter_match.c \

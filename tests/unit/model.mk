@@ -1,6 +1,7 @@
 if HAVE_CHECK
 model_checks = tests/unit/check_module \
 	tests/unit/check_alarm \
+	tests/unit/check_allocators \
 	tests/unit/check_stack \
 	tests/unit/check_heap \
 	tests/unit/check_heap_memory \
@@ -17,6 +18,9 @@ TESTS += $(model_checks)
 tests_unit_check_alarm_SOURCES = tests/unit/check_alarm.c
 tests_unit_check_alarm_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_alarm_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
+tests_unit_check_allocators_SOURCES = tests/unit/check_allocators.c
+tests_unit_check_allocators_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_allocators_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
 tests_unit_check_module_SOURCES = tests/unit/check_module.c
 tests_unit_check_module_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_module_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
