@@ -88,8 +88,12 @@ uint64_t arch_argument(const struct user_regs_struct *regs, int number)
 		return regs->rsi;
 	case 2:
 		return regs->rdx;
-	default:
+	case 3:
 		return regs->rcx;
+	case 4:
+		return regs->r8;
+	default:
+		return regs->r9;
 	}
 }
 

@@ -101,11 +101,21 @@ static void pop_frees(struct calls *calls, raddr sp)
 	}
 }
 
+/* Whether the call, of a described allocator, may have become this one, of the allocator below, by a jump: both end at one
+ * return. */
+static bool has_jumped_below(const struct call *call, const struct probe *probe, const struct calls_eyes *eyes)
+{
+	return call->kind == CALL_ALLOCATES && call->probe->entry->domain >= DOMAIN_USER &&
+	       !probe_is_of_family(call->probe, probe) && eyes->continues(call->probe, probe);
+}
+
 /* Where a call begins now nothing else goes on. */
-static void drop_at_sp(struct calls *calls, raddr sp, const struct calls_eyes *eyes)
+static void drop_at_sp(struct calls *calls, const struct probe *probe, raddr sp, const struct calls_eyes *eyes)
 {
 	for (uint32_t i = calls->count; i-- > 0;) {
-		if (calls->items[i].sp == sp && calls->items[i].kind != CALL_SIGNAL)
+		const struct call *call = &calls->items[i];
+
+		if (call->sp == sp && call->kind != CALL_SIGNAL && !has_jumped_below(call, probe, eyes))
 			drop_at(calls, i, eyes);
 	}
 }
@@ -145,10 +155,10 @@ static bool only_frees(const struct calls *calls)
 	return true;
 }
 
-/* The innermost pending call that the present one is made within, and in no handler of a signal. */
-static struct call *enclosing(struct calls *calls, raddr sp, const struct calls_eyes *eyes)
+/* The innermost pending call, of the same family, that the present one is made within, and in no handler of a signal. */
+static struct call *enclosing(struct calls *calls, const struct probe *probe, raddr sp, const struct calls_eyes *eyes)
 {
-	drop_at_sp(calls, sp, eyes);
+	drop_at_sp(calls, probe, sp, eyes);
 	if (only_frees(calls))
 		return NULL;
 	look(calls, sp, eyes);
@@ -157,7 +167,7 @@ static struct call *enclosing(struct calls *calls, raddr sp, const struct calls_
 
 		if (call->kind == CALL_SIGNAL)
 			return NULL;
-		if (call->kind == CALL_ALLOCATES && call->standing == CALL_STANDS)
+		if (call->kind == CALL_ALLOCATES && call->standing == CALL_STANDS && probe_is_of_family(call->probe, probe))
 			return call;
 	}
 	return NULL;
@@ -176,9 +186,10 @@ struct call *calls_enter(struct calls *calls, const struct probe *probe, raddr s
 	pop_frees(calls, sp);
 	if (calls->count > 0) {
 		top = &calls->items[calls->count - 1];
-		if (top->kind == CALL_ALLOCATES && top->sp == sp && eyes->continues(top->probe, probe))
+		if (top->kind == CALL_ALLOCATES && top->sp == sp && probe_is_of_family(top->probe, probe) &&
+		    eyes->continues(top->probe, probe))
 			return NULL;
-		outer = enclosing(calls, sp, eyes);
+		outer = enclosing(calls, probe, sp, eyes);
 		/* operator new may have been left by an exception, whose object malloc is asked for next: only a
 		 * request of the same size is its own. */
 		if (outer && (!probe_may_throw(outer->probe) || outer->size == size))
@@ -285,10 +296,12 @@ uint32_t calls_pending(const struct calls *calls)
 
 /* --- frees, signals, the end --- */
 
-static bool release_freed(struct calls *calls, raddr address)
+static bool release_freed(struct calls *calls, const struct probe *probe, raddr address)
 {
+	uint32_t family = domain_family(probe->entry->domain);
+
 	for (uint32_t i = 0; i < calls->held_count; i++) {
-		if (calls->held[i].address != address)
+		if (calls->held[i].address != address || domain_family(calls->held[i].domain) != family)
 			continue;
 		release_held(calls, i);
 		return true;
@@ -297,21 +310,23 @@ static bool release_freed(struct calls *calls, raddr address)
 }
 
 /* Is it a free that calls this one? */
-static bool passes_on(const struct call *call, raddr sp, raddr address, const struct calls_eyes *eyes)
+static bool passes_on(const struct call *call, const struct probe *probe, raddr sp, raddr address,
+		      const struct calls_eyes *eyes)
 {
 	enum call_standing standing;
 
-	if (call->kind != CALL_FREES || call->sp <= sp || call->sp - sp > FREE_REACH_MAX)
+	if (call->kind != CALL_FREES || !probe_is_of_family(call->probe, probe) || call->sp <= sp || call->sp - sp > FREE_REACH_MAX)
 		return false;
 	standing = eyes->standing(eyes->context, call);
 	return standing == CALL_STANDS || (standing == CALL_UNKNOWN && call->old_address == address &&
 					   call->sp - sp < WRAPPER_FRAME_MAX);
 }
 
-static bool is_passed_on(struct calls *calls, raddr sp, raddr address, const struct calls_eyes *eyes)
+static bool is_passed_on(struct calls *calls, const struct probe *probe, raddr sp, raddr address,
+			 const struct calls_eyes *eyes)
 {
 	for (uint32_t i = calls->count; i-- > 0 && calls->items[i].kind != CALL_SIGNAL;) {
-		if (passes_on(&calls->items[i], sp, address, eyes))
+		if (passes_on(&calls->items[i], probe, sp, address, eyes))
 			return true;
 	}
 	return false;
@@ -323,6 +338,7 @@ static bool is_jumped_to(const struct calls *calls, const struct probe *probe, r
 	const struct call *top = calls->count > 0 ? &calls->items[calls->count - 1] : NULL;
 
 	return top && top->kind == CALL_FREES && top->sp == sp && top->probe != probe &&
+	       probe_is_of_family(top->probe, probe) &&
 	       (top->old_address == address || top->probe->ends_by_jump);
 }
 
@@ -338,12 +354,12 @@ bool calls_free(struct calls *calls, const struct probe *probe, raddr sp, raddr 
 		return false;
 	pop_frees(calls, sp);
 	if (calls->count > 0) {
-		outer = enclosing(calls, sp, eyes);
-		if (release_freed(calls, address))
+		outer = enclosing(calls, probe, sp, eyes);
+		if (release_freed(calls, probe, address))
 			return false;
 		if (outer && (!live || calls_resizes(calls, outer, address)))
 			return false;
-		if (!live && is_passed_on(calls, sp, address, eyes))
+		if (!live && is_passed_on(calls, probe, sp, address, eyes))
 			return false;
 	}
 	call = push(calls, CALL_FREES, probe, sp, eyes);

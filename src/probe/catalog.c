@@ -5,8 +5,8 @@
 #include <string.h>
 
 #define NONE ARG_NONE
-#define ALLOCATOR(name, size, count, old, out) { name, size, count, old, out, false, DOMAIN_MALLOC }
-#define WITH_MALLOC(name, size, old) { name, size, NONE, old, NONE, true, DOMAIN_MALLOC }
+#define ALLOCATOR(name, size, count, old, out) { name, size, count, old, out, false, DOMAIN_MALLOC, 0 }
+#define WITH_MALLOC(name, size, old) { name, size, NONE, old, NONE, true, DOMAIN_MALLOC, 0 }
 
 /* malloc(3), posix_memalign(3); C23 for the sized frees; jemalloc(3) for the x family; the Itanium C++
  * ABI's names of operator new and delete. */
@@ -51,6 +51,22 @@ static const struct catalog_entry entries[] = {
 	WITH_MALLOC("_ZdlPvmSt11align_val_t", NONE, 0),
 	WITH_MALLOC("_ZdaPvmSt11align_val_t", NONE, 0),
 };
+
+/* jemalloc's, also as Rust's crate builds it, tcmalloc's and mimalloc's own names, glibc's. */
+static const char *const prefixes[CATALOG_PREFIXES] = { "je_", "_rjem_", "tc_", "mi_", "__libc_" };
+
+const struct catalog_entry *catalog_find_prefixed(const char *symbol, unsigned *ret_prefix)
+{
+	for (unsigned i = 0; i < CATALOG_PREFIXES; i++) {
+		size_t len = strlen(prefixes[i]);
+
+		if (strncmp(symbol, prefixes[i], len) != 0 || symbol[len] == '_')
+			continue;
+		*ret_prefix = i + 1;
+		return catalog_find(symbol + len);
+	}
+	return NULL;
+}
 
 const struct catalog_entry *catalog_find(const char *symbol)
 {

@@ -3,11 +3,13 @@
 #ifndef ALLOCWATCH_PROBE_CATALOG_H
 #define ALLOCWATCH_PROBE_CATALOG_H
 
+#include "model/allocators.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define ARG_NONE (-1)
+#define ARG_NONE ALLOCATOR_NO_ARGUMENT
 
 struct catalog_entry {
 	const char *name;              /* the symbol */
@@ -18,14 +20,19 @@ struct catalog_entry {
 					* it is the return value */
 	bool beside_malloc;            /* only in objects that also define malloc: elsewhere (libstdc++'s
 					* operator new) it calls malloc, which is probed already */
-	uint32_t domain;               /* enum alloc_domain */
+	uint32_t domain;               /* enum alloc_domain; from DOMAIN_USER on: a user has described it */
+	uint64_t fixed_size;           /* requested bytes when no argument says them; 0: one does, or it allocates nothing */
 };
 
 /* The entry of a symbol, or NULL. */
 const struct catalog_entry *catalog_find(const char *symbol);
+/* The same of one with an allocator's prefix ("je_malloc"), and the prefix's number, from 1 to CATALOG_PREFIXES. */
+#define CATALOG_PREFIXES 5
+const struct catalog_entry *catalog_find_prefixed(const char *symbol, unsigned *ret_prefix);
+
 static inline bool catalog_allocates(const struct catalog_entry *entry)
 {
-	return entry->size_arg != ARG_NONE;
+	return entry->size_arg != ARG_NONE || entry->fixed_size > 0;
 }
 
 #endif

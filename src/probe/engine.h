@@ -6,6 +6,7 @@
 #define ALLOCWATCH_PROBE_ENGINE_H
 
 #include "model/event.h"
+#include "probe/described.h"
 #include "target/bp.h"
 #include "target/target.h"
 #include "unwind/unwind.h"
@@ -33,9 +34,9 @@ struct engine_counters {
 	uint64_t failed_reads;         /* a result that could not be read: a lost event */
 };
 
-/* All that is given outlives the engine.  -ENOMEM. */
+/* All that is given outlives the engine.  described: allocators of the user's; NULL: there are none.  -ENOMEM. */
 int engine_new(struct target *target, struct unwinder *unwinder, const struct engine_sink *sink,
-	       uint32_t max_frames, struct engine **ret_engine);
+	       uint32_t max_frames, struct described *described, struct engine **ret_engine);
 void engine_free(struct engine *engine);          /* accepts NULL */
 
 /* Parses an object's ELF file and notes what to probe in it.  Stops nothing; call it while nothing is

@@ -11,7 +11,7 @@
 #include <string.h>
 
 int engine_new(struct target *target, struct unwinder *unwinder, const struct engine_sink *sink,
-	       uint32_t max_frames, struct engine **ret_engine)
+	       uint32_t max_frames, struct described *described, struct engine **ret_engine)
 {
 	struct engine *engine = calloc(1, sizeof(*engine));
 
@@ -21,6 +21,7 @@ int engine_new(struct target *target, struct unwinder *unwinder, const struct en
 	engine->unwinder = unwinder;
 	engine->sink = *sink;
 	engine->max_frames = max_frames;
+	engine->described = described;
 	engine->reader = target_reader(target);
 	*ret_engine = engine;
 	return 0;

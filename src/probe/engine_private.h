@@ -26,6 +26,7 @@ struct engine {
 	struct engine_sink sink;
 	struct reader reader;
 	uint32_t max_frames;
+	struct described *described;
 	VEC_OF(struct planned_module *) plans;
 	VEC_OF(struct probe *) probes;
 	struct engine_counters counters;

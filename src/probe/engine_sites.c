@@ -19,7 +19,7 @@ int engine_plan_module(struct engine *engine, uint32_t module, int elf_fd)
 
 	if (!planned)
 		return -ENOMEM;
-	r = plan_make(elf_fd, &planned->plan);
+	r = plan_make(elf_fd, engine->described, engine->target->modules.modules.items[module].path, &planned->plan);
 	if (r < 0 || planned->plan.functions.count == 0) {
 		if (r == 0)
 			plan_fini(&planned->plan);
@@ -174,6 +174,8 @@ static int install_module(struct engine *engine, struct planned_module *planned)
 			refuse(engine, planned->module, plan->functions.items[i].entry->name,
 			       plan->functions.items[i].refused);
 	}
+	if (plan->clash)
+		refuse(engine, planned->module, plan->clash, "it is a function of malloc's family, which is watched as such");
 	for (unsigned pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < plan->sites.count; i++) {
 			const struct plan_site *site = &plan->sites.items[i];

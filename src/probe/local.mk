@@ -3,6 +3,7 @@ src_libprobe_a_CFLAGS = $(AM_CFLAGS) $(ELF_CFLAGS)
 src_libprobe_a_SOURCES = \
 	src/probe/calls.c src/probe/calls.h \
 	src/probe/catalog.c src/probe/catalog.h \
+	src/probe/described.c src/probe/described.h \
 	src/probe/elf_code.c src/probe/elf_code.h \
 	src/probe/engine.h \
 	src/probe/engine_int3.c \

@@ -7,6 +7,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What gives functions their meaning. */
+struct naming {
+	struct plan *plan;
+	struct described *described;
+	const char *path;
+	/* By prefix: an allocator has both; other functions of such names are somebody's own. */
+	unsigned *halves;
+};
+
+enum { HAS_MALLOC = 1, HAS_FREE = 2 };
+
+static const struct catalog_entry *find_entry(const struct naming *naming, const char *symbol, unsigned *ret_prefix)
+{
+	const struct catalog_entry *entry = catalog_find(symbol);
+
+	*ret_prefix = 0;
+	if (!entry)
+		entry = described_find(naming->described, naming->path, symbol);
+	return entry ? entry : catalog_find_prefixed(symbol, ret_prefix);
+}
+
 static bool read_site(const struct elf_code *code, uint64_t vaddr, struct plan_site *ret_site)
 {
 	size_t len;
@@ -51,6 +72,7 @@ static int decode(struct elf_code *code, uint64_t vaddr, struct arch_function *r
 
 /* One function's way out, which may lead through others. */
 struct ways_out {
+	const struct naming *naming;
 	struct plan *plan;
 	struct plan_function *function;
 	struct elf_code *code;
@@ -93,12 +115,27 @@ static int follow(struct ways_out *out, uint64_t target)
 	return 0;
 }
 
+/* Whichever object has it. */
+static const struct catalog_entry *find_imported(const struct naming *naming, const char *name)
+{
+	const struct catalog_entry *entry = catalog_find(name);
+	unsigned prefix;
+
+	if (!entry)
+		entry = catalog_find_prefixed(name, &prefix);
+	for (size_t i = 0; !entry && naming->described && i < naming->described->functions.count; i++) {
+		if (strcmp(naming->described->functions.items[i]->is.symbol, name) == 0)
+			entry = &naming->described->functions.items[i]->entry;
+	}
+	return entry;
+}
+
 /* A jump to an imported function: another allocator function, whose own returns serve; or, in calloc,
  * memset, whose returns are everybody's. */
 static int leave_by_import(struct ways_out *out, const struct arch_jump *jump, uint64_t pointer)
 {
 	const char *name = elf_code_import_name(out->code, pointer);
-	const struct catalog_entry *entry = name ? catalog_find(name) : NULL;
+	const struct catalog_entry *entry = name ? find_imported(out->naming, name) : NULL;
 
 	if (entry && catalog_allocates(entry)) {
 		out->function->tails_to_import = true;
@@ -150,9 +187,9 @@ static int note_part(struct plan_function *function, struct elf_code *code, uint
 
 /* Follows direct tail jumps: the rets they lead to are exits of the function that jumped, matched by the
  * stack pointer. */
-static int add_exits(struct plan *plan, struct plan_function *function, struct elf_code *code)
+static int add_exits(const struct naming *naming, struct plan_function *function, struct elf_code *code)
 {
-	struct ways_out out = { .plan = plan, .function = function, .code = code };
+	struct ways_out out = { .naming = naming, .plan = naming->plan, .function = function, .code = code };
 	int r = follow(&out, function->vaddr);
 
 	for (size_t i = 0; r == 0 && i < out.parts.count; i++)
@@ -203,8 +240,9 @@ static int add_entry(struct plan *plan, const struct elf_code *code, uint32_t in
 	return 0;
 }
 
-static int add_function(struct plan *plan, struct elf_code *code, uint32_t index)
+static int add_function(const struct naming *naming, struct elf_code *code, uint32_t index)
 {
+	struct plan *plan = naming->plan;
 	struct plan_function *function = &plan->functions.items[index];
 	struct arch_function decoded;
 	int r;
@@ -221,30 +259,46 @@ static int add_function(struct plan *plan, struct elf_code *code, uint32_t index
 	function->ends_by_jump |= !catalog_allocates(function->entry) && decoded.tail_calls.count > 0;
 	r = note_part(function, code, function->vaddr);
 	if (r == 0 && catalog_allocates(function->entry))
-		r = add_exits(plan, function, code);
+		r = add_exits(naming, function, code);
 	if (r == 0)
 		r = add_entry(plan, code, index, &decoded);
 	arch_function_fini(&decoded);
 	return r == -ENOTSUP ? 0 : r;
 }
 
+/* Several names, one function: the plain C name is the best one. */
+static void choose_name(struct plan *plan, struct plan_function *function, const struct catalog_entry *entry)
+{
+	bool was_described = function->entry->domain >= DOMAIN_USER, is_described = entry->domain >= DOMAIN_USER;
+
+	if (was_described != is_described)
+		plan->clash = was_described ? function->entry->name : entry->name;
+	if ((was_described && !is_described) || (function->entry->beside_malloc && !entry->beside_malloc && !is_described))
+		function->entry = entry;
+}
+
 static int note_function(void *context, const char *symbol, uint64_t vaddr)
 {
-	struct plan *plan = context;
-	const struct catalog_entry *entry = catalog_find(symbol);
+	const struct naming *naming = context;
+	struct plan *plan = naming->plan;
+	unsigned prefix;
+	const struct catalog_entry *entry = find_entry(naming, symbol, &prefix);
 	struct plan_function *function;
 
 	plan->is_glibc |= strcmp(symbol, "__libc_malloc") == 0;
 	if (!entry)
 		return 0;
+	if (prefix > 0)
+		naming->halves[prefix] |= strcmp(entry->name, "malloc") == 0 ? HAS_MALLOC :
+					  strcmp(entry->name, "free") == 0 ? HAS_FREE : 0;
 	plan->defines_malloc |= strcmp(symbol, "malloc") == 0;
 	for (size_t i = 0; i < plan->functions.count; i++) {
 		function = &plan->functions.items[i];
 		if (function->vaddr != vaddr)
 			continue;
-		/* Several names, one function: the plain C name is the best one. */
-		if (function->entry->beside_malloc && !entry->beside_malloc)
-			function->entry = entry;
+		if (prefix == 0)
+			function->prefix = 0;
+		choose_name(plan, function, entry);
 		return 0;
 	}
 	if (plan->functions.count >= PLAN_FUNCTIONS_MAX)
@@ -254,13 +308,18 @@ static int note_function(void *context, const char *symbol, uint64_t vaddr)
 		return -ENOMEM;
 	function->entry = entry;
 	function->vaddr = vaddr;
+	function->prefix = prefix;
 	return 0;
 }
 
-static void drop_functions_beside(struct plan *plan)
+/* Those beside a malloc that is not there, and those of a prefix that is no allocator's. */
+static void drop_strangers(struct plan *plan, const unsigned *halves)
 {
 	for (size_t i = plan->functions.count; i-- > 0;) {
-		if (!plan->functions.items[i].entry->beside_malloc)
+		const struct plan_function *function = &plan->functions.items[i];
+		bool of_allocator = function->prefix > 0 && halves[function->prefix] == (HAS_MALLOC | HAS_FREE);
+
+		if (of_allocator || (function->prefix == 0 && (plan->defines_malloc || !function->entry->beside_malloc)))
 			continue;
 		vec_fini(&plan->functions.items[i].parts);
 		vec_remove_unordered(&plan->functions, i);
@@ -294,8 +353,10 @@ static void leave_alone(struct plan *plan)
 	const char *reason = NULL;
 
 	for (size_t i = 0; i < plan->functions.count; i++) {
-		if (strcmp(plan->functions.items[i].entry->name, "malloc") == 0)
-			reason = plan->functions.items[i].refused;
+		const struct plan_function *function = &plan->functions.items[i];
+
+		if (strcmp(function->entry->name, "malloc") == 0 && (function->prefix == 0 || !plan->defines_malloc))
+			reason = function->refused;
 	}
 	if (!reason)
 		return;
@@ -305,19 +366,20 @@ static void leave_alone(struct plan *plan)
 		plan->functions.items[i].refused = reason;
 }
 
-int plan_make(int elf_fd, struct plan *ret_plan)
+int plan_make(int elf_fd, struct described *described, const char *path, struct plan *ret_plan)
 {
 	struct plan plan = { 0 };
+	unsigned halves[CATALOG_PREFIXES + 1] = { 0 };
+	struct naming naming = { &plan, described, path, halves };
 	struct elf_code *code;
 	int r = elf_code_open(elf_fd, &code);
 
 	if (r < 0)
 		return r;
-	r = elf_code_each_function(code, note_function, &plan);
-	if (!plan.defines_malloc)
-		drop_functions_beside(&plan);
+	r = elf_code_each_function(code, note_function, &naming);
+	drop_strangers(&plan, halves);
 	for (uint32_t i = 0; r == 0 && i < plan.functions.count; i++)
-		r = add_function(&plan, code, i);
+		r = add_function(&naming, code, i);
 	if (r == 0)
 		leave_alone(&plan);
 	if (r == 0 && plan.is_glibc)

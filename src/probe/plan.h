@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "probe/catalog.h"
+#include "probe/described.h"
 #include "probe/probe.h"
 
 #include <stdbool.h>
@@ -33,6 +34,7 @@ struct plan_site {
 struct plan_function {
 	const struct catalog_entry *entry;
 	uint64_t vaddr;
+	unsigned prefix;                   /* of its name, see catalog_find_prefixed(); 0: it has a name without one */
 	struct plan_site first;            /* its first instruction, for the case that another tool has the place of
 					    * its entry's site */
 	/* Its code: itself first, then other functions that it may jump to at its end. */
@@ -46,6 +48,7 @@ struct plan {
 	VEC_OF(struct plan_function) functions;
 	VEC_OF(struct plan_site) sites;
 	bool defines_malloc, is_glibc;
+	const char *clash;                 /* a described function that is one of those which are watched anyway; NULL: none */
 	const char *malloc_refused;        /* why its malloc cannot be probed, and nothing of it is */
 	/* glibc's own code around malloc frees what a thread had cached when it ends, by plain calls of free:
 	 * blocks that the program gave back long ago, and the cache itself.  A call from [start, end) is
@@ -53,8 +56,9 @@ struct plan {
 	uint64_t internal_start, internal_end;
 };
 
-/* 0 (an object without allocator functions has an empty plan), -ENOEXEC, -ENOMEM. */
-int plan_make(int elf_fd, struct plan *ret_plan);
+/* described: what a user has described, which outlives the plan, or NULL; path: of the object.  0 (an object without allocator
+ * functions has an empty plan), -ENOEXEC, -ENOMEM. */
+int plan_make(int elf_fd, struct described *described, const char *path, struct plan *ret_plan);
 void plan_fini(struct plan *plan);
 size_t plan_memory(const struct plan *plan);        /* beyond the struct itself */
 

@@ -3,10 +3,12 @@
 #define ALLOCWATCH_PROBE_PROBE_H
 
 #include "base/vec.h"
+#include "model/event.h"
 #include "probe/catalog.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 struct code_part {
 	uint64_t address;
@@ -23,10 +25,16 @@ struct probe {
 	bool tails_to_import;          /* or to an allocator function of another object */
 };
 
-/* operator new: an exception may end it. */
+/* operator new, or what a user has written in C++: an exception may end it. */
 static inline bool probe_may_throw(const struct probe *probe)
 {
-	return probe->entry->name[0] == '_' && probe->entry->size_arg != ARG_NONE;
+	return strncmp(probe->entry->name, "_Z", 2) == 0 && catalog_allocates(probe->entry);
+}
+
+/* What one of them makes the other may free, and a call of one within one of the other is a part of it. */
+static inline bool probe_is_of_family(const struct probe *probe, const struct probe *other)
+{
+	return domain_family(probe->entry->domain) == domain_family(other->entry->domain);
 }
 
 #endif

@@ -7,7 +7,7 @@
 /* An overflowing product is a request that fails, and never one of 0 bytes. */
 static uint64_t requested_size(const struct catalog_entry *entry, const uint64_t *args)
 {
-	uint64_t size = args[entry->size_arg], product;
+	uint64_t size = entry->fixed_size > 0 ? entry->fixed_size : args[entry->size_arg], product;
 
 	if (entry->count_arg == ARG_NONE)
 		return size;
@@ -188,21 +188,13 @@ static bool hold(struct calls *calls, const struct call *call, const struct allo
 	return call->outer_sp != 0 && !call->parked && calls_hold(calls, &block);
 }
 
-void serve_return(struct serving *serving)
+/* The call has ended. */
+static void settle(struct serving *serving, struct calls *calls, struct call call)
 {
 	struct engine *engine = serving->engine;
 	const struct sighting *seen = serving->seen;
-	struct calls *calls = seen->calls;
 	struct alloc_event event = { 0 };
-	struct call call;
 
-	if (calls)
-		calls->last.result = LAST_NONE;
-	if (!calls || !calls_leave(calls, seen->regs.reg[ARCH_DWARF_SP], &call, &serving->eyes)) {
-		engine->counters.strays++;
-		engine->counters.orphans += !calls || calls_pending(calls) == 0;
-		return;
-	}
 	if (call_result(seen, &call, &event.address) < 0) {
 		engine->counters.failed_reads++;
 		calls_settle(calls, &call, 0, &serving->eyes);
@@ -232,6 +224,27 @@ void serve_return(struct serving *serving)
 	emit(engine, seen, event);
 	/* What a resize has done is done. */
 	calls->last.result = call.parked ? LAST_NONE : LAST_BORN;
+}
+
+void serve_return(struct serving *serving)
+{
+	struct engine *engine = serving->engine;
+	const struct sighting *seen = serving->seen;
+	struct calls *calls = seen->calls;
+	raddr sp = seen->regs.reg[ARCH_DWARF_SP];
+	struct call call;
+
+	if (calls)
+		calls->last.result = LAST_NONE;
+	if (!calls || !calls_leave(calls, sp, &call, &serving->eyes)) {
+		engine->counters.strays++;
+		engine->counters.orphans += !calls || calls_pending(calls) == 0;
+		return;
+	}
+	settle(serving, calls, call);
+	/* One return ends several calls when a described allocator has jumped to the one below it. */
+	while (calls_leave(calls, sp, &call, &serving->eyes))
+		settle(serving, calls, call);
 }
 
 void serve_unborn(struct serving *serving, const struct last_call *last)

@@ -7,7 +7,7 @@
 #include "probe/engine_private.h"
 #include "probe/view.h"
 
-#define SIGHTING_ARGS 4
+#define SIGHTING_ARGS ALLOCATOR_ARGUMENTS_MAX
 
 struct sighting {
 	int32_t tid;

@@ -248,6 +248,11 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 		warning = engine_refusal(session->engine);
 	if (!warning)
 		warning = session_missed(session, missed, sizeof(missed));
+	if (!warning && described_missing(&session->described)) {
+		snprintf(missed, sizeof(missed), "no object so far has the function %.100s of a described allocator; those that are "
+			 "loaded later are looked through", described_missing(&session->described));
+		warning = missed;
+	}
 	if (warning)
 		snprintf(answer.warning, sizeof(answer.warning), "%s", warning);
 	memcpy(answer.exe, session->exe, sizeof(answer.exe));

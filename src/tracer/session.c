@@ -88,7 +88,7 @@ static int new_engine(struct session *session)
 	struct engine_sink sink = { on_event, on_is_live, on_abandoned, session };
 
 	return engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
-			  &session->engine);
+			  &session->described, &session->engine);
 }
 
 int session_renew_engine(struct session *session)
@@ -139,6 +139,25 @@ static int new_tables(struct session *session, bool from_start)
 	return r;
 }
 
+/* The daemon has parsed them before. */
+static int take_allocators(struct session *session, const struct wire_allocator *allocators)
+{
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < WIRE_ALLOCATORS_MAX; i++) {
+		struct allocator allocator;
+		char *reason = NULL;
+
+		if (allocators[i].domain == 0)
+			continue;
+		r = allocator_parse(allocators[i].text, &allocator, &reason);
+		if (r == 0)
+			r = described_add(&session->described, &allocator, allocators[i].domain);
+		free(reason);
+	}
+	return r;
+}
+
 int session_new(struct link *link, const struct wire_attach *request, struct target *target,
 		struct session **ret_session)
 {
@@ -158,8 +177,11 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 	session->follows = request->follow_forks;
 	session->exit_status = -1;
 	session->attached_realtime_ns = clock_realtime_ns();
-	r = new_tables(session, false);
+	r = take_allocators(session, request->allocators);
+	if (r == 0)
+		r = new_tables(session, false);
 	if (r < 0) {
+		described_fini(&session->described);
 		free(session);
 		return r;
 	}
@@ -175,6 +197,7 @@ void session_free(struct session *session)
 	free_tables(session);
 	guard_forget(session);
 	target_free(session->target);
+	described_fini(&session->described);
 	free(session);
 }
 
@@ -393,10 +416,24 @@ static bool is_stopped(const struct target *target)
 	return false;
 }
 
+static void add_users_domain(struct wire_status *status, const struct heap_trace *trace)
+{
+	for (unsigned i = 0; i < WIRE_ALLOCATORS_MAX; i++) {
+		if (status->user_domains[i].domain != 0 && status->user_domains[i].domain != trace->domain)
+			continue;
+		status->user_domains[i].domain = trace->domain;
+		status->user_domains[i].live_bytes += trace->live_bytes;
+		status->user_domains[i].live_blocks += trace->live_blocks;
+		return;
+	}
+}
+
 static int add_domain(void *context, const struct heap_trace *trace)
 {
 	struct wire_status *status = context;
 
+	if (trace->domain >= DOMAIN_USER)
+		add_users_domain(status, trace);
 	if (trace->domain < WIRE_DOMAINS) {
 		status->domains[trace->domain].live_bytes += trace->live_bytes;
 		status->domains[trace->domain].live_blocks += trace->live_blocks;

@@ -46,6 +46,7 @@ struct session {
 	int refuge_fd;                 /* see refuge.h; -1: none */
 	struct target *target;
 	struct engine *engine;
+	struct described described;    /* what the user has described */
 	struct unwinder *unwinder;
 	struct stack_table *stacks;
 	struct heap *heap;

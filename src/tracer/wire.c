@@ -19,11 +19,22 @@ static bool snapshot_request_valid(const void *data)
 	return m->with_blocks <= 1;
 }
 
+static bool allocators_valid(const struct wire_allocator allocators[WIRE_ALLOCATORS_MAX])
+{
+	for (unsigned i = 0; i < WIRE_ALLOCATORS_MAX; i++) {
+		if (allocators[i].domain > DOMAIN_MAX || (allocators[i].domain > 0 && allocators[i].domain < DOMAIN_USER) ||
+		    !text_ends(allocators[i].text, sizeof(allocators[i].text)))
+			return false;
+	}
+	return true;
+}
+
 static bool attach_valid(const void *data)
 {
 	const struct wire_attach *m = data;
 
-	return m->from_exec <= 1 && m->follow_forks <= 1 && m->as_owner <= 1 && m->owner_group_count <= WIRE_GROUPS_MAX;
+	return allocators_valid(m->allocators) && m->from_exec <= 1 && m->follow_forks <= 1 && m->as_owner <= 1 &&
+	       m->owner_group_count <= WIRE_GROUPS_MAX;
 }
 
 static bool recall_valid(const void *data)

@@ -6,6 +6,7 @@
 #ifndef ALLOCWATCH_TRACER_WIRE_H
 #define ALLOCWATCH_TRACER_WIRE_H
 
+#include "model/allocators.h"
 #include "model/heap.h"
 #include "model/module.h"
 
@@ -16,6 +17,7 @@
 #define WIRE_TEXT_MAX 1024
 #define WIRE_BLOCKS_MAX 16
 #define WIRE_GROUPS_MAX 64
+#define WIRE_ALLOCATORS_MAX 8  /* that a user describes, of one process */
 #define WIRE_DOMAINS 4         /* DOMAIN_MALLOC to DOMAIN_PYTHON */
 
 enum wire_type {
@@ -66,6 +68,12 @@ struct wire_head {
 	uint32_t length;       /* of the whole message, head included */
 };
 
+/* See model/allocators.h. */
+struct wire_allocator {
+	uint32_t domain;               /* the number that its domain is to have; 0: there is none */
+	char text[ALLOCATOR_TEXT_MAX];
+};
+
 struct wire_attach {
 	struct wire_head head;
 	uint32_t frames_limit;
@@ -79,6 +87,7 @@ struct wire_attach {
 	uint32_t owner_groups[WIRE_GROUPS_MAX];
 	uint64_t max_blocks;           /* limits; 0: default */
 	uint64_t max_stack_nodes;
+	struct wire_allocator allocators[WIRE_ALLOCATORS_MAX];
 };
 
 struct wire_attached {
@@ -189,6 +198,10 @@ struct wire_status {
 	struct {
 		uint64_t live_bytes, live_blocks;
 	} domains[WIRE_DOMAINS];                /* by enum alloc_domain */
+	struct {
+		uint32_t domain, pad;
+		uint64_t live_bytes, live_blocks;
+	} user_domains[WIRE_ALLOCATORS_MAX];    /* of described allocators; domain 0: none */
 	uint64_t truncated_stacks, probe_gaps;
 	uint64_t tracer_memory, block_memory;   /* bytes */
 	uint64_t longest_stop_us;               /* attach, snapshot and other stops of all threads */

@@ -462,7 +462,7 @@ static bool make_plan(const char *path, struct plan *plan)
 
 	if (fd < 0)
 		return false;
-	r = plan_make(fd, plan);
+	r = plan_make(fd, NULL, "", plan);
 	close(fd);
 	ck_assert_int_eq(r, 0);
 	return true;
