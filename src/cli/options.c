@@ -6,12 +6,14 @@
 #include "cli/failure.h"
 #include "cli/snap.h"
 #include "cli/top_fetch.h"
+#include "model/allocators.h"
 #include "model/hidden_rules.h"
 #include "model/snapshot_name.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct option_kind {
@@ -26,6 +28,28 @@ static int refuse(const char **ret_reason, const char *reason)
 {
 	*ret_reason = reason;
 	return -1;
+}
+
+/* The reason has words of the text in it, so it is said in place of one. */
+static int set_allocator(struct options *options, const char *value, const char **ret_reason)
+{
+	static char text[1024];
+	struct allocator allocator;
+	const char **slot;
+	char *reason = NULL;
+	int r = allocator_parse(value, &allocator, &reason);
+
+	snprintf(text, sizeof(text), "%s", reason ? reason : "out of memory");
+	free(reason);
+	if (r < 0)
+		return refuse(ret_reason, text);
+	if (options->allocators.count >= ALLOCATORS_MAX)
+		return refuse(ret_reason, "more than 8 allocators");
+	slot = vec_push(&options->allocators);
+	if (!slot)
+		return refuse(ret_reason, "out of memory");
+	*slot = value;
+	return 0;
 }
 
 static int set_by(struct options *options, const char *value, const char **ret_reason)
@@ -132,6 +156,20 @@ static int set_fail_over(struct options *options, const char *value, const char 
 	return 0;
 }
 
+/* What users have called their domains is known to daemons: a name that may be one is taken for one, and is compared with
+ * theirs when they have told them. */
+static void learn_domain(const char *filter)
+{
+	const char *at = strstr(filter, "@domain=");
+	char name[DOMAIN_NAME_SPACE];
+
+	if (!at)
+		return;
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(at + strlen("@domain="), "@"), at + strlen("@domain="));
+	if (domain_name_is_well_formed(name))
+		(void)domain_of_user(name);
+}
+
 static int set_filter(struct options *options, const char *value, const char **ret_reason)
 {
 	struct filter filter;
@@ -139,6 +177,7 @@ static int set_filter(struct options *options, const char *value, const char **r
 
 	if (options->filters.count >= FILTERS_MAX)
 		return refuse(ret_reason, "more than 1000 filters");
+	learn_domain(value);
 	r = filter_parse(value, &filter, ret_reason);
 	if (r == -ENOMEM)
 		return refuse(ret_reason, "out of memory");
@@ -281,6 +320,8 @@ static int set_top_sort(struct options *options, const char *value, const char *
 
 static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_ALL] = { "all", NULL, "every traced process", NULL },
+	[OPTION_ALLOCATOR] = { "allocator", "TEXT", "trace an allocator of the program's own, too: NAME FUNCTION(ARGUMENT, ...)... "
+			  "(see the manual); can be repeated", set_allocator },
 	[OPTION_APPEND] = { "append", NULL, "add to a file of the same process, whose snapshots then share "
 			    "their stacks", NULL },
 	[OPTION_BLOCKS] = { "blocks", NULL, "keep every block with its address, size, age and thread, too", NULL },
@@ -449,6 +490,7 @@ void options_fini(struct options *options)
 		filter_fini(&options->filters.items[i]);
 	vec_fini(&options->filters);
 	vec_fini(&options->filter_texts);
+	vec_fini(&options->allocators);
 }
 
 static void print_wrapped(FILE *out, const char *text, int indent, int width)

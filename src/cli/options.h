@@ -13,6 +13,7 @@
 
 enum option_id {
 	OPTION_ALL,
+	OPTION_ALLOCATOR,
 	OPTION_APPEND,
 	OPTION_BLOCKS,
 	OPTION_BORN,
@@ -69,6 +70,7 @@ enum option_id {
 
 #define FILTERS_MAX 1000
 #define FRAMES_MAX 1024
+#define ALLOCATORS_MAX 8
 
 struct options {
 	uint64_t given;                 /* OPTION() bits */
@@ -89,6 +91,7 @@ struct options {
 	enum statistics_key key;
 	enum diff_sort sort;
 	enum top_sort top_sort;
+	VEC_OF(const char *) allocators;        /* descriptions */
 	VEC_OF(struct filter) filters;
 	VEC_OF(const char *) filter_texts;      /* as they were given */
 };

@@ -50,6 +50,19 @@ const char *tracing_name(char text[TRACING_NAME_MAX], pid_t pid)
 	return text;
 }
 
+static json_t *make_texts(const struct options *options)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < options->allocators.count; i++) {
+		if (json_array_append_new(list, json_string(options->allocators.items[i])) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
 static json_t *attach_parameters(const struct options *options, pid_t pid, bool wait_for_exec)
 {
 	json_t *parameters = json_pack("{s:i, s:s*, s:s*}", "pid", (int)pid, "domains", options->domains,
@@ -62,6 +75,8 @@ static json_t *attach_parameters(const struct options *options, pid_t pid, bool 
 		r = json_object_set_new(parameters, "follow_forks", json_true());
 	if (r == 0 && wait_for_exec)
 		r = json_object_set_new(parameters, "wait_for_exec", json_true());
+	if (r == 0 && options->allocators.count > 0)
+		r = json_object_set_new(parameters, "allocators", make_texts(options));
 	if (r == 0)
 		return parameters;
 	json_decref(parameters);

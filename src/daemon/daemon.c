@@ -329,6 +329,7 @@ static int build(struct daemon *daemon, struct options *options)
 	int r;
 
 	if ((r = hide_frames(options->hide)) < 0 ||
+	    (r = allocators_add_lines(&daemon->allocators, options->allocators)) < 0 ||
 	    (r = sd_event_default(&daemon->event)) < 0 || (r = catch_signals(daemon)) < 0 ||
 	    (r = sd_event_set_watchdog(daemon->event, true)) < 0 ||
 	    (r = events_new(&daemon->events)) < 0 ||

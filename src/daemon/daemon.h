@@ -3,6 +3,7 @@
 #define ALLOCWATCH_DAEMON_DAEMON_H
 
 #include "daemon/intake.h"
+#include "daemon/allocators.h"
 #include "daemon/limits.h"
 #include "daemon/options.h"
 #include "daemon/server.h"
@@ -18,6 +19,7 @@ struct daemon {
 	sd_event *event;
 	char *address;                 /* of the socket: which daemon this is */
 	struct limits limits;
+	struct allocators allocators;  /* which the configuration describes */
 	uint64_t trend_bytes;          /* of the snapshots that trends are being made of, and of their sizes; atomic */
 	bool serves_all;               /* root's, for all users: see permit.h */
 	gid_t readers;                 /* members see what root has had traced: see permit.h */

@@ -6,6 +6,7 @@ include src/daemon/symbolize.mk
 noinst_LIBRARIES += src/libdaemon.a
 src_libdaemon_a_SOURCES = \
 	src/daemon/alarms.c src/daemon/alarms.h \
+	src/daemon/allocators.c src/daemon/allocators.h \
 	src/daemon/broker.c src/daemon/broker.h \
 	src/daemon/call.c src/daemon/call.h \
 	src/daemon/conn.c src/daemon/conn.h \

@@ -37,18 +37,28 @@ struct collection {
 /* A target's figures, with what they point to. */
 struct figures {
 	struct openmetrics_target target;
-	struct openmetrics_domain domains[WIRE_DOMAINS];
-	char domain_texts[WIRE_DOMAINS][DOMAIN_TEXT_MAX];
+	struct openmetrics_domain domains[WIRE_DOMAINS + WIRE_ALLOCATORS_MAX];
+	char domain_texts[WIRE_DOMAINS + WIRE_ALLOCATORS_MAX][DOMAIN_TEXT_MAX];
 };
+
+static void fill_domain(struct figures *figures, uint32_t number, uint64_t live_bytes, uint64_t live_blocks)
+{
+	size_t i = figures->target.domain_count;
+
+	if (live_blocks == 0)
+		return;
+	figures->domains[i] = (struct openmetrics_domain){ domain_name(number, figures->domain_texts[i]), live_bytes,
+							   live_blocks };
+	figures->target.domain_count++;
+}
 
 static void fill_domains(struct figures *figures, const struct wire_status *status)
 {
-	for (uint32_t i = 0; i < WIRE_DOMAINS; i++) {
-		if (status->domains[i].live_blocks == 0)
-			continue;
-		figures->domains[figures->target.domain_count++] = (struct openmetrics_domain){
-			domain_name(i, figures->domain_texts[i]), status->domains[i].live_bytes, status->domains[i].live_blocks };
-	}
+	for (uint32_t i = 0; i < WIRE_DOMAINS; i++)
+		fill_domain(figures, i, status->domains[i].live_bytes, status->domains[i].live_blocks);
+	for (unsigned i = 0; i < WIRE_ALLOCATORS_MAX; i++)
+		fill_domain(figures, status->user_domains[i].domain, status->user_domains[i].live_bytes,
+			    status->user_domains[i].live_blocks);
 	figures->target.domains = figures->domains;
 }
 

@@ -90,26 +90,31 @@ void handle_list(struct call *call)
 
 /* --- GetStatus --- */
 
+static int add_domain(json_t *domains, uint32_t number, uint64_t live_bytes, uint64_t live_blocks)
+{
+	char text[DOMAIN_TEXT_MAX];
+	const char *name = domain_name(number, text);
+
+	if (live_blocks == 0)
+		return 0;
+	return json_object_set_new(domains, name, json_pack("{s:s, s:I, s:I}", "name", name, "live_bytes", (json_int_t)live_bytes,
+							    "blocks", (json_int_t)live_blocks));
+}
+
 static json_t *encode_domains(const struct wire_status *status)
 {
 	json_t *domains = json_object();
+	int r = domains ? 0 : -1;
 
-	for (uint32_t i = 0; domains && i < WIRE_DOMAINS; i++) {
-		char text[DOMAIN_TEXT_MAX];
-		const char *name = domain_name(i, text);
-		json_t *domain;
-
-		if (status->domains[i].live_blocks == 0)
-			continue;
-		domain = json_pack("{s:s, s:I, s:I}", "name", name, "live_bytes",
-				   (json_int_t)status->domains[i].live_bytes, "blocks",
-				   (json_int_t)status->domains[i].live_blocks);
-		if (json_object_set_new(domains, name, domain) < 0) {
-			json_decref(domains);
-			return NULL;
-		}
-	}
-	return domains;
+	for (uint32_t i = 0; r == 0 && i < WIRE_DOMAINS; i++)
+		r = add_domain(domains, i, status->domains[i].live_bytes, status->domains[i].live_blocks);
+	for (unsigned i = 0; r == 0 && i < WIRE_ALLOCATORS_MAX; i++)
+		r = add_domain(domains, status->user_domains[i].domain, status->user_domains[i].live_bytes,
+			       status->user_domains[i].live_blocks);
+	if (r == 0)
+		return domains;
+	json_decref(domains);
+	return NULL;
 }
 
 static json_t *encode_unknown(const struct wire_status *status)

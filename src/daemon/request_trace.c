@@ -90,6 +90,31 @@ static uint32_t parse_domains(const char *list)
 	return mask;
 }
 
+/* Those of the configuration, and what the client describes; false: the call is answered. */
+static bool take_allocators(struct call *call, struct wire_attach *message)
+{
+	const json_t *list = json_object_get(call->parameters, "allocators");
+	struct allocators allocators = call->daemon->allocators;
+
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const char *text = json_string_value(json_array_get(list, i));
+		char *reason = NULL;
+		int r = allocators_add(&allocators, text, &reason);
+
+		if (r == -E2BIG)
+			fail_limit(call, "allocators", "the allocator '%.80s' %s", text, reason);
+		else if (r == -EINVAL)
+			fail_query(call, "the allocator '%.80s' %s", text, reason);
+		else if (r < 0)
+			fail_memory(call);
+		free(reason);
+		if (r < 0)
+			return false;
+	}
+	memcpy(message->allocators, allocators.list, sizeof(message->allocators));
+	return true;
+}
+
 /* What the client asks for, as the tracer's message; false: the call is answered. */
 static bool take_attach(struct call *call, struct wire_attach *message)
 {
@@ -109,7 +134,7 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 	else if (strcmp(engine, "auto") != 0 && strcmp(engine, "int3") != 0)
 		fail_invalid_parameter(call, "engine");
 	else
-		return true;
+		return take_allocators(call, message);
 	return false;
 }
 

@@ -8,7 +8,9 @@
 #include "daemon/metrics_address.h"
 #include "daemon/options.h"
 #include "model/alarm.h"
+#include "model/allocators.h"
 #include "model/hidden_rules.h"
+#include "tracer/wire.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -181,6 +183,24 @@ static int take_hidden(const struct setting *setting, const char *value, void *f
 	return append_line(list, value);
 }
 
+/* Each line of the files describes one. */
+static int take_allocator(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	struct allocator allocator;
+	char **list = field, *reason = NULL;
+	int r = allocator_parse(value, &allocator, &reason);
+
+	(void)setting;
+	if (r == -EINVAL)
+		r = reason_set(ret_reason, -EINVAL, "'%.80s' %s", value, reason);
+	else if (r == 0 && *list && count_lines(*list) >= WIRE_ALLOCATORS_MAX)
+		r = reason_set(ret_reason, -EINVAL, "is there more than %d times", WIRE_ALLOCATORS_MAX);
+	else if (r == 0)
+		r = append_line(list, value);
+	free(reason);
+	return r;
+}
+
 /* --- the table --- */
 
 static const char *const whose[] = { "own", "all", NULL };
@@ -205,6 +225,7 @@ const struct setting settings[] = {
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
 	{ "Snapshots", "MaxDisk", take_bytes, FIELD(limits.file_bytes), .least = MEBIBYTE,
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
+	{ "Allocators", "Allocator", take_allocator, TEXT_FIELD(allocators) },
 	{ "Frames", "Hide", take_hidden, TEXT_FIELD(hide) },
 	{ "Alarms", "Processes", take_word, FIELD(alarms.whose), .words = alarms_whose, .live = true },
 	{ "Alarms", "RssLimit", take_bytes, FIELD(alarms.rss_bytes), .most = UINT32_MAX * MEBIBYTE, .live = true },

@@ -396,6 +396,7 @@ static int attach(struct watched *watched, struct process *process)
 	watched->state = WATCHED_ATTACHING;
 	watched->behind_shim = runs_shim(watched->pid);
 	message.from_exec = watched->behind_shim;
+	memcpy(message.allocators, watched->rule->watches->daemon->allocators.list, sizeof(message.allocators));
 	r = session_attach(sessions_of(watched), watched->pid, process, geteuid(), &message, on_attached, attaching);
 	if (r < 0)
 		free(attaching);

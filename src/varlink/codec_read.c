@@ -1,6 +1,7 @@
 /* A snapshot from pieces of JSON.  Every value is hostile: types and ranges are checked here, row by
  * row; what refers to what is checked by snapshot_check() at the end. */
 #include "varlink/codec.h"
+#include "varlink/domains.h"
 #include "varlink/tables.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@ struct codec_snapshot_reader {
 	struct snapshot *snapshot;
 	VEC_OF(uint32_t) texts;          /* number in the stream -> id in snapshot->strings */
 	VEC_OF(json_int_t) build_ids;    /* of each module: number of its text */
+	struct domain_map domains;
 	bool informed;
 };
 
@@ -165,7 +167,8 @@ static int take_info(struct codec_snapshot_reader *reader, const json_t *info)
 	    (r = take_bool(info, "has_blocks", &s->has_blocks)) < 0 ||
 	    (r = take_counters(json_object_get(info, "counters"), &s->counters)) < 0)
 		return r;
-	return codec_take_unknown(json_object_get(info, "unknown"), &s->unknown);
+	r = codec_take_domains(json_object_get(info, "domains"), &reader->domains);
+	return r < 0 ? r : codec_take_unknown(json_object_get(info, "unknown"), &s->unknown);
 }
 
 /* --- rows --- */
@@ -278,7 +281,7 @@ static int take_trace(struct codec_snapshot_reader *reader, const json_int_t *c)
 	if (!t)
 		return -ENOMEM;
 	t->stack = (uint32_t)c[0];
-	t->domain = (uint32_t)c[1];
+	t->domain = domain_map_here(&reader->domains, (uint32_t)c[1]);
 	t->live_blocks = (uint64_t)c[2];
 	t->live_bytes = (uint64_t)c[3];
 	t->total_blocks = (uint64_t)c[4];

@@ -1,5 +1,6 @@
 /* Rows of statistics as interned tables, there and back: type RowTables of the interface. */
 #include "varlink/codec.h"
+#include "varlink/domains.h"
 #include "varlink/tables.h"
 
 #include <errno.h>
@@ -169,6 +170,15 @@ static int send_row(struct codec_rows_writer *writer, const struct statistic *ro
 	return r;
 }
 
+static json_t *encode_domains(const struct statistics *statistics)
+{
+	struct domain_set set = { { false } };
+
+	for (size_t i = 0; i < statistics->row_count; i++)
+		domain_set_add(&set, statistics->rows[i].domain);
+	return codec_domains(&set);
+}
+
 static json_t *new_piece(const struct codec_rows_writer *writer)
 {
 	const struct statistics *statistics = writer->statistics;
@@ -176,6 +186,8 @@ static json_t *new_piece(const struct codec_rows_writer *writer)
 				  "frames", "rows");
 	bool failed = !piece;
 
+	if (statistics->key == KEY_DOMAIN)
+		failed |= json_object_set_new(piece, "domains", encode_domains(statistics));
 	if (writer->with_diff)
 		failed |= json_object_set_new(piece, "diffs", json_array());
 	if (statistics->has_churn)
@@ -227,6 +239,7 @@ struct codec_rows_reader {
 	VEC_OF(struct statistic) rows;
 	VEC_OF(struct statistic_frame) frames;    /* all rows', one behind the other */
 	size_t diffs, churn, ages, histograms;    /* rows that have theirs */
+	struct domain_map domains;
 	bool informed;
 };
 
@@ -375,7 +388,7 @@ static int take_row(struct codec_rows_reader *reader, const json_t *item)
 	if (row->is_thread)
 		row->thread = (uint32_t)cells[4];
 	else
-		row->domain = (uint32_t)cells[4];
+		row->domain = domain_map_here(&reader->domains, (uint32_t)cells[4]);
 	row->frame_count = (uint32_t)(size - ROW_COLUMNS);
 	return take_row_frames(reader, item, size - ROW_COLUMNS);
 }
@@ -522,6 +535,8 @@ int codec_rows_reader_feed(struct codec_rows_reader *reader, const json_t *reply
 		r = take_table(reader, tables, "strings", true, take_string);
 	if (r == 0)
 		r = take_table(reader, tables, "frames", true, take_frame);
+	if (r == 0)
+		r = codec_take_domains(json_object_get(tables, "domains"), &reader->domains);
 	if (r == 0)
 		r = take_table(reader, tables, "rows", true, take_row);
 	if (r == 0)

@@ -1,5 +1,6 @@
 /* A snapshot's tables as pieces of JSON. */
 #include "varlink/codec.h"
+#include "varlink/domains.h"
 #include "varlink/tables.h"
 
 #include "model/hidden_rules.h"
@@ -62,9 +63,18 @@ static json_t *encode_hidden(void)
 	return list;
 }
 
+static json_t *encode_domains(const struct snapshot *s)
+{
+	struct domain_set set = { { false } };
+
+	for (size_t i = 0; i < s->traces.count; i++)
+		domain_set_add(&set, s->traces.items[i].domain);
+	return codec_domains(&set);
+}
+
 static json_t *encode_info(const struct snapshot *s)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:o, s:o, s:o, s:o}",
 			 "id", codec_bytes(s->id), "name", codec_bytes(s->name),
 			 "command", codec_bytes(s->command), "exe", codec_bytes(s->exe),
 			 "pid", (json_int_t)s->pid, "start_time", codec_count(s->start_time),
@@ -72,7 +82,7 @@ static json_t *encode_info(const struct snapshot *s)
 			 "clock", codec_count(s->clock_ns), "frames_limit", (json_int_t)s->frames_limit,
 			 "exact", s->exact, "symbolized", s->symbolized, "has_blocks", s->has_blocks,
 			 "counters", encode_counters(&s->counters),
-			 "unknown", codec_unknown(&s->unknown), "hide", encode_hidden());
+			 "unknown", codec_unknown(&s->unknown), "hide", encode_hidden(), "domains", encode_domains(s));
 }
 
 static size_t table_rows(const struct snapshot *s, enum codec_table table)

@@ -6,6 +6,7 @@ src_libvarlink_a_SOURCES = \
 	src/varlink/codec_read.c \
 	src/varlink/codec_rows.c \
 	src/varlink/codec_write.c \
+	src/varlink/domains.c src/varlink/domains.h \
 	src/varlink/framing.c src/varlink/framing.h \
 	src/varlink/interface.c src/varlink/interface.h \
 	src/varlink/tables.h

@@ -68,7 +68,8 @@ torture_tests = \
 	tests/live/check_python \
 	tests/live/check_terminal \
 	tests/live/check_top \
-	tests/live/check_users_line
+	tests/live/check_users_line \
+	tests/live/check_described
 live_tests = $(torture_tests) tests/live/check_chaos tests/live/check_load
 check_PROGRAMS += $(live_tests)
 TESTS += $(live_tests)
@@ -140,6 +141,10 @@ tests_live_check_errors_LDADD = $(live_libs)
 tests_live_check_users_line_SOURCES = tests/live/check_users_line.c
 tests_live_check_users_line_CFLAGS = $(live_cflags)
 tests_live_check_users_line_LDADD = $(live_libs)
+
+tests_live_check_described_SOURCES = tests/live/check_described.c
+tests_live_check_described_CFLAGS = $(live_cflags)
+tests_live_check_described_LDADD = $(live_libs)
 
 tests_live_check_programs_SOURCES = tests/live/check_programs.c
 tests_live_check_programs_CFLAGS = $(live_cflags)
