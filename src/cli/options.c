@@ -55,8 +55,8 @@ static int set_allocator(struct options *options, const char *value, const char 
 static int set_by(struct options *options, const char *value, const char **ret_reason)
 {
 	if (statistics_key_parse(value, &options->key) < 0)
-		return refuse(ret_reason, "not a key: use lineno, filename, traceback, function, object, "
-					  "thread or domain");
+		return refuse(ret_reason, "not a key: use lineno, filename, traceback, function, definition, "
+					  "object, thread or domain");
 	return 0;
 }
 
@@ -327,8 +327,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_BLOCKS] = { "blocks", NULL, "keep every block with its address, size, age and thread, too", NULL },
 	[OPTION_BORN] = { "born", NULL, "show only blocks that were allocated after OLD and are there in NEW, "
 			  "with their ages", NULL },
-	[OPTION_BY] = { "by", "KEY", "group by lineno (default; by diff of two builds of a program, function), filename, "
-			"traceback, function, object, thread or domain", set_by },
+	[OPTION_BY] = { "by", "KEY", "group by lineno (default; by diff and trend of builds of a program, definition), "
+			"filename, traceback, function, definition, object, thread or domain", set_by },
 	[OPTION_CHURN] = { "churn", NULL, "show what was ever made and freed, too, and what was gone at once", NULL },
 	[OPTION_CUMULATIVE] = { "cumulative", NULL, "count a block for every frame of its traceback, not "
 				"for the most recent one only", NULL },

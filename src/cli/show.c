@@ -187,10 +187,10 @@ void show_limits(const struct statistics *statistics)
 		     "smallest one");
 }
 
-static void show_key(const struct options *options, const struct statistics *statistics)
+void show_key(const struct options *options, const struct statistics *statistics)
 {
 	if (statistics->key != options->key)
-		note("the program, or a library of it, was built anew between the two: they are compared by %s, since lines "
+		note("the program, or a library of it, was built anew between them: they are compared by %s, since lines "
 		     "have moved; --by %s compares those all the same", statistics_key_name(statistics->key),
 		     statistics_key_name(options->key));
 }

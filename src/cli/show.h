@@ -18,6 +18,8 @@ int show_statistics(const struct options *options, const struct statistics *stat
 
 /* Says so on stderr when snapshots had different frames limits and that decided the answer. */
 void show_limits(const struct statistics *statistics);
+/* Says so on stderr when rows are by another key than options have, since builds differ. */
+void show_key(const struct options *options, const struct statistics *statistics);
 /* What could not be known, in words; nothing when all is known. */
 void show_unknown(FILE *out, bool exact, const struct snapshot_unknown *unknown);
 /* EXIT_INEXACT and a line on stderr for an answer that is not exact under --strict, else EXIT_DONE. */

@@ -36,7 +36,7 @@ int top_sort_parse(const char *name, enum top_sort *ret_sort)
 
 /* In the order in which the key for it goes through them; by thread only with blocks at hand. */
 static const char *const key_names[] = {
-	"lineno", "filename", "function", "traceback", "object", "thread", "domain",
+	"lineno", "filename", "function", "definition", "traceback", "object", "thread", "domain",
 };
 #define KEY_NAMES (sizeof(key_names) / sizeof(key_names[0]))
 

@@ -27,6 +27,8 @@ uint64_t top_row_id(const struct statistics *statistics, const struct statistic 
 	for (uint32_t i = 0; i < row->frame_count; i++) {
 		id = hash_pair(id, text_hash(statistics, row->frames[i].name));
 		id = hash_pair(id, row->frames[i].line);
+		if (statistics->key == KEY_DEFINITION)
+			id = hash_pair(id, text_hash(statistics, row->frames[i].function));
 	}
 	return id;
 }
@@ -38,6 +40,13 @@ static void print_frame(FILE *out, const struct statistics *statistics, const st
 	fputs(strtab_get(statistics->strings, frame->name), out);
 	if (frame->has_line)
 		fprintf(out, ":%" PRIu32, frame->line);
+}
+
+static void print_definition(FILE *out, const struct statistics *statistics, const struct statistic_frame *frame)
+{
+	fputs(strtab_get(statistics->strings, frame->name), out);
+	if (frame->function)
+		fprintf(out, "(%s)", strtab_get(statistics->strings, frame->function));
 }
 
 char *top_row_name(const struct statistics *statistics, const struct statistic *row, enum statistics_key key)
@@ -54,6 +63,8 @@ char *top_row_name(const struct statistics *statistics, const struct statistic *
 		fputs("unknown thread", out);
 	else if (row->frame_count == 0)
 		fputs(domain_name(row->domain, domain), out);
+	else if (key == KEY_DEFINITION)
+		print_definition(out, statistics, &row->frames[0]);
 	else if (key == KEY_LINENO)
 		print_frame(out, statistics, &row->frames[0]);
 	else if (key != KEY_TRACEBACK)
@@ -92,6 +103,9 @@ static int compare_names(const struct statistics *statistics, const struct stati
 				 strtab_get(statistics->strings, b->frames[i].name));
 		if (r == 0)
 			r = COMPARE(a->frames[i].line, b->frames[i].line);
+		if (r == 0 && statistics->key == KEY_DEFINITION)
+			r = utf8_compare(strtab_get(statistics->strings, a->frames[i].function),
+					 strtab_get(statistics->strings, b->frames[i].function));
 	}
 	return r;
 }

@@ -1,6 +1,7 @@
 #include "cli/top_stacks.h"
 
 #include "cli/top_rows.h"
+#include "model/definition.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -62,6 +63,18 @@ static bool is_text(const struct statistics *statistics, uint32_t text, const ch
 	return strcmp(strtab_get(statistics->strings, text), should) == 0;
 }
 
+static bool is_definition(const struct top_group *group, const struct statistics *statistics,
+			  const struct statistic_frame *frame)
+{
+	const char *function = strtab_get(statistics->strings, frame->function);
+	size_t len = definition_function_length(function);
+	bool is_place = frame->has_line ? is_text(statistics, frame->name, group->name) :
+			frame->object ? is_text(statistics, frame->object, group->name) :
+			strcmp(group->name, TRACEBACK_NO_OBJECT) == 0;
+
+	return is_place && strlen(group->function) == len && memcmp(group->function, function, len) == 0;
+}
+
 /* As the grouping does: a function or an object without a name goes by another. */
 static bool frame_belongs(const struct top_group *group, const struct statistics *statistics,
 			  const struct statistic_frame *frame)
@@ -71,6 +84,8 @@ static bool frame_belongs(const struct top_group *group, const struct statistics
 		return is_text(statistics, frame->name, group->name);
 	case KEY_FUNCTION:
 		return is_text(statistics, frame->function ? frame->function : frame->name, group->name);
+	case KEY_DEFINITION:
+		return is_definition(group, statistics, frame);
 	case KEY_OBJECT:
 		return frame->object ? is_text(statistics, frame->object, group->name) : !*group->object;
 	default:
@@ -94,13 +109,15 @@ static bool row_belongs(const struct top *top, const struct statistics *statisti
 	return false;
 }
 
-/* A pattern that this text alone matches. */
-static char *quote_pattern(const char *text)
+/* A pattern that this text alone matches, or with `rest` all that begin with it, too. */
+static char *quote_pattern(const char *text, bool rest)
 {
-	char *pattern = malloc(strlen(text) * 3 + 1), *to = pattern;
+	char *pattern = malloc(strlen(text) * 3 + 2), *to = pattern;
 
 	for (; pattern && *text; text++)
 		to += sprintf(to, strchr("*?[", *text) ? "[%c]" : "%c", *text);
+	if (pattern && rest)
+		*to++ = '*';
 	if (pattern)
 		*to = '\0';
 	return pattern;
@@ -123,12 +140,20 @@ static void leave_out_domains(const struct top *top, struct stack_filters *filte
 	}
 }
 
+static bool goes_by_function(const struct top_group *group)
+{
+	return group->key == KEY_FUNCTION || (group->key == KEY_DEFINITION && *group->function);
+}
+
 /* The same condition, and the group's function or object.  False when it does not go with them. */
 static bool narrow(const struct top_group *group, struct filter *filter, char *pattern)
 {
-	bool by_function = group->key == KEY_FUNCTION;
+	bool by_function = goes_by_function(group);
 	char **slot = by_function ? &filter->function_pattern : &filter->object_pattern;
 
+	/* Of a definition's parts the filter wants one. */
+	if (*slot && group->key == KEY_DEFINITION && (*slot)[definition_function_length(*slot)])
+		return true;
 	if (*slot && !fnmatch_python(*slot, by_function ? group->function : group->object))
 		return false;
 	*slot = pattern;
@@ -140,7 +165,7 @@ static bool narrow(const struct top_group *group, struct filter *filter, char *p
  * that cannot be said, and the traceback's first function or object decides. */
 static int ask_for_group(const struct top *top, struct stack_filters *filters)
 {
-	const char *text = top->group.key == KEY_FUNCTION ? top->group.function : top->group.object;
+	const char *text = goes_by_function(&top->group) ? top->group.function : top->group.object;
 	bool inclusive = false;
 	size_t kept = 0;
 
@@ -149,7 +174,7 @@ static int ask_for_group(const struct top *top, struct stack_filters *filters)
 		if (filters->items[i].inclusive && (filters->items[i].all_frames || top->settings.cumulative))
 			return 0;
 	}
-	filters->own = quote_pattern(text);
+	filters->own = quote_pattern(text, top->group.key == KEY_DEFINITION);
 	if (!filters->own)
 		return -ENOMEM;
 	for (size_t i = 0; i < filters->count; i++) {
@@ -180,7 +205,7 @@ static int filters_make(const struct top *top, struct stack_filters *ret)
 		memcpy(filters.items, top->filters.items, filters.count * sizeof(*filters.items));
 	if (top->group.key == KEY_DOMAIN)
 		leave_out_domains(top, &filters);
-	else if (top->group.key == KEY_FUNCTION || top->group.key == KEY_OBJECT)
+	else if (top->group.key == KEY_FUNCTION || top->group.key == KEY_DEFINITION || top->group.key == KEY_OBJECT)
 		r = ask_for_group(top, &filters);
 	if (r < 0)
 		free(filters.items);

@@ -57,8 +57,8 @@ static int take_members(const json_t *json, struct query *query, char **ret_reas
 
 	if (statistics_key_parse(key, &query->statistics.key) < 0)
 		return reason_set(ret_reason, -EINVAL,
-				  "'%.64s' is no key to group by; lineno, filename, traceback, function, object, "
-				  "thread and domain are", key);
+				  "'%.64s' is no key to group by; lineno, filename, traceback, function, definition, "
+				  "object, thread and domain are", key);
 	if (diff_sort_parse(sort, &query->statistics.sort) < 0)
 		return reason_set(ret_reason, -EINVAL,
 				  "'%.64s' is no order of differences; abs, growth, shrink and churn are", sort);

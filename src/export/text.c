@@ -94,6 +94,16 @@ static void print_thread(FILE *out, const struct statistic *row)
 		fputs("unknown thread", out);
 }
 
+/* In place of a line. */
+static void print_function(FILE *out, const struct statistics *statistics, const struct statistic_frame *frame)
+{
+	if (!frame->function)
+		return;
+	fputc('(', out);
+	print_name(out, strtab_get(statistics->strings, frame->function));
+	fputc(')', out);
+}
+
 /* What a row is about: str(traceback[0]) in tracemalloc, the domain's name or the thread where there
  * is no frame. */
 static void print_subject(FILE *out, const struct statistics *statistics, const struct statistic *row)
@@ -109,7 +119,9 @@ static void print_subject(FILE *out, const struct statistics *statistics, const 
 		return;
 	}
 	print_name(out, strtab_get(statistics->strings, row->frames[0].name));
-	if (row->frames[0].has_line)
+	if (statistics->key == KEY_DEFINITION)
+		print_function(out, statistics, &row->frames[0]);
+	else if (row->frames[0].has_line)
 		fprintf(out, ":%" PRIu32, row->frames[0].line);
 }
 
@@ -259,10 +271,12 @@ static void print_pretty_row(FILE *out, const struct statistics *statistics, siz
 		print_thread(out, row);
 	else
 		print_name(out, last_two_parts(name, frame ? path_length(statistics, frame) : strlen(name)));
-	if (frame && frame->has_line)
+	if (frame && statistics->key == KEY_DEFINITION)
+		print_function(out, statistics, frame);
+	else if (frame && frame->has_line)
 		fprintf(out, ":%" PRIu32, frame->line);
 	fprintf(out, ": %.1f KiB\n", (double)row->size / 1024);
-	if (frame && frame->has_line)
+	if (frame && frame->has_line && frame->line)
 		print_source(out, source, name, frame->line);
 }
 

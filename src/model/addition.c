@@ -1,4 +1,5 @@
 /* Adding a snapshot to groups. */
+#include "model/definition.h"
 #include "model/grouping.h"
 #include "model/index.h"
 
@@ -158,20 +159,37 @@ static inline void count_place(struct addition *addition, uint32_t place, const 
 	measure_add(&addition->sums[group], measure);
 }
 
-/* An object may be called as what stands for none, and is in its group then. */
+/* Of functions that compilers have taken apart there are several in the index; an object may be called as what stands for
+ * none, and is in its group then. */
+static bool knows_groups(const struct addition *addition)
+{
+	return addition->key != INDEX_OBJECT && addition->key != INDEX_DEFINITION;
+}
+
 static int64_t group_of_frame(struct addition *addition, const struct statistic_frame *frame)
 {
 	struct grouping *grouping = addition->grouping;
 	uint32_t number;
 	int64_t id;
 
-	if (grouping->alone && addition->key != INDEX_OBJECT)
+	if (grouping->alone && knows_groups(addition))
 		return grouping_add_new(grouping, frame);
 	id = grouping_frame(grouping, frame);
 	if (id < 0)
 		return id;
 	number = (uint32_t)id;
 	return grouping_find(grouping, &(struct group_key){ .frames = &number, .count = 1 });
+}
+
+static int name_whole_function(const struct addition *addition, struct statistic_frame *frame)
+{
+	struct strtab *strings = addition->grouping->strings;
+	const char *name = strtab_get(strings, frame->function);
+	int64_t id = strtab_add_len(strings, name, definition_function_length(name));
+
+	if (id >= 0)
+		frame->function = (uint32_t)id;
+	return (int)(id < 0 ? id : 0);
 }
 
 static int settle_group(struct addition *addition, size_t number, uint32_t no_object)
@@ -183,11 +201,14 @@ static int settle_group(struct addition *addition, size_t number, uint32_t no_ob
 	if (translate_frame(addition, &frame) < 0)
 		return -ENOMEM;
 	frame = index_key_frame(addition->key, &frame, no_object);
+	if (addition->key == INDEX_DEFINITION && name_whole_function(addition, &frame) < 0)
+		return -ENOMEM;
 	id = group_of_frame(addition, &frame);
 	if (id < 0)
 		return (int)id;
 	group = &addition->grouping->groups.items[id];
 	measure_add(addition->older ? &group->old : &group->now, &addition->sums[number]);
+	group->last_round = addition->grouping->round;
 	addition->group_ids[number] = (uint32_t)id;
 	return 0;
 }
@@ -466,6 +487,7 @@ int grouping_add(struct grouping *grouping, const struct snapshot *snapshot, uin
 
 	if (r < 0)
 		return r;
+	grouping->round++;
 	r = addition_init(&addition, grouping, snapshot, limit, older);
 	if (r == 0)
 		r = add_all(&addition);

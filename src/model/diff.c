@@ -1,4 +1,6 @@
+#include "model/builds.h"
 #include "model/grouping.h"
+#include "model/match.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -78,82 +80,31 @@ static int make_born(const struct snapshot *older, const struct snapshot *newer,
 	return statistics_make(newer, &born, ret, ret_reason);
 }
 
-static bool is_another_build(const struct snapshot_module *a, const struct snapshot_module *b)
+/* The newer one comes first in the grouping, so that its names are the rows'. */
+static int add_both(struct grouping *grouping, const struct snapshot *const *both, uint32_t limit,
+		    const struct builds *builds, const char **ret_reason)
 {
-	return a->build_id_len > 0 && b->build_id_len > 0 &&
-	       (a->build_id_len != b->build_id_len || memcmp(a->build_id, b->build_id, a->build_id_len) != 0);
-}
-
-static const char *path_of(const struct snapshot *snapshot, size_t module)
-{
-	return strtab_get(snapshot->strings, snapshot->modules.items[module].path);
-}
-
-/* Ids of the paths go up from 1 in the order of first sight.  Of two modules of one path the last counts: the others were
- * replaced while the process ran. */
-static int index_paths(const struct snapshot *snapshot, struct strtab *paths, uint32_t *modules)
-{
-	for (size_t i = 0; i < snapshot->modules.count; i++) {
-		int64_t id = strtab_add(paths, path_of(snapshot, i));
-
-		if (id < 0)
-			return (int)id;
-		modules[id] = (uint32_t)i;
-	}
-	return 0;
-}
-
-static int find_another_build(const struct snapshot *older, const uint32_t *older_modules, struct strtab *paths,
-			      const struct snapshot *newer)
-{
-	uint32_t known = strtab_count(paths);
-
-	for (size_t i = 0; i < newer->modules.count; i++) {
-		int64_t id = strtab_add(paths, path_of(newer, i));
-
-		if (id < 0)
-			return (int)id;
-		if (id > 0 && id < known &&
-		    is_another_build(&older->modules.items[older_modules[id]], &newer->modules.items[i]))
-			return 1;
-	}
-	return 0;
-}
-
-/* 1: a file that both have mapped was built anew in between; 0; -ENOMEM. */
-static int builds_differ(const struct snapshot *older, const struct snapshot *newer)
-{
-	struct strtab *paths = strtab_new();
-	uint32_t *modules = calloc(older->modules.count + 1, sizeof(*modules));
-	int r = paths && modules ? index_paths(older, paths, modules) : -ENOMEM;
+	bool by_definition = grouping->query->key == KEY_DEFINITION;
+	uint32_t *into = NULL;
+	int r = grouping_add(grouping, both[0], limit, false, ret_reason);
 
 	if (r == 0)
-		r = find_another_build(older, modules, paths, newer);
-	free(modules);
-	strtab_free(paths);
+		r = grouping_add(grouping, both[1], limit, true, ret_reason);
+	if (r == 0 && by_definition)
+		r = match_groups(grouping, builds, true, &into);
+	free(into);
 	return r;
 }
 
-int statistics_compare(const struct snapshot *older, const struct snapshot *newer,
-		       const struct statistics_query *query, struct statistics **ret,
-		       const char **ret_reason)
+static int compare(const struct snapshot *const *both, const struct statistics_query *query, const struct builds *builds,
+		   struct statistics **ret, const char **ret_reason)
 {
-	const struct snapshot *const both[] = { older, newer };
+	const struct snapshot *newer = both[0], *older = both[1];
+	struct statistics *statistics = statistics_new(newer, query->key);
 	uint32_t limit = query->traceback.limit;
-	struct statistics_query decided = *query;
-	struct statistics *statistics;
 	struct grouping grouping;
 	int r;
 
-	if (query->born)
-		return make_born(older, newer, query, ret, ret_reason);
-	r = query->key_is_open ? builds_differ(older, newer) : 0;
-	if (r < 0)
-		return r;
-	if (r > 0)
-		decided.key = KEY_FUNCTION;
-	query = &decided;
-	statistics = statistics_new(newer, query->key);
 	if (!statistics)
 		return -ENOMEM;
 	statistics->exact = older->exact && newer->exact;
@@ -161,9 +112,7 @@ int statistics_compare(const struct snapshot *older, const struct snapshot *newe
 	r = grouping_init(&grouping, query, statistics->strings, ret_reason);
 	if (r < 0)
 		goto free_statistics;
-	r = grouping_add(&grouping, newer, limit, false, ret_reason);
-	if (r == 0)
-		r = grouping_add(&grouping, older, limit, true, ret_reason);
+	r = add_both(&grouping, both, limit, builds, ret_reason);
 	if (r == 0)
 		r = grouping_take_first(&grouping, true, statistics);
 	grouping_fini(&grouping);
@@ -174,5 +123,23 @@ int statistics_compare(const struct snapshot *older, const struct snapshot *newe
 
 free_statistics:
 	statistics_free(statistics);
+	return r;
+}
+
+int statistics_compare(const struct snapshot *older, const struct snapshot *newer,
+		       const struct statistics_query *query, struct statistics **ret,
+		       const char **ret_reason)
+{
+	const struct snapshot *const both[] = { newer, older };
+	struct statistics_query decided = *query;
+	struct builds *builds = NULL;
+	int r;
+
+	if (query->born)
+		return make_born(older, newer, query, ret, ret_reason);
+	r = builds_for_query(both, 2, &decided, &builds);
+	if (r == 0)
+		r = compare(both, &decided, builds, ret, ret_reason);
+	builds_free(builds);
 	return r;
 }

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What compares equal: name and line, as in tracemalloc.  A function is nothing else of the same name. */
+/* What compares equal: name and line, as in tracemalloc.  A function is nothing else of the same name; a definition has
+ * both. */
 struct line_item {
 	uint32_t next, name, line;
-	bool is_function;
+	uint32_t function;                    /* 0: of no interest, or not known */
+	uint32_t equal;                       /* what it counts as: itself, or another one, see grouping_join() */
 	uint32_t frame;                       /* one more than the last frame of this line; 0: there is none yet */
 };
 
@@ -17,7 +19,7 @@ static uint64_t line_item_hash(const void *item)
 {
 	const struct line_item *line = item;
 
-	return hash_u64((uint64_t)line->name << 33 | (uint64_t)line->is_function << 32 | line->line);
+	return hash_pair((uint64_t)line->name << 32 | line->line, line->function);
 }
 
 int grouping_init(struct grouping *grouping, const struct statistics_query *query,
@@ -54,16 +56,22 @@ void grouping_fini(struct grouping *grouping)
 
 /* --- frames --- */
 
+static bool goes_by_function(enum statistics_key key)
+{
+	return key == KEY_FUNCTION || key == KEY_DEFINITION;
+}
+
 static int64_t find_line(struct grouping *grouping, const struct statistic_frame *frame)
 {
 	struct line_item wanted = { .name = frame->name, .line = frame->line,
-				    .is_function = grouping->query->key == KEY_FUNCTION && frame->function };
+				    .function = goes_by_function(grouping->query->key) ? frame->function : 0,
+				    .equal = grouping->line_index.count };
 	struct id_table *lines = &grouping->line_index;
 
 	for (uint32_t id = id_table_first(lines, line_item_hash(&wanted)); id != ID_NONE; id = id_table_next(lines, id)) {
 		const struct line_item *line = id_table_at(lines, id);
 
-		if (line->name == wanted.name && line->line == wanted.line && line->is_function == wanted.is_function)
+		if (line->name == wanted.name && line->line == wanted.line && line->function == wanted.function)
 			return id;
 	}
 	return id_table_add(lines, &wanted);
@@ -90,7 +98,7 @@ int64_t grouping_frame(struct grouping *grouping, const struct statistic_frame *
 	    vec_reserve(&grouping->lines, 1) < 0)
 		return -ENOMEM;
 	grouping->frames.items[grouping->frames.count++] = *frame;
-	grouping->lines.items[grouping->lines.count++] = (uint32_t)line;
+	grouping->lines.items[grouping->lines.count++] = item->equal;
 	item->frame = (uint32_t)grouping->frames.count;
 	return item->frame - 1;
 }
@@ -135,6 +143,18 @@ static uint32_t *find_slot(const struct grouping *grouping, const struct group_k
 	}
 }
 
+/* They are all free. */
+static void fill_slots(struct grouping *grouping)
+{
+	for (size_t i = 0; i < grouping->groups.count; i++) {
+		size_t at = grouping->groups.items[i].hash & (grouping->slot_count - 1);
+
+		while (grouping->slots[at])
+			at = (at + 1) & (grouping->slot_count - 1);
+		grouping->slots[at] = (uint32_t)i + 1;
+	}
+}
+
 static int grow_slots(struct grouping *grouping, size_t groups)
 {
 	size_t count = grouping->slot_count ? grouping->slot_count : 64;
@@ -147,16 +167,10 @@ static int grow_slots(struct grouping *grouping, size_t groups)
 	slots = calloc(count, sizeof(*slots));
 	if (!slots)
 		return -ENOMEM;
-	for (size_t i = 0; i < grouping->groups.count; i++) {
-		size_t at = grouping->groups.items[i].hash & (count - 1);
-
-		while (slots[at])
-			at = (at + 1) & (count - 1);
-		slots[at] = (uint32_t)i + 1;
-	}
 	free(grouping->slots);
 	grouping->slots = slots;
 	grouping->slot_count = count;
+	fill_slots(grouping);
 	return 0;
 }
 
@@ -169,7 +183,7 @@ static int64_t add_group(struct grouping *grouping, const struct group_key *key,
 		return -ENOMEM;
 	group = &grouping->groups.items[grouping->groups.count++];
 	*group = (struct group){ .hash = hash, .sequence = grouping->sequences.count, .frame_count = key->count,
-				 .domain = key->domain, .thread = key->thread };
+				 .first_round = grouping->round, .last_round = grouping->round, .domain = key->domain, .thread = key->thread };
 	if (key->count > 0)
 		memcpy(&grouping->sequences.items[group->sequence], key->frames, key->count * sizeof(*key->frames));
 	grouping->sequences.count += key->count;
@@ -209,6 +223,104 @@ int grouping_reserve(struct grouping *grouping, size_t groups, size_t frames)
 	    vec_reserve(&grouping->frames, groups) < 0)
 		return -ENOMEM;
 	return grouping->alone ? 0 : grow_slots(grouping, grouping->groups.count + groups);
+}
+
+/* --- groups that become one --- */
+
+static uint32_t line_of(const struct grouping *grouping, uint32_t group)
+{
+	return grouping->lines.items[grouping->sequences.items[grouping->groups.items[group].sequence]];
+}
+
+/* What compared equal to one of them compares equal to all. */
+static int join_lines(struct grouping *grouping, const uint32_t *into)
+{
+	uint32_t count = grouping->line_index.count;
+	uint32_t *equal = malloc((count + (size_t)1) * sizeof(*equal));
+
+	if (!equal)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		equal[i] = i;
+	for (uint32_t i = 0; i < grouping->groups.count; i++)
+		equal[line_of(grouping, i)] = line_of(grouping, into[i]);
+	for (uint32_t i = 0; i < count; i++) {
+		struct line_item *item = id_table_at(&grouping->line_index, i);
+
+		item->equal = equal[item->equal];
+	}
+	for (size_t i = 0; i < grouping->lines.count; i++)
+		grouping->lines.items[i] = equal[grouping->lines.items[i]];
+	free(equal);
+	return 0;
+}
+
+static void join_histograms(struct group *group, struct group *other)
+{
+	if (!group->histogram) {
+		group->histogram = other->histogram;
+		other->histogram = NULL;
+		return;
+	}
+	for (size_t i = 0; other->histogram && i < HISTOGRAM_STEPS; i++)
+		group->histogram[i] += other->histogram[i];
+	free(other->histogram);
+	other->histogram = NULL;
+}
+
+static void join_group(struct group *group, struct group *other)
+{
+	measure_add(&group->now, &other->now);
+	measure_add(&group->old, &other->old);
+	join_histograms(group, other);
+	if (other->first_round < group->first_round)
+		group->first_round = other->first_round;
+	if (other->last_round > group->last_round)
+		group->last_round = other->last_round;
+}
+
+static void show_frame(struct grouping *grouping, struct group *group, uint32_t from)
+{
+	grouping->sequences.items[group->sequence] = grouping->sequences.items[grouping->groups.items[from].sequence];
+}
+
+/* Closes the gaps. */
+static void number_groups(struct grouping *grouping, uint32_t *into)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < grouping->groups.count; i++) {
+		if (into[i] == i) {
+			grouping->groups.items[count] = grouping->groups.items[i];
+			into[i] = count++;
+		} else {
+			into[i] = into[into[i]];
+		}
+	}
+	grouping->groups.count = count;
+}
+
+int grouping_join(struct grouping *grouping, uint32_t *into, const uint32_t *shown)
+{
+	struct group *groups = grouping->groups.items;
+
+	if (join_lines(grouping, into) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < grouping->groups.count; i++) {
+		if (shown[i])
+			show_frame(grouping, &groups[i], shown[i] - 1);
+		if (into[i] != i)
+			join_group(&groups[into[i]], &groups[i]);
+	}
+	number_groups(grouping, into);
+	for (size_t i = 0; i < grouping->groups.count; i++) {
+		const struct group_key key = { .frames = &grouping->sequences.items[groups[i].sequence], .count = 1 };
+
+		groups[i].hash = key_hash(grouping, &key);
+	}
+	memset(grouping->slots, 0, grouping->slot_count * sizeof(*grouping->slots));
+	fill_slots(grouping);
+	return 0;
 }
 
 /* --- rows --- */

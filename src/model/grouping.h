@@ -11,6 +11,7 @@ struct group {
 	uint64_t hash;
 	uint64_t sequence;                    /* where its frames begin in `sequences` */
 	uint32_t frame_count;
+	uint32_t first_round, last_round;     /* the snapshots in which it came first and last, see grouping->round */
 	uint32_t domain, thread;
 	uint32_t total_frames;
 	enum truncation truncated;
@@ -28,6 +29,7 @@ struct grouping {
 	VEC_OF(struct group) groups;
 	uint32_t *slots;                      /* of groups, by hash: one more than their number; 0: free */
 	size_t slot_count;                    /* a power of two, at most half of them taken; 0: there are none */
+	uint32_t round;                       /* how many snapshots were added, the one at hand included */
 	bool alone;                           /* of one snapshot only: its index tells groups apart already */
 	struct measure now, old;              /* of all traces that passed the filters */
 };
@@ -57,6 +59,11 @@ int grouping_reserve(struct grouping *grouping, size_t groups, size_t frames);
 int64_t grouping_find(struct grouping *grouping, const struct group_key *key);
 /* Of a frame, for a group that is known to be new, of groups that are `alone`. */
 int64_t grouping_add_new(struct grouping *grouping, const struct statistic_frame *frame);
+
+/* Makes one of several groups of single frames each, also for what is added later.  into: by group, the lowest number of
+ * those that it becomes one with, or its own; it is changed to the numbers that groups have then, which are no higher.
+ * shown: by such a lowest number, one more than the group whose frame the new one has; 0: its own.  0 or -ENOMEM. */
+int grouping_join(struct grouping *grouping, uint32_t *into, const uint32_t *shown);
 
 /* Hands the rows over, with their differences when there was an older snapshot; 0 or -ENOMEM.  All, each at its group's
  * number; or those that come first in the query's order, as many as it wants. */

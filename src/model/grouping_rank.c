@@ -27,6 +27,14 @@ static const struct statistic_frame *frame_at(const struct grouping *grouping, c
 	return &grouping->frames.items[grouping->sequences.items[group->sequence + group->frame_count - 1 - i]];
 }
 
+static int compare_functions(const struct grouping *grouping, const struct statistic_frame *a,
+			     const struct statistic_frame *b)
+{
+	if (a->function == b->function)
+		return 0;
+	return utf8_compare(strtab_get(grouping->strings, a->function), strtab_get(grouping->strings, b->function));
+}
+
 /* Tuples of frames, the oldest first. */
 static int compare_tracebacks(const struct grouping *grouping, const struct group *a, const struct group *b)
 {
@@ -42,8 +50,8 @@ static int compare_tracebacks(const struct grouping *grouping, const struct grou
 		return COMPARE(a->domain, b->domain);
 	if (a->thread != b->thread)
 		return COMPARE(a->thread, b->thread);
-	/* A function and a file of one name. */
-	return a->frame_count == 0 ? 0 : COMPARE(frame_at(grouping, a, 0)->function, frame_at(grouping, b, 0)->function);
+	/* A function and a file of one name, or functions of one file. */
+	return a->frame_count == 0 ? 0 : compare_functions(grouping, frame_at(grouping, a, 0), frame_at(grouping, b, 0));
 }
 
 static uint64_t difference(uint64_t now, uint64_t old)

@@ -15,6 +15,8 @@ enum index_key index_key_of(enum statistics_key key)
 		return INDEX_FILENAME;
 	case KEY_FUNCTION:
 		return INDEX_FUNCTION;
+	case KEY_DEFINITION:
+		return INDEX_DEFINITION;
 	case KEY_OBJECT:
 		return INDEX_OBJECT;
 	case KEY_TRACEBACK:
@@ -41,6 +43,11 @@ struct statistic_frame index_key_frame(enum index_key key, const struct statisti
 		}
 		of.name = of.function = frame->function;
 		of.has_line = false;
+		return of;
+	case INDEX_DEFINITION:
+		of.function = frame->function;
+		of.object = frame->object;
+		of.name = frame->has_line ? frame->name : frame->object ? frame->object : no_object;
 		return of;
 	case INDEX_OBJECT:
 		of.has_line = false;
@@ -100,6 +107,8 @@ static uint64_t key_number(enum index_key key, const struct statistic_frame *fra
 	struct statistic_frame of = index_key_frame(key, frame, 0);
 	uint64_t function = key == INDEX_FUNCTION && of.function;
 
+	if (key == INDEX_DEFINITION)
+		return (uint64_t)of.name << 32 | of.function;
 	return (uint64_t)of.name << 33 | function << 32 | of.line;
 }
 

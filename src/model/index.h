@@ -8,7 +8,7 @@
 #include "model/names.h"
 
 /* The keys of single frames. */
-enum index_key { INDEX_LINENO, INDEX_FILENAME, INDEX_FUNCTION, INDEX_OBJECT, INDEX_KEYS };
+enum index_key { INDEX_LINENO, INDEX_FILENAME, INDEX_FUNCTION, INDEX_DEFINITION, INDEX_OBJECT, INDEX_KEYS };
 
 struct index_start {
 	uint32_t node, location;              /* see struct walk */
@@ -91,7 +91,8 @@ static inline bool index_step(const struct snapshot_index *index, struct walk *w
 	return true;
 }
 
-/* What a frame is grouped by, as a frame of its own; ids as the frame's. */
+/* What a frame is grouped by, as a frame of its own; ids as the frame's.  Of a definition the function still has what
+ * definition_function_length() leaves out. */
 struct statistic_frame index_key_frame(enum index_key key, const struct statistic_frame *frame, uint32_t no_object);
 
 #endif

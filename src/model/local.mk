@@ -6,6 +6,8 @@ src_libmodel_a_SOURCES = \
 	src/model/allocators.c src/model/allocators.h \
 	src/model/block_shard.c src/model/block_shard.h \
 	src/model/block_table.c src/model/block_table.h \
+	src/model/builds.c src/model/builds.h \
+	src/model/definition.c src/model/definition.h \
 	src/model/diff.c \
 	src/model/domain_names.c src/model/domain_names.h \
 	src/model/event.h \
@@ -21,6 +23,7 @@ src_libmodel_a_SOURCES = \
 	src/model/hidden_rules.c src/model/hidden_rules.h \
 	src/model/id_table.c src/model/id_table.h \
 	src/model/index.c src/model/index.h \
+	src/model/match.c src/model/match.h \
 	src/model/measure.c src/model/measure.h \
 	src/model/module.c src/model/module.h \
 	src/model/names.c src/model/names.h \

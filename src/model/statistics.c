@@ -8,7 +8,7 @@
 
 static const char *const key_names[] = {
 	[KEY_LINENO] = "lineno", [KEY_FILENAME] = "filename", [KEY_TRACEBACK] = "traceback",
-	[KEY_FUNCTION] = "function", [KEY_OBJECT] = "object", [KEY_THREAD] = "thread",
+	[KEY_FUNCTION] = "function", [KEY_DEFINITION] = "definition", [KEY_OBJECT] = "object", [KEY_THREAD] = "thread",
 	[KEY_DOMAIN] = "domain",
 };
 

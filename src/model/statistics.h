@@ -12,6 +12,7 @@ enum statistics_key {
 	KEY_FILENAME,
 	KEY_TRACEBACK,
 	KEY_FUNCTION,
+	KEY_DEFINITION,           /* a function of one file, without its line: the same one in another build */
 	KEY_OBJECT,
 	KEY_THREAD,               /* needs a snapshot with blocks */
 	KEY_DOMAIN,
@@ -77,7 +78,7 @@ struct statistic {
 	uint32_t thread;                    /* KEY_THREAD only: its tid, 0 not known */
 	bool is_thread;                     /* of KEY_THREAD */
 	/* tracemalloc's traceback of the group, most recent frame LAST as in Traceback: one frame
-	 * for lineno, filename (line 0), function, object; all for traceback; none for domain and thread. */
+	 * for lineno, filename (line 0), function, definition (line 0), object; all for traceback; none for domain and thread. */
 	struct statistic_frame {
 		uint32_t name;              /* string id: tracemalloc's filename */
 		uint32_t line;
@@ -128,8 +129,8 @@ int statistics_make(const struct snapshot *snapshot, const struct statistics_que
 /* Rows of (newer - older).  tracemalloc's compare_to: groups equal on both sides stay, with diffs
  * of 0.  A query for what was born needs two snapshots of one process, the newer with blocks.
  *
- * With an open key, two builds of a program (or of a library that both have) are compared by function and file, since
- * lines and offsets have moved. */
+ * With an open key, two builds of a program (or of a library that both have) are compared by definition, since lines and
+ * offsets have moved; see model/match.h for what is one definition then. */
 int statistics_compare(const struct snapshot *older, const struct snapshot *newer,
 		       const struct statistics_query *query, struct statistics **ret,
 		       const char **ret_reason);

@@ -1,7 +1,9 @@
 #define _GNU_SOURCE             /* qsort_r */
 #include "model/trend.h"
 
+#include "model/builds.h"
 #include "model/grouping.h"
+#include "model/match.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -147,6 +149,37 @@ static int keep_sizes(struct trend *trend, struct grouping *grouping, size_t sna
 	return 0;
 }
 
+/* Sizes of groups that have become one. */
+static void join_sizes(struct trend *trend, size_t snapshots, const uint32_t *into)
+{
+	for (size_t i = 0; i < snapshots; i++) {
+		uint64_t *sizes = trend->sizes[i];
+		size_t known = 0;
+
+		/* Numbers go down only, and a new one is the highest so far. */
+		for (size_t group = 0; group < trend->known[i]; group++) {
+			uint64_t size = sizes[group];
+
+			if (into[group] == known)
+				sizes[known++] = size;
+			else
+				sizes[into[group]] += size;
+		}
+		trend->known[i] = known;
+	}
+}
+
+static int match(struct trend *trend, struct grouping *grouping, const struct builds *builds, size_t snapshot)
+{
+	uint32_t *into = NULL;
+	int r = match_groups(grouping, builds, false, &into);
+
+	if (into)
+		join_sizes(trend, snapshot, into);
+	free(into);
+	return r;
+}
+
 static void forget_numbers(struct grouping *grouping)
 {
 	grouping->now = (struct measure){ 0 };
@@ -156,7 +189,7 @@ static void forget_numbers(struct grouping *grouping)
 
 /* One snapshot after the other into the same groups, whose numbers are the last one's in the end. */
 static int take_series(struct trend *trend, struct grouping *grouping, const struct snapshot *const *snapshots,
-		       uint32_t limit, const struct trend_room *room, const char **ret_reason)
+		       const struct builds *builds, uint32_t limit, const struct trend_room *room, const char **ret_reason)
 {
 	struct trend_room left = *room;
 	int r = 0;
@@ -164,6 +197,8 @@ static int take_series(struct trend *trend, struct grouping *grouping, const str
 	for (size_t i = 0; r == 0 && i < trend->snapshot_count; i++) {
 		forget_numbers(grouping);
 		r = grouping_add(grouping, snapshots[i], limit, false, ret_reason);
+		if (r == 0 && grouping->query->key == KEY_DEFINITION)
+			r = match(trend, grouping, builds, i);
 		if (r == 0)
 			r = keep_sizes(trend, grouping, i, &left, ret_reason);
 	}
@@ -201,7 +236,7 @@ static int compare_rows(const void *left, const void *right, void *context)
 }
 
 static int fill_in(struct trend *trend, const struct snapshot *const *snapshots, const struct statistics_query *query,
-		   const struct trend_room *room, const uint64_t *times, const char **ret_reason)
+		   const struct builds *builds, const struct trend_room *room, const uint64_t *times, const char **ret_reason)
 {
 	struct statistics *statistics = trend->statistics;
 	struct grouping grouping;
@@ -213,7 +248,7 @@ static int fill_in(struct trend *trend, const struct snapshot *const *snapshots,
 	for (size_t i = 0; i < trend->snapshot_count; i++)
 		statistics->exact &= snapshots[i]->exact;
 	statistics->limits_differ = statistics_common_limit(snapshots, trend->snapshot_count, query, &limit);
-	r = take_series(trend, &grouping, snapshots, limit, room, ret_reason);
+	r = take_series(trend, &grouping, snapshots, builds, limit, room, ret_reason);
 	if (r == 0)
 		r = make_rows(trend, grouping.groups.count, times);
 	if (r == 0)
@@ -221,6 +256,21 @@ static int fill_in(struct trend *trend, const struct snapshot *const *snapshots,
 	if (r == 0)
 		r = grouping_take_all(&grouping, statistics);
 	grouping_fini(&grouping);
+	return r;
+}
+
+static int make(struct trend *trend, const struct snapshot *const *snapshots, const struct statistics_query *query,
+		const struct trend_room *room, const uint64_t *times, const char **ret_reason)
+{
+	struct statistics_query decided = *query;
+	struct builds *builds;
+	int r = builds_for_query(snapshots, trend->snapshot_count, &decided, &builds);
+
+	if (r == 0) {
+		trend->statistics = statistics_new(snapshots[trend->snapshot_count - 1], decided.key);
+		r = trend->statistics ? fill_in(trend, snapshots, &decided, builds, room, times, ret_reason) : -ENOMEM;
+	}
+	builds_free(builds);
 	return r;
 }
 
@@ -240,8 +290,7 @@ int trend_make(const struct snapshot *const *snapshots, size_t count, const stru
 	if (!trend)
 		return -ENOMEM;
 	trend->snapshot_count = count;
-	trend->statistics = statistics_new(snapshots[count - 1], query->key);
-	r = trend->statistics ? fill_in(trend, snapshots, query, room ? room : &usual, times, ret_reason) : -ENOMEM;
+	r = make(trend, snapshots, query, room ? room : &usual, times, ret_reason);
 	if (r < 0) {
 		trend_free(trend);
 		return r;

@@ -37,7 +37,7 @@ struct trend_room {
 };
 
 /* The snapshots come in the order in which they were taken; of different frames limits they are compared at the
- * smallest.  room: NULL for TREND_SIZES_MAX without an account.  0; -EINVAL with *ret_reason; -E2BIG with *ret_reason,
+ * smallest; an open key is as of statistics_compare().  room: NULL for TREND_SIZES_MAX without an account.  0; -EINVAL with *ret_reason; -E2BIG with *ret_reason,
  * when there is no room; -ENOMEM. */
 int trend_make(const struct snapshot *const *snapshots, size_t count, const struct statistics_query *query,
 	       const struct trend_room *room, struct trend **ret, const char **ret_reason);

@@ -370,7 +370,7 @@ static void fast_growth_makes_a_snapshot(void)
 }
 
 /* The second build has other lines above the same functions. */
-static void across_an_upgrade_functions_are_compared(void)
+static void across_an_upgrade_definitions_are_compared(void)
 {
 	const char *program = copy_of("tests/victims/eater");
 	struct tool *tool = start("MemoryPressure=0\n");
@@ -390,18 +390,18 @@ static void across_an_upgrade_functions_are_compared(void)
 	subject_quit(subject);
 	new = wait_for(tool, program, 1, "exit");
 	diff = tool_json(tool, "diff", old.id, new.id, NULL);
-	require(strcmp(json_text(diff, "key"), "function") == 0);
+	require(strcmp(json_text(diff, "key"), "definition") == 0);
 	row = json_array_get(json_object_get(diff, "statistics"), 0);
 	require_equal(json_number(row, "size"), 4L << 20);
 	require_equal(json_number(row, "size_diff"), 2L << 20);
 	run = tool_try(tool, "diff", old.id, new.id, NULL);
-	require_text(run.out, "eat_one: size=4096 KiB (+2048 KiB)");
-	require_text(run.err, "built anew between the two");
+	require_text(run.out, "eater.c(eat_one): size=4096 KiB (+2048 KiB)");
+	require_text(run.err, "built anew between them");
 	/* from files, without a daemon, the same */
 	tool_out(tool, "dump", old.id, live_text("%s/old.aw", live_folder()), NULL);
 	tool_out(tool, "dump", new.id, live_text("%s/new.aw", live_folder()), NULL);
 	require_text(tool_out(tool, "diff", live_text("%s/old.aw", live_folder()), live_text("%s/new.aw", live_folder()), NULL),
-		     "eat_one: size=4096 KiB (+2048 KiB)");
+		     "eater.c(eat_one): size=4096 KiB (+2048 KiB)");
 	/* lines are two rows */
 	diff = tool_json(tool, "diff", old.id, new.id, "--by", "lineno", NULL);
 	require_equal(json_number(row_at(diff, SOURCE, line_of(SOURCE, EATEN)), "size"), 0);
@@ -418,7 +418,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_cgroup_that_is_throttled_makes_a_snapshot),
 	LIVE_CASE(waiting_for_memory_makes_a_snapshot),
 	LIVE_CASE(fast_growth_makes_a_snapshot),
-	LIVE_CASE(across_an_upgrade_functions_are_compared),
+	LIVE_CASE(across_an_upgrade_definitions_are_compared),
 };
 
 int main(int argc, char **argv)

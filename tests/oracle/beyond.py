@@ -5,12 +5,16 @@ As a program: one request a line, {"snapshots": [...], "queries": [...]}, and on
 daemon's and the client's JSON, or null for a question that has none.  Names come as hexadecimal bytes.
 """
 import json
+import re
 import statistics
 import sys
 import tracemalloc
 
 DOMAINS = {0: "malloc", 1: "mmap", 2: "new", 3: "python"}
 #: What a group has, and what differences are made of.
+#: What compilers append to a function's name.
+COMPILERS_OWN = re.compile(r"(?<=.)(\.(cold|localalias|omp_outlined)(\.\d+)?|\.(constprop|isra|part|lto_priv|llvm|__uniq|_omp_fn)\.\d+"
+                           r"| \[clone \.[^]]*\])+\Z")
 NUMBERS = ("size", "count", "made_size", "made_count", "freed", "temporary")
 
 
@@ -68,6 +72,7 @@ class Group:
         self.label, self.key = label, key
         self.new, self.old = dict.fromkeys(NUMBERS, 0), dict.fromkeys(NUMBERS, 0)
         self.ages, self.sizes, self.histogram = [], [], {}
+        self.rounds = []                 # the snapshots that have it
 
 
 def key_of(key, frame):
@@ -80,7 +85,16 @@ def key_of(key, frame):
         if frame.function is not None:
             return (frame.function, 0), frame.json(function=True, object_=True)
         return (frame.name, 0), frame.json(True, object_=True, offset=frame.file is None)
+    if key == "definition":
+        place = frame.file if frame.file is not None else frame.object or "[unknown]"
+        function = COMPILERS_OWN.sub("", frame.function or "")
+        label = dict(frame.json(True, object_=True), function=shown(function) if frame.function is not None else None)
+        return (place, 0, function), label
     return (frame.object or "[unknown]", 0), frame.json(object_=True)
+
+
+def object_name(path):
+    return re.sub(r"(?<=.)(\.so)\..*", r"\1", path.rpartition("/")[2])
 
 
 class Question:
@@ -88,6 +102,8 @@ class Question:
         self.__dict__.update(query)
         self.groups = {}
         self.totals = []
+        self.same = {}                   # keys of groups that became part of another one
+        self.round = 0                   # of the snapshot at hand
         self.shown = []                  # the groups of the answer's rows
 
     def contradicts(self, series):
@@ -164,6 +180,7 @@ class Question:
         for block in snapshot.blocks or ():
             snapshot.of_trace.setdefault(block[0], []).append(block)
         total = dict.fromkeys(NUMBERS, 0)
+        self.round += 1
         for number in self.chosen(snapshot, limit):
             trace = snapshot.traces[number]
             measure, blocks = self.measure(snapshot, number, trace, below)
@@ -172,7 +189,9 @@ class Question:
             for name in NUMBERS:
                 total[name] += measure[name]
             for key, label, own in self.places(trace, limit, blocks):
+                key = self.same.get(key, key)
                 group = self.groups.setdefault(key, Group(label, key))
+                group.rounds.append(self.round)
                 if self.key == "thread":
                     measure = dict(measure, size=sum(block[1] for block in own), count=len(own))
                 numbers = group.new if side != "old" else group.old
@@ -183,6 +202,44 @@ class Question:
                     for block in own:
                         group.histogram[block[1].bit_length()] = group.histogram.get(block[1].bit_length(), 0) + 1
         self.totals.append(total)
+        if self.key == "definition" and self.round > 1:
+            self.match_functions()
+
+    def side(self, group):
+        if self.round not in group.rounds:
+            return "earlier"
+        return "latest" if min(group.rounds) == self.round else "both"
+
+    def match_functions(self):
+        """Where one side has files of a function's and the other has none: by function and object."""
+        kinds = {}
+        for group in self.groups.values():
+            frame = group.label["traceback"][0]
+            if frame["object"] and frame["function"] is not None:
+                kinds.setdefault((object_name(frame["object"]), frame["function"]), []).append(group)
+        for groups in kinds.values():
+            bare = [group for group in groups if group.label["traceback"][0]["file"] is None]
+            if len(bare) != 1 or self.side(bare[0]) == "both":
+                continue
+            others = [group for group in groups if group is not bare[0]]
+            if not any(self.side(group) in ("both", self.side(bare[0])) for group in others):
+                for group in others:
+                    self.join(bare[0], group)
+
+    def join(self, group, other):
+        for name in NUMBERS:
+            group.new[name] += other.new[name]
+            group.old[name] += other.old[name]
+        group.ages += other.ages
+        for step, count in other.histogram.items():
+            group.histogram[step] = group.histogram.get(step, 0) + count
+        length = max(len(group.sizes), len(other.sizes))
+        sizes = [one.sizes + [0] * (length - len(one.sizes)) for one in (group, other)]
+        group.sizes = [a + b for a, b in zip(*sizes)]
+        group.rounds += other.rounds
+        self.same.update({key: group.key for key, to in self.same.items() if to == other.key})
+        self.same[other.key] = group.key
+        del self.groups[other.key]
 
     def row(self, group, diff, ages):
         row = dict(group.label, size=group.new["size"], count=group.new["count"])

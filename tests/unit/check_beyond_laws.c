@@ -41,6 +41,9 @@ static bool same_group(const struct statistics *a, const struct statistic *x, co
 		if (x->frames[i].line != y->frames[i].line ||
 		    strcmp(strtab_get(a->strings, x->frames[i].name), strtab_get(b->strings, y->frames[i].name)) != 0)
 			return false;
+		if (a->key == KEY_DEFINITION &&
+		    strcmp(strtab_get(a->strings, x->frames[i].function), strtab_get(b->strings, y->frames[i].function)) != 0)
+			return false;
 	}
 	return true;
 }
@@ -60,7 +63,7 @@ static const struct statistic *find(const struct statistics *in, const struct st
 static struct statistics_query random_group_key(bool blocks)
 {
 	static const enum statistics_key some[] = { KEY_LINENO, KEY_FILENAME, KEY_TRACEBACK, KEY_FUNCTION, KEY_OBJECT,
-						    KEY_DOMAIN, KEY_THREAD };
+						    KEY_DEFINITION, KEY_DOMAIN, KEY_THREAD };
 	struct statistics_query query = { .key = some[pick(blocks ? COUNT(some) : COUNT(some) - 1)] };
 
 	query.cumulative = query.key != KEY_TRACEBACK && query.key < KEY_THREAD && pick(2);

@@ -19,7 +19,7 @@ enum { QUERIES = 22 };
 
 /* --- random questions --- */
 
-static const char *const keys[] = { "lineno", "filename", "traceback", "function", "object", "thread", "domain" };
+static const char *const keys[] = { "lineno", "filename", "traceback", "function", "object", "definition", "thread", "domain" };
 
 struct asked {
 	struct statistics_query query;
@@ -96,7 +96,7 @@ static json_t *random_query(struct asked *asked, const struct series *series)
 	sort = pick(4) || plain ? 0 : pick(COUNT(sorts));
 	ck_assert_int_eq(statistics_key_parse(keys[key], &query->key), 0);
 	ck_assert_int_eq(diff_sort_parse(sorts[sort], &query->sort), 0);
-	query->cumulative = pick(key == 2 || key > 4 ? 20 : 3) == 0;
+	query->cumulative = pick(key == 2 || key > 5 ? 20 : 3) == 0;
 	query->churn = query->sort == SORT_CHURN || (!plain && (topic == 1 || pick(30) == 0));
 	query->peak = topic == 2 || pick(30) == 0;
 	query->histogram = !plain && (topic == 3 || pick(8) == 0);

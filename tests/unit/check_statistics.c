@@ -492,14 +492,14 @@ static void require_key(struct snapshot *older, struct snapshot *newer, enum sta
 	statistics_free(t);
 }
 
-START_TEST(two_builds_are_compared_by_function_unless_a_key_is_chosen)
+START_TEST(two_builds_are_compared_by_definition_unless_a_key_is_chosen)
 {
 	struct snapshot *old = edition(1, 10, 100), *same = edition(1, 10, 130), *moved = edition(2, 14, 130);
 	struct snapshot *unknown = edition(0, 14, 130);
 
 	query.key_is_open = true;
 	require_key(old, same, KEY_LINENO, 1);
-	require_key(old, moved, KEY_FUNCTION, 1);
+	require_key(old, moved, KEY_DEFINITION, 1);
 	require_key(old, unknown, KEY_LINENO, 2);
 	query.key_is_open = false;
 	require_key(old, moved, KEY_LINENO, 2);
@@ -647,7 +647,7 @@ int main(void)
 	tcase_add_test(tcase, filters_by_function_and_object_choose_traces);
 	tcase_add_test(tcase, an_answer_says_whether_it_is_exact);
 	tcase_add_test(tcase, different_limits_are_compared_at_the_smaller_one_and_said);
-	tcase_add_test(tcase, two_builds_are_compared_by_function_unless_a_key_is_chosen);
+	tcase_add_test(tcase, two_builds_are_compared_by_definition_unless_a_key_is_chosen);
 	tcase_add_test(tcase, the_newest_build_of_a_file_is_the_one_that_is_compared);
 	tcase_add_test(tcase, a_cumulative_count_past_all_bounds_stays_at_the_top);
 	tcase_add_loop_test(tcase, a_difference_of_equals_is_zero_and_the_reverse_has_the_other_sign, 0, 3);

@@ -289,6 +289,45 @@ START_TEST(names_cannot_steer_the_terminal)
 }
 END_TEST
 
+/* A row of that frame, and all of it with --pretty. */
+static void print_definition(struct statistic_frame *frame, struct strtab *strings, const char *line, const char *pretty)
+{
+	struct statistic row = { .size = 2048, .count = 2, .frames = frame, .frame_count = 1 };
+	struct statistics statistics = { .key = KEY_DEFINITION, .strings = strings, .rows = &row, .row_count = 1,
+					 .all_rows = 1, .rows_size = row.size };
+	const struct text_source no_source = { .line = NULL };
+	struct output output;
+
+	output_open(&output);
+	text_statistic(output.file, &statistics, &row, false);
+	output_close(&output, line, "definition");
+	output_open(&output);
+	text_pretty(output.file, &statistics, 1, &no_source);
+	output_close(&output, pretty, "definition");
+}
+
+START_TEST(a_definition_is_named_by_its_file_or_object_and_its_function)
+{
+	struct strtab *strings = strtab_new();
+	uint32_t object = (uint32_t)strtab_add(strings, "/usr/bin/x");
+	struct statistic_frame frame = {
+		.name = (uint32_t)strtab_add(strings, "/src/lib/a.c"), .object = object,
+		.function = (uint32_t)strtab_add(strings, "f\r"), .has_line = true,
+	};
+
+	print_definition(&frame, strings, "/src/lib/a.c(f\\x0d): size=2048 B, count=2, average=1024 B\n",
+			 "Top 1 lines\n#1: lib/a.c(f\\x0d): 2.0 KiB\nTotal allocated size: 2.0 KiB\n");
+	frame.name = object;
+	frame.has_line = false;
+	print_definition(&frame, strings, "/usr/bin/x(f\\x0d): size=2048 B, count=2, average=1024 B\n",
+			 "Top 1 lines\n#1: bin/x(f\\x0d): 2.0 KiB\nTotal allocated size: 2.0 KiB\n");
+	frame.function = 0;
+	print_definition(&frame, strings, "/usr/bin/x: size=2048 B, count=2, average=1024 B\n",
+			 "Top 1 lines\n#1: bin/x: 2.0 KiB\nTotal allocated size: 2.0 KiB\n");
+	strtab_free(strings);
+}
+END_TEST
+
 START_TEST(a_domain_is_a_row_without_frames)
 {
 	struct statistic row = { .size = 10, .count = 1, .domain = DOMAIN_MALLOC };
@@ -338,6 +377,7 @@ int main(void)
 	tcase_add_test(tcase, text_is_tracemallocs_byte_for_byte);
 	tcase_add_test(tcase, a_frame_without_line_has_no_colon_and_number);
 	tcase_add_test(tcase, names_cannot_steer_the_terminal);
+	tcase_add_test(tcase, a_definition_is_named_by_its_file_or_object_and_its_function);
 	tcase_add_test(tcase, a_domain_is_a_row_without_frames);
 	tcase_add_test(tcase, utf8_takes_the_shortest_form_of_real_code_points_only);
 	srunner_run_all(runner, CK_NORMAL);

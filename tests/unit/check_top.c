@@ -416,7 +416,7 @@ END_TEST
 
 START_TEST(the_key_for_keys_goes_through_all_and_round)
 {
-	static const char *const names[] = { "filename", "function", "traceback", "object", "domain", "lineno" };
+	static const char *const names[] = { "filename", "function", "definition", "traceback", "object", "domain", "lineno" };
 	struct top *top = grown();
 	size_t seen = 0;
 

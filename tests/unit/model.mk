@@ -10,6 +10,7 @@ model_checks = tests/unit/check_module \
 	tests/unit/check_traceback \
 	tests/unit/check_filter \
 	tests/unit/check_statistics \
+	tests/unit/check_upgrade \
 	tests/unit/check_statistics_oracle \
 	tests/unit/check_beyond_oracle \
 	tests/unit/check_beyond_laws
@@ -51,6 +52,10 @@ tests_unit_check_statistics_SOURCES = tests/unit/check_statistics.c \
 	tests/unit/snapshot_builder.c tests/unit/snapshot_builder.h
 tests_unit_check_statistics_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_statistics_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
+tests_unit_check_upgrade_SOURCES = tests/unit/check_upgrade.c \
+	tests/unit/snapshot_builder.c tests/unit/snapshot_builder.h
+tests_unit_check_upgrade_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_upgrade_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
 tests_unit_check_statistics_oracle_SOURCES = tests/unit/check_statistics_oracle.c \
 	tests/unit/oracle.c tests/unit/oracle.h \
 	tests/unit/snapshot_builder.c tests/unit/snapshot_builder.h
