@@ -31,6 +31,7 @@ torture_tests = \
 	tests/live/check_forks \
 	tests/live/check_clones \
 	tests/live/check_early \
+	tests/live/check_upgrade \
 	tests/live/check_guests \
 	tests/live/check_leaks \
 	tests/live/check_blocks \
@@ -78,6 +79,9 @@ tests_live_check_harness_SOURCES = tests/live/check_harness.c
 tests_live_check_harness_CFLAGS = $(live_cflags)
 tests_live_check_harness_LDADD = $(live_libs)
 
+tests_live_check_upgrade_SOURCES = tests/live/check_upgrade.c
+tests_live_check_upgrade_CFLAGS = $(live_cflags)
+tests_live_check_upgrade_LDADD = $(live_libs)
 tests_live_check_early_SOURCES = tests/live/check_early.c
 tests_live_check_early_CFLAGS = $(live_cflags)
 tests_live_check_early_LDADD = $(live_libs)

@@ -50,6 +50,10 @@ check_PROGRAMS += \
 	tests/victims/ticker \
 	tests/victims/trapper \
 	tests/victims/traps \
+	tests/victims/twins \
+	tests/victims/twins_moved \
+	tests/victims/twins_plain \
+	tests/victims/twins_plain_moved \
 	tests/victims/turnover \
 	tests/victims/vforker \
 	tests/victims/waiters \
@@ -253,6 +257,28 @@ tests_victims_eater_moved_LDADD = $(victim_libs)
 CLEANFILES += tests/victims/moved/eater.c
 tests/victims/moved/eater.c: tests/victims/eater.c
 	$(AM_V_GEN)$(MKDIR_P) tests/victims/moved && { yes '' | head -n 40; cat $(srcdir)/tests/victims/eater.c; } >$@.tmp && mv $@.tmp $@
+# Another build of two files; and both without build-ids.
+tests_victims_twins_SOURCES = tests/victims/twins.c tests/victims/twins_other.c tests/victims/twins.h
+tests_victims_twins_CFLAGS = $(victim_cflags)
+tests_victims_twins_LDFLAGS = $(victim_ldflags)
+tests_victims_twins_LDADD = $(victim_libs)
+nodist_tests_victims_twins_moved_SOURCES = tests/victims/moved/twins.c tests/victims/moved/twins_other.c
+tests_victims_twins_moved_CFLAGS = $(victim_cflags) -I$(srcdir)/tests/victims
+tests_victims_twins_moved_LDFLAGS = $(victim_ldflags)
+tests_victims_twins_moved_LDADD = $(victim_libs)
+tests_victims_twins_plain_SOURCES = $(tests_victims_twins_SOURCES)
+tests_victims_twins_plain_CFLAGS = $(victim_cflags)
+tests_victims_twins_plain_LDFLAGS = $(victim_ldflags) -Wl,--build-id=none
+tests_victims_twins_plain_LDADD = $(victim_libs)
+nodist_tests_victims_twins_plain_moved_SOURCES = $(nodist_tests_victims_twins_moved_SOURCES)
+tests_victims_twins_plain_moved_CFLAGS = $(victim_cflags) -I$(srcdir)/tests/victims
+tests_victims_twins_plain_moved_LDFLAGS = $(victim_ldflags) -Wl,--build-id=none
+tests_victims_twins_plain_moved_LDADD = $(victim_libs)
+CLEANFILES += tests/victims/moved/twins.c tests/victims/moved/twins_other.c
+tests/victims/moved/twins.c: tests/victims/twins.c
+	$(AM_V_GEN)$(MKDIR_P) tests/victims/moved && { yes '' | head -n 40; cat $(srcdir)/tests/victims/twins.c; } >$@.tmp && mv $@.tmp $@
+tests/victims/moved/twins_other.c: tests/victims/twins_other.c
+	$(AM_V_GEN)$(MKDIR_P) tests/victims/moved && { yes '' | head -n 40; cat $(srcdir)/tests/victims/twins_other.c; } >$@.tmp && mv $@.tmp $@
 
 tests_victims_grower_SOURCES = tests/victims/grower.c
 tests_victims_grower_CFLAGS = $(victim_cflags)
