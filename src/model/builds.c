@@ -1,6 +1,7 @@
 #include "model/builds.h"
 
 #include "model/definition.h"
+#include "model/layout.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,11 +13,13 @@ struct objects {
 	uint32_t *names;                      /* by module: id of its object's name */
 	uint32_t *first;                      /* by name: one more than a module; 0: it has none */
 	uint32_t *next;                       /* by module: the same of another one of its name */
+	uint32_t *numbers;                    /* by module without a build-id: equal for what may be one build */
 };
 
 struct builds {
 	struct strtab *names;
 	uint32_t known;                       /* as many are there; others may follow that were asked for */
+	uint32_t last_number;
 	size_t count;
 	struct objects *objects;              /* by snapshot */
 };
@@ -81,6 +84,69 @@ static int chain_objects(const struct builds *builds, struct objects *objects)
 	return 0;
 }
 
+/* --- without build-ids --- */
+
+static bool has_build_id(const struct objects *objects, uint32_t module)
+{
+	return objects->snapshot->modules.items[module].build_id_len > 0;
+}
+
+static bool lacks_build_ids(const struct objects *objects)
+{
+	for (uint32_t i = 0; i < objects->snapshot->modules.count; i++) {
+		if (objects->names[i] && !has_build_id(objects, i))
+			return true;
+	}
+	return false;
+}
+
+/* That of an object of the snapshot before, or a new one.  Layouts are NULL where all have build-ids. */
+static uint32_t find_number(struct builds *builds, size_t snapshot, uint32_t module, const struct layout *before,
+			    const struct layout *layout)
+{
+	const struct objects *own = &builds->objects[snapshot], *other = own - 1;
+
+	for (uint32_t i = before ? other->first[own->names[module]] : 0; i; i = other->next[i - 1]) {
+		if (!has_build_id(other, i - 1) && !layout_contradicts(before, i - 1, layout, module))
+			return other->numbers[i - 1];
+	}
+	return ++builds->last_number;
+}
+
+static int number_snapshot(struct builds *builds, size_t snapshot, const struct layout *before, struct layout **ret_layout)
+{
+	struct objects *objects = &builds->objects[snapshot];
+	uint32_t modules = (uint32_t)objects->snapshot->modules.count;
+
+	*ret_layout = NULL;
+	if (!lacks_build_ids(objects))
+		return 0;
+	objects->numbers = calloc(modules, sizeof(*objects->numbers));
+	if (!objects->numbers || layout_new(objects->snapshot, ret_layout) < 0)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < modules; i++) {
+		if (!has_build_id(objects, i))
+			objects->numbers[i] = find_number(builds, snapshot, i, before, *ret_layout);
+	}
+	return 0;
+}
+
+static int number_builds(struct builds *builds)
+{
+	struct layout *before = NULL, *layout;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < builds->count; i++) {
+		r = number_snapshot(builds, i, before, &layout);
+		layout_free(before);
+		before = layout;
+	}
+	layout_free(before);
+	return r;
+}
+
+/* --- all of it --- */
+
 static int fill(struct builds *builds, const struct snapshot *const *snapshots)
 {
 	int r = 0;
@@ -92,7 +158,7 @@ static int fill(struct builds *builds, const struct snapshot *const *snapshots)
 	builds->known = strtab_count(builds->names);
 	for (size_t i = 0; r == 0 && i < builds->count; i++)
 		r = chain_objects(builds, &builds->objects[i]);
-	return r;
+	return r < 0 ? r : number_builds(builds);
 }
 
 int builds_new(const struct snapshot *const *snapshots, size_t count, struct builds **ret)
@@ -123,6 +189,7 @@ void builds_free(struct builds *builds)
 		free(builds->objects[i].names);
 		free(builds->objects[i].first);
 		free(builds->objects[i].next);
+		free(builds->objects[i].numbers);
 	}
 	free(builds->objects);
 	strtab_free(builds->names);
@@ -131,21 +198,28 @@ void builds_free(struct builds *builds)
 
 /* --- questions --- */
 
-static bool is_build(const struct snapshot_module *a, const struct snapshot_module *b)
+/* Whether it may be. */
+static bool is_build(const struct objects *in, uint32_t module, const struct objects *other, uint32_t of_other)
 {
+	const struct snapshot_module *a = &in->snapshot->modules.items[module];
+	const struct snapshot_module *b = &other->snapshot->modules.items[of_other];
+
+	if (a->build_id_len == 0 && b->build_id_len == 0)
+		return in->numbers[module] == other->numbers[of_other];
+	if (a->build_id_len == 0 || b->build_id_len == 0)
+		return true;
 	return a->build_id_len == b->build_id_len && memcmp(a->build_id, b->build_id, a->build_id_len) == 0;
 }
 
-/* Whether `in` has a build of that name that `other` has not; an object without a build-id is none. */
+/* Whether `in` has a build of that name that `other` has not. */
 static bool has_own(const struct objects *in, const struct objects *other, uint32_t name)
 {
 	for (uint32_t i = in->first[name]; i; i = in->next[i - 1]) {
-		const struct snapshot_module *module = &in->snapshot->modules.items[i - 1];
 		uint32_t same = other->first[name];
 
-		while (same && !is_build(module, &other->snapshot->modules.items[same - 1]))
+		while (same && !is_build(in, i - 1, other, same - 1))
 			same = other->next[same - 1];
-		if (!same && module->build_id_len > 0)
+		if (!same)
 			return true;
 	}
 	return false;

@@ -1,7 +1,7 @@
 /* Which objects of a series of snapshots were built anew between them, as at an upgrade.
  *
- * Objects go by the name of their file without folders and version (see definition.h); builds are told apart by
- * build-ids.  Of two modules of one path the last counts: the others were replaced while the process ran. */
+ * Objects go by the name of their file without folders and version (see definition.h).  Builds are told apart by build-ids; where
+ * neither has one, by what of the same name lies elsewhere in neighbouring snapshots (see layout.h).  Of two modules of one path the last counts: the others were replaced while the process ran. */
 #ifndef ALLOCWATCH_MODEL_BUILDS_H
 #define ALLOCWATCH_MODEL_BUILDS_H
 

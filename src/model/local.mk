@@ -23,6 +23,7 @@ src_libmodel_a_SOURCES = \
 	src/model/hidden_rules.c src/model/hidden_rules.h \
 	src/model/id_table.c src/model/id_table.h \
 	src/model/index.c src/model/index.h \
+	src/model/layout.c src/model/layout.h \
 	src/model/match.c src/model/match.h \
 	src/model/measure.c src/model/measure.h \
 	src/model/module.c src/model/module.h \

@@ -62,21 +62,12 @@ static bool is_built_anew(const struct match *match, uint32_t earlier)
 
 /* --- what must be equal --- */
 
-static uint64_t hash_text(const char *text, size_t len)
-{
-	uint64_t hash = len;
-
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3ULL;
-	return hash_u64(hash);
-}
-
 static uint64_t hash_object(const struct match *match, const struct statistic_frame *frame)
 {
 	size_t len;
 	const char *name = definition_object_name(text_of(match, frame->object), &len);
 
-	return hash_text(name, len);
+	return hash_bytes(name, len);
 }
 
 static bool has_same_object(const struct match *match, const struct statistic_frame *a, const struct statistic_frame *b)
@@ -97,7 +88,7 @@ static uint64_t kind_of_place(const struct match *match, const struct statistic_
 
 	if (!frame->object)
 		return 0;
-	return hash_pair(hash_pair(hash_object(match, frame), frame->function), hash_text(file, strlen(file))) | 1;
+	return hash_pair(hash_pair(hash_object(match, frame), frame->function), hash_bytes(file, strlen(file))) | 1;
 }
 
 static uint64_t kind_of_function(const struct match *match, const struct statistic_frame *frame)

@@ -142,10 +142,24 @@ static void a_stripped_build_is_compared_by_function_and_object(void)
 	require_text(tool_out(tool, "diff", old, new, NULL), "/served: size=5300 B (+1800 B)");
 }
 
+/* ld --build-id=none */
+static void builds_without_build_ids_are_told_apart(void)
+{
+	const char *old, *new, *again;
+
+	tool = tool_start();
+	old = snapshot_of(install("tests/victims/twins_plain", "true"), "old", 2, 5);
+	again = snapshot_of(install("tests/victims/twins_plain", "true"), "again", 3, 4);
+	new = snapshot_of(install("tests/victims/twins_plain_moved", "true"), "new", 5, 1);
+	require(strcmp(json_text(tool_json(tool, "diff", old, again, NULL), "key"), "lineno") == 0);
+	require_twins(tool_json(tool, "diff", old, new, NULL));
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(functions_of_one_name_are_told_apart_across_an_upgrade),
 	LIVE_CASE(a_trend_goes_on_across_an_upgrade),
 	LIVE_CASE(a_stripped_build_is_compared_by_function_and_object),
+	LIVE_CASE(builds_without_build_ids_are_told_apart),
 };
 
 int main(int argc, char **argv)

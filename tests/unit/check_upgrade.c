@@ -494,6 +494,75 @@ START_TEST(an_object_without_a_build_id_is_no_other_build)
 }
 END_TEST
 
+/* Of a program without a build-id: a call at an offset in a function that starts at another one. */
+static void lies(struct snapshot *snapshot, const char *function, const char *file, uint32_t line, uint32_t start,
+		 uint32_t offset)
+{
+	uint32_t frame = build_frame(snapshot, 0, FRAME_CALL, offset);
+
+	build_location(snapshot, function, offset - start, file, line, false);
+	build_trace(snapshot, build_node(snapshot, STACK_ROOT, frame), DOMAIN_MALLOC, 1, 10);
+}
+
+static struct snapshot *without_id(void)
+{
+	return snapshot_of("/bin/x", 0);
+}
+
+START_TEST(without_build_ids_a_function_that_lies_elsewhere_tells)
+{
+	struct snapshot *a = without_id(), *b = without_id();
+
+	lies(a, "make", "/1.0/a.c", 10, 0x100, 0x110);
+	lies(b, "make.cold", "/1.1/a.c", 10, 0x140, 0x190);
+	require_builds(a, b, "/bin/x", true);
+	a = without_id();
+	b = without_id();
+	lies(a, "make", "/1.0/a.c", 10, 0x100, 0x110);
+	lies(b, "make", "/1.0/a.c", 14, 0x100, 0x140);
+	lies(b, "make", "/1.0/b.c", 10, 0x500, 0x510);
+	require_builds(a, b, "/bin/x", false);
+}
+END_TEST
+
+START_TEST(without_build_ids_a_line_that_lies_elsewhere_tells)
+{
+	struct snapshot *a = without_id(), *b = without_id();
+
+	lies(a, "make", "/1.0/a.c", 10, 0x100, 0x110);
+	lies(b, "make", "/1.0/a.c", 50, 0x100, 0x110);
+	require_builds(a, b, "/bin/x", true);
+}
+END_TEST
+
+/* Two static functions of one name and file name, or a part of a function. */
+START_TEST(a_function_of_several_starts_tells_nothing)
+{
+	struct snapshot *a = without_id(), *b = without_id();
+
+	lies(a, "make", "/a/u.c", 10, 0x100, 0x110);
+	lies(a, "make", "/b/u.c", 10, 0x200, 0x210);
+	lies(b, "make", "/b/u.c", 12, 0x200, 0x220);
+	require_builds(a, b, "/bin/x", false);
+}
+END_TEST
+
+START_TEST(builds_without_build_ids_are_compared_by_definition)
+{
+	struct snapshot *s[3] = { without_id(), without_id(), without_id() };
+	struct trend *trend;
+
+	lies(s[0], "make", "/1.0/a.c", 10, 0x100, 0x110);
+	lies(s[1], "make", "/1.0/a.c", 10, 0x100, 0x110);
+	lies(s[2], "make", "/1.1/a.c", 50, 0x140, 0x150);
+	trend = trend_of(s, 3);
+	ck_assert_int_eq(trend->statistics->key, KEY_DEFINITION);
+	ck_assert_uint_eq(trend->statistics->row_count, 1);
+	require_sizes(trend, "/1.1/a.c", "make", (uint64_t[]){ 10, 10, 10 });
+	trend_free(trend);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("upgrade");
@@ -522,6 +591,10 @@ int main(void)
 	tcase_add_test(tcase, a_trend_of_one_build_is_by_line);
 	tcase_add_test(tcase, an_object_that_comes_besides_is_no_other_build);
 	tcase_add_test(tcase, an_object_without_a_build_id_is_no_other_build);
+	tcase_add_test(tcase, without_build_ids_a_function_that_lies_elsewhere_tells);
+	tcase_add_test(tcase, without_build_ids_a_line_that_lies_elsewhere_tells);
+	tcase_add_test(tcase, a_function_of_several_starts_tells_nothing);
+	tcase_add_test(tcase, builds_without_build_ids_are_compared_by_definition);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
