@@ -15,7 +15,7 @@ static const struct {
 	uint32_t domain;
 } built_in[] = {
 	{ "malloc", DOMAIN_MALLOC }, { "mmap", DOMAIN_MMAP }, { "new", DOMAIN_NEW },
-	{ "python", DOMAIN_PYTHON }, { "user", DOMAIN_USER },
+	{ "python", DOMAIN_PYTHON }, { "new[]", DOMAIN_NEW_ARRAY }, { "user", DOMAIN_USER },
 };
 #define BUILT_IN (sizeof(built_in) / sizeof(*built_in))
 

@@ -29,6 +29,7 @@ enum alloc_domain {
 	DOMAIN_MMAP = 1,
 	DOMAIN_NEW = 2,
 	DOMAIN_PYTHON = 3,
+	DOMAIN_NEW_ARRAY = 4,
 	DOMAIN_USER = 100,    /* this one and up: allocators named by the user */
 	DOMAIN_MAX = 1023,
 };
@@ -36,7 +37,7 @@ enum alloc_domain {
 /* Domains whose calls nest into one block are one address space. */
 static inline uint32_t domain_family(uint32_t domain)
 {
-	return domain == DOMAIN_NEW ? DOMAIN_MALLOC : domain;
+	return domain == DOMAIN_NEW || domain == DOMAIN_NEW_ARRAY ? DOMAIN_MALLOC : domain;
 }
 
 struct alloc_event {

@@ -176,11 +176,16 @@ void heap_account_leave(struct heap *heap, const struct block_entry *block)
 		seen_mark(&heap->seen, block->address, domain_family(block->domain));
 }
 
+bool heap_is_unknown_free(const struct heap *heap, raddr address, uint32_t domain)
+{
+	return heap->from_start || seen_has(&heap->seen, address, domain_family(domain));
+}
+
 void heap_account_unmatched(struct heap *heap, raddr address, uint32_t domain)
 {
 	uint32_t family = domain_family(domain);
 
-	if (heap->from_start || seen_has(&heap->seen, address, family)) {
+	if (heap_is_unknown_free(heap, address, domain)) {
 		heap->counters.unknown_frees++;
 		return;
 	}

@@ -63,6 +63,8 @@ void heap_thread_gone(struct heap *heap, int32_t tid);
 
 /* Forgets all blocks and traces (tracemalloc's clear_traces); peak starts from zero. */
 void heap_clear(struct heap *heap);
+/* Whether a free of this address, at which no block lives, is one of the unknown frees. */
+bool heap_is_unknown_free(const struct heap *heap, raddr address, uint32_t domain);
 void heap_reset_peak(struct heap *heap, uint64_t now_ns);
 void heap_count_lost(struct heap *heap, uint64_t events);
 

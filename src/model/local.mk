@@ -26,6 +26,7 @@ src_libmodel_a_SOURCES = \
 	src/model/layout.c src/model/layout.h \
 	src/model/match.c src/model/match.h \
 	src/model/measure.c src/model/measure.h \
+	src/model/misuses.c src/model/misuses.h \
 	src/model/module.c src/model/module.h \
 	src/model/names.c src/model/names.h \
 	src/model/occasion.c src/model/occasion.h \
