@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define DOMAIN_NAME_MAX 32
-#define DOMAINS_DEFAULT (1u << DOMAIN_MALLOC | 1u << DOMAIN_NEW)
+#define DOMAINS_DEFAULT (1u << DOMAIN_MALLOC)
 
 /* A question about one process, while its tracer thinks. */
 struct asked {

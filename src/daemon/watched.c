@@ -381,7 +381,7 @@ static int attach(struct watched *watched, struct process *process)
 {
 	const struct history_rule *is = &watched->rule->is;
 	struct wire_attach message = { .frames_limit = is->frames, .follow_forks = is->follow_forks,
-				       .domains = 1u << DOMAIN_MALLOC | 1u << DOMAIN_NEW };
+				       .domains = 1u << DOMAIN_MALLOC };
 	struct attaching *attaching = calloc(1, sizeof(*attaching));
 	int r;
 

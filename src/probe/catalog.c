@@ -5,8 +5,9 @@
 #include <string.h>
 
 #define NONE ARG_NONE
-#define ALLOCATOR(name, size, count, old, out) { name, size, count, old, out, false, DOMAIN_MALLOC, 0 }
-#define WITH_MALLOC(name, size, old) { name, size, NONE, old, NONE, true, DOMAIN_MALLOC, 0 }
+#define ALLOCATOR(name, size, count, old, out) { name, size, count, old, out, false, DOMAIN_MALLOC, 0, FORM_MALLOC }
+#define WITH_MALLOC(name, size, old) { name, size, NONE, old, NONE, true, DOMAIN_MALLOC, 0, FORM_MALLOC }
+#define OPERATOR(name, size, old, form) { name, size, NONE, old, NONE, true, DOMAIN_MALLOC, 0, form }
 
 /* malloc(3), posix_memalign(3); C23 for the sized frees; jemalloc(3) for the x family; the Itanium C++
  * ABI's names of operator new and delete. */
@@ -30,26 +31,26 @@ static const struct catalog_entry entries[] = {
 	WITH_MALLOC("dallocx", NONE, 0),
 	WITH_MALLOC("sdallocx", NONE, 0),
 
-	WITH_MALLOC("_Znwm", 0, NONE),
-	WITH_MALLOC("_Znam", 0, NONE),
-	WITH_MALLOC("_ZnwmRKSt9nothrow_t", 0, NONE),
-	WITH_MALLOC("_ZnamRKSt9nothrow_t", 0, NONE),
-	WITH_MALLOC("_ZnwmSt11align_val_t", 0, NONE),
-	WITH_MALLOC("_ZnamSt11align_val_t", 0, NONE),
-	WITH_MALLOC("_ZnwmSt11align_val_tRKSt9nothrow_t", 0, NONE),
-	WITH_MALLOC("_ZnamSt11align_val_tRKSt9nothrow_t", 0, NONE),
-	WITH_MALLOC("_ZdlPv", NONE, 0),
-	WITH_MALLOC("_ZdaPv", NONE, 0),
-	WITH_MALLOC("_ZdlPvm", NONE, 0),
-	WITH_MALLOC("_ZdaPvm", NONE, 0),
-	WITH_MALLOC("_ZdlPvRKSt9nothrow_t", NONE, 0),
-	WITH_MALLOC("_ZdaPvRKSt9nothrow_t", NONE, 0),
-	WITH_MALLOC("_ZdlPvSt11align_val_t", NONE, 0),
-	WITH_MALLOC("_ZdaPvSt11align_val_t", NONE, 0),
-	WITH_MALLOC("_ZdlPvSt11align_val_tRKSt9nothrow_t", NONE, 0),
-	WITH_MALLOC("_ZdaPvSt11align_val_tRKSt9nothrow_t", NONE, 0),
-	WITH_MALLOC("_ZdlPvmSt11align_val_t", NONE, 0),
-	WITH_MALLOC("_ZdaPvmSt11align_val_t", NONE, 0),
+	OPERATOR("_Znwm", 0, NONE, FORM_NEW),
+	OPERATOR("_Znam", 0, NONE, FORM_NEW_ARRAY),
+	OPERATOR("_ZnwmRKSt9nothrow_t", 0, NONE, FORM_NEW),
+	OPERATOR("_ZnamRKSt9nothrow_t", 0, NONE, FORM_NEW_ARRAY),
+	OPERATOR("_ZnwmSt11align_val_t", 0, NONE, FORM_NEW),
+	OPERATOR("_ZnamSt11align_val_t", 0, NONE, FORM_NEW_ARRAY),
+	OPERATOR("_ZnwmSt11align_val_tRKSt9nothrow_t", 0, NONE, FORM_NEW),
+	OPERATOR("_ZnamSt11align_val_tRKSt9nothrow_t", 0, NONE, FORM_NEW_ARRAY),
+	OPERATOR("_ZdlPv", NONE, 0, FORM_NEW),
+	OPERATOR("_ZdaPv", NONE, 0, FORM_NEW_ARRAY),
+	OPERATOR("_ZdlPvm", NONE, 0, FORM_NEW),
+	OPERATOR("_ZdaPvm", NONE, 0, FORM_NEW_ARRAY),
+	OPERATOR("_ZdlPvRKSt9nothrow_t", NONE, 0, FORM_NEW),
+	OPERATOR("_ZdaPvRKSt9nothrow_t", NONE, 0, FORM_NEW_ARRAY),
+	OPERATOR("_ZdlPvSt11align_val_t", NONE, 0, FORM_NEW),
+	OPERATOR("_ZdaPvSt11align_val_t", NONE, 0, FORM_NEW_ARRAY),
+	OPERATOR("_ZdlPvSt11align_val_tRKSt9nothrow_t", NONE, 0, FORM_NEW),
+	OPERATOR("_ZdaPvSt11align_val_tRKSt9nothrow_t", NONE, 0, FORM_NEW_ARRAY),
+	OPERATOR("_ZdlPvmSt11align_val_t", NONE, 0, FORM_NEW),
+	OPERATOR("_ZdaPvmSt11align_val_t", NONE, 0, FORM_NEW_ARRAY),
 };
 
 /* jemalloc's, also as Rust's crate builds it, tcmalloc's and mimalloc's own names, glibc's. */

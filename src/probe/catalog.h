@@ -4,6 +4,7 @@
 #define ALLOCWATCH_PROBE_CATALOG_H
 
 #include "model/allocators.h"
+#include "model/misuses.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +23,7 @@ struct catalog_entry {
 					* operator new) it calls malloc, which is probed already */
 	uint32_t domain;               /* enum alloc_domain; from DOMAIN_USER on: a user has described it */
 	uint64_t fixed_size;           /* requested bytes when no argument says them; 0: one does, or it allocates nothing */
+	uint32_t form;                 /* enum heap_form */
 };
 
 /* The entry of a symbol, or NULL. */

@@ -6,6 +6,7 @@
 #define ALLOCWATCH_PROBE_ENGINE_H
 
 #include "model/event.h"
+#include "model/misuses.h"
 #include "probe/described.h"
 #include "target/bp.h"
 #include "target/target.h"
@@ -16,12 +17,23 @@
 
 struct engine;
 
+struct engine_block {
+	uint32_t domain, stack;
+	uint64_t size;
+};
+
 struct engine_sink {
 	void (*event)(void *context, const struct alloc_event *event);
 	/* Whether a block is known at exactly this address. */
 	bool (*is_live)(void *context, raddr address, uint32_t domain);
 	/* A parked block whose resize never returned. */
 	void (*abandoned)(void *context, int32_t tid, raddr old_address);
+	/* What follows may be missing.  Whether a free of this address, at which no block lives, is nobody's. */
+	bool (*is_wild)(void *context, raddr address, uint32_t domain);
+	/* The live block at exactly this address: its domain, stack and size. */
+	bool (*find)(void *context, raddr address, uint32_t domain, struct engine_block *ret);
+	/* A free that should not be; its kind is a mismatch, or a wild free, which may be a second one. */
+	void (*misused)(void *context, const struct misuse *misuse);
 	void *context;
 };
 

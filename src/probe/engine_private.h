@@ -27,6 +27,7 @@ struct engine {
 	struct reader reader;
 	uint32_t max_frames;
 	struct described *described;
+	uint32_t blurred;                  /* forms of functions that are several in one: what they make cannot be told apart */
 	VEC_OF(struct planned_module *) plans;
 	VEC_OF(struct probe *) probes;
 	struct engine_counters counters;

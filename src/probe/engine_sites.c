@@ -103,6 +103,9 @@ static struct probe *add_probe(struct engine *engine, const struct plan_function
 	probe->module = module;
 	probe->ends_by_jump = function->ends_by_jump;
 	probe->tails_to_import = function->tails_to_import;
+	probe->forms = function->forms;
+	if (catalog_allocates(probe->entry) && (probe->forms & (probe->forms - 1)))
+		engine->blurred |= probe->forms;
 	for (size_t i = 0; i < function->parts.count; i++) {
 		probe->parts.items[probe->parts.count] = function->parts.items[i];
 		probe->parts.items[probe->parts.count++].address += bias;

@@ -299,6 +299,7 @@ static int note_function(void *context, const char *symbol, uint64_t vaddr)
 		if (prefix == 0)
 			function->prefix = 0;
 		choose_name(plan, function, entry);
+		function->forms |= entry->form;
 		return 0;
 	}
 	if (plan->functions.count >= PLAN_FUNCTIONS_MAX)
@@ -309,17 +310,18 @@ static int note_function(void *context, const char *symbol, uint64_t vaddr)
 	function->entry = entry;
 	function->vaddr = vaddr;
 	function->prefix = prefix;
+	function->forms = entry->form;
 	return 0;
 }
 
 /* Those beside a malloc that is not there, and those of a prefix that is no allocator's. */
-static void drop_strangers(struct plan *plan, const unsigned *halves)
+static void drop_strangers(struct plan *plan, const unsigned *halves, bool operators)
 {
 	for (size_t i = plan->functions.count; i-- > 0;) {
 		const struct plan_function *function = &plan->functions.items[i];
 		bool of_allocator = function->prefix > 0 && halves[function->prefix] == (HAS_MALLOC | HAS_FREE);
 
-		if (of_allocator || (function->prefix == 0 && (plan->defines_malloc || !function->entry->beside_malloc)))
+		if (of_allocator || (operators && function->entry->form != FORM_MALLOC && function->prefix == 0) || (function->prefix == 0 && (plan->defines_malloc || !function->entry->beside_malloc)))
 			continue;
 		vec_fini(&plan->functions.items[i].parts);
 		vec_remove_unordered(&plan->functions, i);
@@ -377,7 +379,7 @@ int plan_make(int elf_fd, struct described *described, const char *path, struct 
 	if (r < 0)
 		return r;
 	r = elf_code_each_function(code, note_function, &naming);
-	drop_strangers(&plan, halves);
+	drop_strangers(&plan, halves, described && described->operators);
 	for (uint32_t i = 0; r == 0 && i < plan.functions.count; i++)
 		r = add_function(&naming, code, i);
 	if (r == 0)

@@ -34,6 +34,7 @@ struct plan_site {
 struct plan_function {
 	const struct catalog_entry *entry;
 	uint64_t vaddr;
+	uint32_t forms;                    /* of all its names: enum heap_form */
 	unsigned prefix;                   /* of its name, see catalog_find_prefixed(); 0: it has a name without one */
 	struct plan_site first;            /* its first instruction, for the case that another tool has the place of
 					    * its entry's site */

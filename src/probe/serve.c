@@ -89,6 +89,67 @@ static bool is_internal_free(const struct engine *engine, const struct reader *r
 	return false;
 }
 
+/* --- frees that should not be --- */
+
+/* At a function's start the stack is its caller's: of a free as of an allocation. */
+static uint32_t freeing_stack(const struct serving *serving, raddr sp)
+{
+	struct engine *engine = serving->engine;
+	struct arch_regs at_entry = serving->seen->regs;
+
+	at_entry.reg[ARCH_DWARF_PC] = serving->seen->probe->address;
+	at_entry.reg[ARCH_DWARF_SP] = sp;
+	return unwinder_unwind(engine->unwinder, &at_entry, serving->seen->reader, engine->max_frames, NULL);
+}
+
+static uint32_t form_of_domain(uint32_t domain)
+{
+	switch (domain) {
+	case DOMAIN_MALLOC:
+		return FORM_MALLOC;
+	case DOMAIN_NEW:
+		return FORM_NEW;
+	case DOMAIN_NEW_ARRAY:
+		return FORM_NEW_ARRAY;
+	default:
+		return FORM_NONE;
+	}
+}
+
+/* What operator new has made goes by delete.  Of allocators that have one function for several forms nothing is said. */
+static bool is_mismatch(const struct engine *engine, const struct probe *probe, uint32_t form)
+{
+	return form != FORM_NONE && probe->forms != FORM_NONE && !(probe->forms & form) &&
+	       !(engine->blurred & (form | probe->forms));
+}
+
+static void look_for_misuse(struct serving *serving, raddr sp, raddr address, bool live)
+{
+	const struct engine_sink *sink = &serving->engine->sink;
+	const struct probe *probe = serving->seen->probe;
+	struct misuse misuse = { .kind = MISUSE_WILD_FREE, .address = address, .tid = serving->seen->tid,
+				 .freed_forms = probe->forms, .made_stack = STACK_ROOT };
+	struct engine_block block;
+
+	if (!sink->misused)
+		return;
+	if (live) {
+		if (!serving->engine->described || !serving->engine->described->operators ||
+		    !sink->find(sink->context, address, probe->entry->domain, &block))
+			return;
+		misuse.kind = MISUSE_MISMATCH;
+		misuse.made_form = form_of_domain(block.domain);
+		misuse.made_stack = block.stack;
+		misuse.size = block.size;
+		if (!is_mismatch(serving->engine, probe, misuse.made_form))
+			return;
+	} else if (!sink->is_wild(sink->context, address, probe->entry->domain)) {
+		return;
+	}
+	misuse.freed_stack = freeing_stack(serving, sp);
+	sink->misused(sink->context, &misuse);
+}
+
 static void free_block(struct serving *serving, raddr sp)
 {
 	struct engine *engine = serving->engine;
@@ -106,6 +167,7 @@ static void free_block(struct serving *serving, raddr sp)
 		engine->counters.internal_frees++;
 		return;
 	}
+	look_for_misuse(serving, sp, address, live);
 	emit(engine, serving->seen, (struct alloc_event){ .kind = ALLOC_FREED, .old_address = address,
 						      .domain = probe->entry->domain });
 }
@@ -188,6 +250,16 @@ static bool hold(struct calls *calls, const struct call *call, const struct allo
 	return call->outer_sp != 0 && !call->parked && calls_hold(calls, &block);
 }
 
+/* Which of malloc, new and new[] it is, where that is asked for and can be told. */
+static uint32_t domain_of(const struct engine *engine, const struct probe *probe)
+{
+	if (engine->described && engine->described->operators && probe->forms == FORM_NEW)
+		return DOMAIN_NEW;
+	if (engine->described && engine->described->operators && probe->forms == FORM_NEW_ARRAY)
+		return DOMAIN_NEW_ARRAY;
+	return probe->entry->domain;
+}
+
 /* The call has ended. */
 static void settle(struct serving *serving, struct calls *calls, struct call call)
 {
@@ -212,7 +284,7 @@ static void settle(struct serving *serving, struct calls *calls, struct call cal
 	    engine->sink.is_live(engine->sink.context, event.address, call.probe->entry->domain))
 		return;
 	event.kind = call.parked ? ALLOC_RESIZE_END : ALLOC_BORN;
-	event.domain = call.probe->entry->domain;
+	event.domain = domain_of(engine, call.probe);
 	event.old_address = call.parked ? call.old_address : 0;
 	event.size = call.size;
 	if (event.address != 0)

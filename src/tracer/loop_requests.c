@@ -207,6 +207,9 @@ static void serve_request(struct loop *loop, const struct link_message *message)
 	case WIRE_BLOCK:
 		session_send_blocks(session, head->serial, ((const struct wire_block_request *)head)->address);
 		break;
+	case WIRE_MISUSES:
+		session_send_misuses(session, head->serial);
+		break;
 	case WIRE_CLEAR:
 		heap_clear(session->heap);
 		answer_done(loop, head);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,10 +48,17 @@ void session_say_farewell(struct session *session, enum wire_failure failure, co
 
 /* --- the tables of one heap: a process's life from attach or exec to exec or exit --- */
 
+static size_t freed_slot(raddr address)
+{
+	return hash_u64(address) % FREED_OF_LATE;
+}
+
 static void on_event(void *context, const struct alloc_event *event)
 {
 	struct session *session = context;
 
+	if (event->kind == ALLOC_FREED && session->heap_from_start)
+		session->freed_of_late[freed_slot(event->old_address)] = event->old_address;
 	heap_apply(session->heap, event);          /* what it cannot record it counts itself */
 }
 
@@ -71,6 +79,46 @@ static bool on_is_live(void *context, raddr address, uint32_t domain)
 	return heap_is_live(session->heap, address, domain);
 }
 
+static bool on_is_wild(void *context, raddr address, uint32_t domain)
+{
+	const struct session *session = context;
+
+	return heap_is_unknown_free(session->heap, address, domain);
+}
+
+static bool on_find(void *context, raddr address, uint32_t domain, struct engine_block *ret)
+{
+	const struct session *session = context;
+	struct heap_block found[WIRE_BLOCKS_MAX];
+	size_t count = heap_find(session->heap, address, found, WIRE_BLOCKS_MAX);
+
+	for (size_t i = 0; i < count; i++) {
+		if (found[i].address != address || domain_family(found[i].domain) != domain_family(domain))
+			continue;
+		*ret = (struct engine_block){ found[i].domain, found[i].stack, found[i].size };
+		return true;
+	}
+	return false;
+}
+
+static void on_misused(void *context, const struct misuse *seen)
+{
+	struct session *session = context;
+	struct misuse misuse = *seen;
+
+	/* Attached later, an address whose free is unknown was freed before; else it is asked for the last frees. */
+	if (misuse.kind == MISUSE_WILD_FREE &&
+	    (!session->heap_from_start || session->freed_of_late[freed_slot(misuse.address)] == misuse.address))
+		misuse.kind = MISUSE_DOUBLE_FREE;
+	misuses_note(&session->misuses, &misuse);
+	if (session->misuse_told)
+		return;
+	session->misuse_told = true;
+	session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
+		     "a %s of 0x%llx; 'allocwatch mismatches %d' shows where, and others", misuse_kind_name(misuse.kind),
+		     (unsigned long long)misuse.address, session->target->pid);
+}
+
 static void free_tables(struct session *session)
 {
 	engine_free(session->engine);
@@ -85,7 +133,8 @@ static void free_tables(struct session *session)
 
 static int new_engine(struct session *session)
 {
-	struct engine_sink sink = { on_event, on_is_live, on_abandoned, session };
+	struct engine_sink sink = { .event = on_event, .is_live = on_is_live, .abandoned = on_abandoned, .is_wild = on_is_wild,
+				    .find = on_find, .misused = on_misused, .context = session };
 
 	return engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
 			  &session->described, &session->engine);
@@ -127,6 +176,8 @@ static int new_tables(struct session *session, bool from_start)
 	int r = -ENOMEM;
 
 	session->stacks = stack_table_new(session->stack_nodes_max);
+	memset(&session->misuses, 0, sizeof(session->misuses));
+	session->heap_from_start = from_start;
 	session->heap = heap_new(&session->limits, from_start, clock_monotonic_ns());
 	if (session->stacks)
 		session->unwinder = unwinder_new(&target->modules, session->stacks);
@@ -177,6 +228,7 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 	session->follows = request->follow_forks;
 	session->exit_status = -1;
 	session->attached_realtime_ns = clock_realtime_ns();
+	session->described.operators = request->domains & 1u << DOMAIN_NEW;
 	r = take_allocators(session, request->allocators);
 	if (r == 0)
 		r = new_tables(session, false);

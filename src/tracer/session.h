@@ -41,6 +41,9 @@ struct guard_site {
 	size_t text_len;
 };
 
+/* Which addresses a second free is told by, of a process that is traced from its start. */
+#define FREED_OF_LATE 4096
+
 struct session {
 	struct link *link;
 	int refuge_fd;                 /* see refuge.h; -1: none */
@@ -50,6 +53,9 @@ struct session {
 	struct unwinder *unwinder;
 	struct stack_table *stacks;
 	struct heap *heap;
+	struct misuses misuses;        /* of this heap */
+	bool misuse_told, heap_from_start;
+	raddr freed_of_late[FREED_OF_LATE];    /* by a hash of the address */
 	struct breakpoint *loader_hook;
 	VEC_OF(struct guard_site) guards;
 	bool checks_leaks;             /* at its exit, by a sanitizer's runtime */
@@ -134,6 +140,8 @@ uint64_t session_truncated(const struct session *session);
 size_t session_memory(const struct session *session);
 void session_send_status(struct session *session, uint32_t serial);
 void session_send_blocks(struct session *session, uint32_t serial, uint64_t address);
+/* Frees that should not have been. */
+void session_send_misuses(struct session *session, uint32_t serial);
 
 /* Tells the daemon of functions that cannot be probed, once. */
 void session_tell_refusal(struct session *session);

@@ -118,6 +118,19 @@ static bool blocks_valid(const void *data)
 	return m->count <= WIRE_BLOCKS_MAX;
 }
 
+static bool misuses_valid(const void *data)
+{
+	const struct wire_misuses *m = data;
+
+	if (m->count > MISUSES_MAX)
+		return false;
+	for (uint32_t i = 0; i < m->count; i++) {
+		if (m->misuse[i].kind >= MISUSE_KINDS)
+			return false;
+	}
+	return true;
+}
+
 static bool detached_valid(const void *data)
 {
 	const struct wire_detached *m = data;
@@ -135,6 +148,7 @@ static const struct kind {
 	{ WIRE_SNAPSHOT, false, sizeof(struct wire_snapshot_request), snapshot_request_valid },
 	{ WIRE_STATUS, false, sizeof(struct wire_head), NULL },
 	{ WIRE_BLOCK, false, sizeof(struct wire_block_request), NULL },
+	{ WIRE_MISUSES, false, sizeof(struct wire_head), NULL },
 	{ WIRE_CLEAR, false, sizeof(struct wire_head), NULL },
 	{ WIRE_RESET_PEAK, false, sizeof(struct wire_head), NULL },
 	{ WIRE_DETACH, false, sizeof(struct wire_head), NULL },
@@ -151,6 +165,7 @@ static const struct kind {
 	{ WIRE_SNAPSHOT_READY, true, sizeof(struct wire_snapshot_ready), snapshot_ready_valid },
 	{ WIRE_STATUS_REPLY, true, sizeof(struct wire_status), status_valid },
 	{ WIRE_BLOCKS, true, sizeof(struct wire_blocks), blocks_valid },
+	{ WIRE_MISUSES_REPLY, true, sizeof(struct wire_misuses), misuses_valid },
 	{ WIRE_DONE, true, sizeof(struct wire_head), NULL },
 	{ WIRE_DETACHED, true, sizeof(struct wire_detached), detached_valid },
 	{ WIRE_TARGET_GONE, true, sizeof(struct wire_gone), NULL },

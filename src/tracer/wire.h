@@ -8,6 +8,7 @@
 
 #include "model/allocators.h"
 #include "model/heap.h"
+#include "model/misuses.h"
 #include "model/module.h"
 
 #include <stddef.h>
@@ -18,7 +19,7 @@
 #define WIRE_BLOCKS_MAX 16
 #define WIRE_GROUPS_MAX 64
 #define WIRE_ALLOCATORS_MAX 8  /* that a user describes, of one process */
-#define WIRE_DOMAINS 4         /* DOMAIN_MALLOC to DOMAIN_PYTHON */
+#define WIRE_DOMAINS 5         /* DOMAIN_MALLOC to DOMAIN_NEW_ARRAY */
 
 enum wire_type {
 	/* daemon -> tracer */
@@ -27,6 +28,7 @@ enum wire_type {
 	WIRE_STATUS,           /* Answer: STATUS or FAILED */
 	WIRE_BLOCK,            /* body wire_block_request.  Answer: BLOCKS or FAILED; the stacks are
 				* in a SNAPSHOT image sent with it: descriptor */
+	WIRE_MISUSES,          /* Answer: MISUSES_REPLY or FAILED */
 	WIRE_CLEAR,            /* Answer: DONE */
 	WIRE_RESET_PEAK,       /* Answer: DONE */
 	WIRE_DETACH,           /* Answer: DETACHED; the tracer exits when nothing is left to trace */
@@ -47,6 +49,7 @@ enum wire_type {
 	WIRE_SNAPSHOT_READY,   /* body wire_snapshot_ready; descriptor: a sealed memfd image */
 	WIRE_STATUS_REPLY,     /* body wire_status */
 	WIRE_BLOCKS,           /* body wire_blocks; descriptor: a sealed memfd image */
+	WIRE_MISUSES_REPLY,    /* body wire_misuses; descriptor: a sealed memfd image with the stacks */
 	WIRE_DONE,             /* no body */
 	WIRE_DETACHED,         /* body wire_detached */
 	WIRE_TARGET_GONE,      /* body wire_gone, after its "exit" SNAPSHOT_READY */
@@ -228,6 +231,17 @@ struct wire_blocks {
 		uint32_t domain, thread;
 		uint32_t trace, pad;       /* trace: in the image */
 	} block[WIRE_BLOCKS_MAX];          /* innermost first */
+};
+
+struct wire_misuses {
+	struct wire_head head;
+	uint64_t more;             /* that are not in the list */
+	uint32_t count, pad;
+	struct {
+		uint64_t address, size, count;
+		uint32_t kind, made_form, freed_forms, thread;      /* see model/misuses.h */
+		uint32_t freed_trace, made_trace;                   /* in the image; UINT32_MAX: there is none */
+	} misuse[MISUSES_MAX];
 };
 
 struct wire_detached {

@@ -36,6 +36,7 @@ static size_t size_of(uint32_t type)
 	case WIRE_SNAPSHOT_READY: return sizeof(struct wire_snapshot_ready);
 	case WIRE_STATUS_REPLY: return sizeof(struct wire_status);
 	case WIRE_BLOCKS: return sizeof(struct wire_blocks);
+	case WIRE_MISUSES_REPLY: return sizeof(struct wire_misuses);
 	case WIRE_DETACHED: return sizeof(struct wire_detached);
 	case WIRE_TARGET_GONE: return sizeof(struct wire_gone);
 	case WIRE_HEARTBEAT: return sizeof(struct wire_heartbeat);
