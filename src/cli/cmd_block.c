@@ -1,14 +1,13 @@
 #include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/failure.h"
+#include "cli/frames.h"
 #include "cli/session.h"
 #include "cli/show.h"
 #include "cli/tracing.h"
 
-#include "base/strtab.h"
 #include "base/units.h"
 #include "export/printable.h"
-#include "model/traceback.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -31,51 +30,6 @@ static int parse_address(const char *text, uint64_t *ret_address)
 	return 0;
 }
 
-static const char *text_or_null(const json_t *frame, const char *key)
-{
-	const char *text = answer_text(frame, key);
-
-	return *text ? text : NULL;
-}
-
-/* A frame of the answer, with tracemalloc's filename made from it. */
-static int take_frame(const json_t *json, struct strtab *strings, struct text_frame *ret_frame)
-{
-	struct traceback_frame frame = {
-		.file = text_or_null(json, "file"),
-		.line = (uint32_t)answer_number(json, "line"),
-		.function = text_or_null(json, "function"),
-		.object = answer_text(json, "object"),
-		.offset = answer_number(json, "offset"),
-		.inlined = answer_true(json, "inlined"),
-	};
-	int64_t name = traceback_frame_name(&frame, strings);
-
-	if (name < 0)
-		return (int)name;
-	ret_frame->name = strtab_get(strings, (uint32_t)name);
-	ret_frame->function = frame.function;
-	ret_frame->line = frame.line;
-	ret_frame->has_line = frame.file != NULL;
-	return 0;
-}
-
-static int print_traceback(const json_t *traceback, const struct text_style *style)
-{
-	size_t count = json_array_size(traceback);
-	struct text_frame *frames = calloc(count + 1, sizeof(*frames));
-	struct strtab *strings = strtab_new();
-	int r = frames && strings ? 0 : -ENOMEM;
-
-	for (size_t i = 0; r == 0 && i < count; i++)
-		r = take_frame(json_array_get(traceback, i), strings, &frames[i]);
-	if (r == 0)
-		text_traceback(stdout, frames, count, style);
-	strtab_free(strings);
-	free(frames);
-	return r;
-}
-
 static int print_block(const json_t *block, const struct text_style *style)
 {
 	uint64_t age_ns = answer_duration_ns(block, "age_seconds");
@@ -92,7 +46,7 @@ static int print_block(const json_t *block, const struct text_style *style)
 		printf("thread=%" PRIu64 "\n", thread);
 	else
 		printf("thread unknown\n");
-	return print_traceback(json_object_get(block, "traceback"), style);
+	return frames_print(json_object_get(block, "traceback"), style);
 }
 
 static int print_blocks(const struct options *options, const json_t *blocks)

@@ -36,6 +36,7 @@ int cmd_rm(const struct options *options, int argc, char **argv);
 int cmd_stats(const struct options *options, int argc, char **argv);
 int cmd_diff(const struct options *options, int argc, char **argv);
 int cmd_block(const struct options *options, int argc, char **argv);
+int cmd_mismatches(const struct options *options, int argc, char **argv);
 int cmd_clear(const struct options *options, int argc, char **argv);
 int cmd_reset_peak(const struct options *options, int argc, char **argv);
 int cmd_dump(const struct options *options, int argc, char **argv);

@@ -61,6 +61,10 @@ const struct command commands[] = {
 	  GROUPING | TRACEBACKS | OPTION(PRETTY) | OPTION(ALLOCATOR) | OPTION(DOMAINS) | OPTION(ENGINE), 1, 2, false, cmd_leaks },
 	{ "block", "PID ADDRESS", "show the traceback that allocated the block holding ADDRESS", NULL,
 	  TRACEBACKS, 2, 2, false, cmd_block },
+	{ "mismatches", "PID", "show frees that should not have been, each with where it was",
+	  "Double frees and frees of what is no block are always noted; that of what new has made by free,\n"
+	  "or of what new[] has made by delete, when the process is traced with --domains malloc,new.\n",
+	  TRACEBACKS, 1, 1, false, cmd_mismatches },
 	{ "clear", "PID", "forget the traces gathered so far", NULL, 0, 1, 1, false, cmd_clear },
 	{ "reset-peak", "PID", "set the peak to what is traced now", NULL, 0, 1, 1, false, cmd_reset_peak },
 	{ "dump", "SNAP FILE", "write a snapshot to a file that needs nothing else to be read", SNAP_HELP,

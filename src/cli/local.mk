@@ -6,13 +6,14 @@ src_libcli_a_SOURCES = \
 	src/cli/ask.c src/cli/ask.h \
 	src/cli/canvas.c src/cli/canvas.h \
 	src/cli/cmd_attach.c src/cli/cmd_block.c src/cli/cmd_clear.c src/cli/cmd_detach.c \
-	src/cli/cmd_diff.c src/cli/cmd_dump.c src/cli/cmd_events.c src/cli/cmd_export.c src/cli/cmd_leaks.c src/cli/cmd_list.c src/cli/cmd_load.c src/cli/cmd_metrics.c \
+	src/cli/cmd_diff.c src/cli/cmd_dump.c src/cli/cmd_events.c src/cli/cmd_export.c src/cli/cmd_leaks.c src/cli/cmd_list.c src/cli/cmd_load.c src/cli/cmd_metrics.c src/cli/cmd_mismatches.c \
 	src/cli/cmd_reset_peak.c src/cli/cmd_rm.c src/cli/cmd_run.c src/cli/cmd_snapshot.c \
 	src/cli/cmd_snapshots.c src/cli/cmd_stats.c src/cli/cmd_status.c src/cli/cmd_top.c src/cli/cmd_trend.c \
 	src/cli/cmd_watch.c \
 	src/cli/command.h src/cli/commands.c \
 	src/cli/failure.c src/cli/failure.h \
 	src/cli/fetch.c src/cli/fetch.h \
+	src/cli/frames.c src/cli/frames.h \
 	src/cli/help.c src/cli/help.h \
 	src/cli/launch.c src/cli/launch.h \
 	src/cli/witness.c src/cli/witness.h \

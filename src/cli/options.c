@@ -62,8 +62,8 @@ static int set_by(struct options *options, const char *value, const char **ret_r
 
 static int set_domains(struct options *options, const char *value, const char **ret_reason)
 {
-	if (strcmp(value, "malloc") != 0)
-		return refuse(ret_reason, "only the domain malloc can be traced so far");
+	if (strcmp(value, "malloc") != 0 && strcmp(value, "malloc,new") != 0)
+		return refuse(ret_reason, "only malloc, or malloc,new, can be traced so far");
 	options->domains = value;
 	return 0;
 }
@@ -332,7 +332,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_CHURN] = { "churn", NULL, "show what was ever made and freed, too, and what was gone at once", NULL },
 	[OPTION_CUMULATIVE] = { "cumulative", NULL, "count a block for every frame of its traceback, not "
 				"for the most recent one only", NULL },
-	[OPTION_DOMAINS] = { "domains", "LIST", "which allocators to trace: malloc", set_domains },
+	[OPTION_DOMAINS] = { "domains", "LIST", "which allocators to trace: malloc (default), or malloc,new to tell new and new[] from it",
+			     set_domains },
 	[OPTION_DURATION] = { "duration", "T", "detach after T, such as 90s, 10min, 2h", set_duration },
 	[OPTION_ENGINE] = { "engine", "ENGINE", "how to trace: auto (default) or int3", set_engine },
 	[OPTION_EVERY] = { "every", "T", "take a snapshot every T (10min unless given, at least 100ms)", set_every },

@@ -38,6 +38,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/query.c src/daemon/query.h \
 	src/daemon/reload.c src/daemon/reload.h \
 	src/daemon/request_block.c \
+	src/daemon/request_misuse.c \
 	src/daemon/request_metrics.c \
 	src/daemon/request_snapshot.c \
 	src/daemon/request_statistics.c \

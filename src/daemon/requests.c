@@ -93,6 +93,7 @@ static const struct method {
 	{ VARLINK_OWN_INTERFACE, "Statistics", statistics_params, handle_statistics, true },
 	{ VARLINK_OWN_INTERFACE, "Compare", compare_params, handle_compare, true },
 	{ VARLINK_OWN_INTERFACE, "Trend", trend_params, handle_trend, true },
+	{ VARLINK_OWN_INTERFACE, "ListMismatches", pid_params, handle_list_mismatches, true },
 	{ VARLINK_OWN_INTERFACE, "FindBlock", block_params, handle_find_block, true },
 	{ VARLINK_OWN_INTERFACE, "Clear", pid_params, handle_clear, false },
 	{ VARLINK_OWN_INTERFACE, "ResetPeak", pid_params, handle_reset_peak, false },

@@ -26,6 +26,7 @@ void handle_statistics(struct call *call);
 void handle_compare(struct call *call);
 void handle_trend(struct call *call);
 void handle_find_block(struct call *call);
+void handle_list_mismatches(struct call *call);
 void handle_watch(struct call *call);
 void handle_unwatch(struct call *call);
 void handle_list_watches(struct call *call);

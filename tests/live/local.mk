@@ -70,7 +70,8 @@ torture_tests = \
 	tests/live/check_terminal \
 	tests/live/check_top \
 	tests/live/check_users_line \
-	tests/live/check_described
+	tests/live/check_described \
+	tests/live/check_mismatches
 live_tests = $(torture_tests) tests/live/check_chaos tests/live/check_load
 check_PROGRAMS += $(live_tests)
 TESTS += $(live_tests)
@@ -149,6 +150,10 @@ tests_live_check_users_line_LDADD = $(live_libs)
 tests_live_check_described_SOURCES = tests/live/check_described.c
 tests_live_check_described_CFLAGS = $(live_cflags)
 tests_live_check_described_LDADD = $(live_libs)
+
+tests_live_check_mismatches_SOURCES = tests/live/check_mismatches.c
+tests_live_check_mismatches_CFLAGS = $(live_cflags)
+tests_live_check_mismatches_LDADD = $(live_libs)
 
 tests_live_check_programs_SOURCES = tests/live/check_programs.c
 tests_live_check_programs_CFLAGS = $(live_cflags)

@@ -119,7 +119,7 @@ static const struct {
 	{ "attach 1 --duration 0", "longer than nothing" },
 	{ "attach 1 --engine ring", "ring engine is not available yet" },
 	{ "attach 1 --engine steam", "not an engine" },
-	{ "attach 1 --domains malloc,mmap", "only the domain malloc" },
+	{ "attach 1 --domains malloc,mmap", "only malloc, or malloc,new" },
 	{ "run", "needs" },
 	{ "run --fail-over 1KB -- true", "not a size" },
 	{ "run --fail-over 1K --duration 1s -- true", "--duration prevents" },

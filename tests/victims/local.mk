@@ -291,7 +291,7 @@ tests_victims_turnover_LDFLAGS = $(victim_ldflags)
 tests_victims_turnover_LDADD = $(victim_libs)
 
 # Built by its test, with each sanitizer of each compiler.
-EXTRA_DIST += tests/victims/leaky.c tests/victims/containers.cc tests/victims/list.c tests/victims/pools.c tests/victims/prefixed.c tests/victims/vectors.rs \
+EXTRA_DIST += tests/victims/leaky.c tests/victims/containers.cc tests/victims/list.c tests/victims/misuses.cc tests/victims/pools.c tests/victims/prefixed.c tests/victims/vectors.rs \
 	tests/victims/wrappers.c tests/victims/wrappers.h
 
 tests_victims_spawner_SOURCES = tests/victims/spawner.c
