@@ -19,6 +19,7 @@ struct unit {
 	struct units *units;
 	char *name, *path;             /* path: of systemd's object; NULL: not known yet */
 	sd_bus_slot *call, *changes;   /* the question under way; the signals */
+	sd_event_source *again;        /* a question has failed: all is asked anew then */
 	bool asks_again;               /* it changed while it was asked about */
 	bool looked_up;
 };
@@ -36,6 +37,7 @@ struct units {
 
 static void connect_bus(struct units *units);
 static void ask_main_pid(struct unit *unit);
+static void look_up(struct unit *unit);
 
 /* --- one --- */
 
@@ -43,6 +45,7 @@ static void forget_object(struct unit *unit)
 {
 	unit->call = sd_bus_slot_unref(unit->call);
 	unit->changes = sd_bus_slot_unref(unit->changes);
+	unit->again = sd_event_source_disable_unref(unit->again);
 	free(unit->path);
 	unit->path = NULL;
 	unit->asks_again = false;
@@ -74,6 +77,39 @@ static const char *error_text(sd_bus_message *reply)
 	return error && error->message ? error->message : "systemd does not answer";
 }
 
+static int on_unit_again(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct unit *unit = context;
+
+	(void)source;
+	(void)usec;
+	forget_object(unit);
+	look_up(unit);
+	return 0;
+}
+
+static void ask_again_later(struct unit *unit)
+{
+	struct units *units = unit->units;
+
+	if (!unit->again)
+		sd_event_add_time_relative(units->event, &unit->again, CLOCK_MONOTONIC, UNITS_AGAIN_US, 0, on_unit_again, unit);
+}
+
+/* systemd may have too much to do for an answer.  What it calls invalid stays so. */
+static void question_failed(struct unit *unit, sd_bus_message *reply)
+{
+	if (!sd_bus_error_has_name(sd_bus_message_get_error(reply), SD_BUS_ERROR_INVALID_ARGS))
+		ask_again_later(unit);
+	look_up_done(unit, error_text(reply));
+}
+
+static void question_not_sent(struct unit *unit, int error)
+{
+	ask_again_later(unit);
+	look_up_done(unit, strerror(-error));
+}
+
 /* The owner may leave the unit in these calls, so nothing follows them. */
 static int on_main_pid(sd_bus_message *reply, void *context, sd_bus_error *ret_error)
 {
@@ -84,7 +120,7 @@ static int on_main_pid(sd_bus_message *reply, void *context, sd_bus_error *ret_e
 	(void)ret_error;
 	unit->call = sd_bus_slot_unref(unit->call);
 	if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "v", "u", &pid) < 0) {
-		look_up_done(unit, error_text(reply));
+		question_failed(unit, reply);
 		return 0;
 	}
 	if (unit->asks_again)
@@ -102,8 +138,10 @@ static void ask_main_pid(struct unit *unit)
 		return;
 	r = sd_bus_call_method_async(unit->units->bus, &unit->call, SYSTEMD, unit->path, PROPERTIES, "Get", on_main_pid,
 				     unit, "ss", SYSTEMD ".Service", "MainPID");
-	if (r < 0)
+	if (r < 0) {
 		log_warning("systemd cannot be asked about %s: %s", unit->name, strerror(-r));
+		ask_again_later(unit);
+	}
 }
 
 static int on_changed(sd_bus_message *signal, void *context, sd_bus_error *ret_error)
@@ -123,7 +161,7 @@ static int on_load_state(sd_bus_message *reply, void *context, sd_bus_error *ret
 	(void)ret_error;
 	unit->call = sd_bus_slot_unref(unit->call);
 	if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "v", "s", &state) < 0) {
-		look_up_done(unit, error_text(reply));
+		question_failed(unit, reply);
 		return 0;
 	}
 	ask_main_pid(unit);
@@ -142,7 +180,7 @@ static int on_object(sd_bus_message *reply, void *context, sd_bus_error *ret_err
 	(void)ret_error;
 	unit->call = sd_bus_slot_unref(unit->call);
 	if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "o", &path) < 0) {
-		look_up_done(unit, error_text(reply));
+		question_failed(unit, reply);
 		return 0;
 	}
 	unit->path = strdup(path);
@@ -152,7 +190,7 @@ static int on_object(sd_bus_message *reply, void *context, sd_bus_error *ret_err
 		r = sd_bus_call_method_async(bus, &unit->call, SYSTEMD, unit->path, PROPERTIES, "Get", on_load_state, unit,
 					     "ss", SYSTEMD ".Unit", "LoadState");
 	if (r < 0)
-		look_up_done(unit, strerror(-r));
+		question_not_sent(unit, r);
 	return 0;
 }
 
@@ -162,7 +200,7 @@ static void look_up(struct unit *unit)
 					 on_object, unit, "s", unit->name);
 
 	if (r < 0)
-		look_up_done(unit, strerror(-r));
+		question_not_sent(unit, r);
 }
 
 /* --- the bus --- */

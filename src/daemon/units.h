@@ -1,6 +1,7 @@
 /* Main processes of services, as systemd tells them over the system bus: now, and whenever they change.
  *
- * Nothing waits for the bus: when it is not there, or goes away, it is tried again each UNITS_AGAIN_US. */
+ * Nothing waits for the bus: when it is not there, or goes away, it is tried again each UNITS_AGAIN_US.  So is a question that
+ * has failed. */
 #ifndef ALLOCWATCH_DAEMON_UNITS_H
 #define ALLOCWATCH_DAEMON_UNITS_H
 

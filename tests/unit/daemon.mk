@@ -21,6 +21,11 @@ TESTS += tests/unit/check_memory_files
 tests_unit_check_memory_files_SOURCES = tests/unit/check_memory_files.c
 tests_unit_check_memory_files_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_memory_files_LDADD = src/libdaemon.a src/libmodel.a src/libbase.a $(CHECK_LIBS)
+check_PROGRAMS += tests/unit/check_services
+TESTS += tests/unit/check_services
+tests_unit_check_services_SOURCES = tests/unit/check_services.c
+tests_unit_check_services_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(SYSTEMD_CFLAGS)
+tests_unit_check_services_LDADD = src/libdaemon.a src/libbase.a $(CHECK_LIBS) $(SYSTEMD_LIBS)
 
 DAEMON_TESTS = tests/unit/check_daemon_alarms tests/unit/check_daemon_clients tests/unit/check_daemon_config \
 	tests/unit/check_daemon_life \
