@@ -229,6 +229,8 @@ class Question:
     def is_built_anew(self, group):
         """Since a snapshot last had the group."""
         name = object_name(group.label["traceback"][0]["object"])
+        if name not in (PROGRAM, LIBRARY):
+            return False
         number = (PROGRAM, LIBRARY).index(name)
         return self.added[max(group.rounds) - 1].builds[number] != self.added[-1].builds[number]
 
