@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "target/attach.h"
 #include "target/bp.h"
+#include "target/held.h"
 #include "target/inject.h"
 #include "target/process.h"
 #include "target/ptrace.h"
@@ -154,6 +155,8 @@ int target_adopt_child(struct target *target, struct task *parent, pid_t child)
 		ptrace_detach(child, 0);
 		return r;
 	}
+	if (parent)
+		held_runs(task, parent->running_ns);       /* it stops with its parent, and waits to be adopted */
 	task->guest = !thread;
 	task->stopped = !thread;
 	task->stop = (struct stop){ thread ? STOP_NONE : STOP_INTERRUPTED, child, 0 };

@@ -11,9 +11,9 @@
 #define SLEPT_NS (300 * NSEC_PER_USEC) /* it is worth while to ask how much of a wait was one for a processor */
 #define SCHEDSTAT_MAX 96
 
-void held_runs(struct task *task)
+void held_runs(struct task *task, uint64_t ns)
 {
-	task->running_ns = clock_monotonic_ns();
+	task->running_ns = ns;
 }
 
 void held_ends(struct task *task)

@@ -7,8 +7,10 @@
 
 #include "target/target.h"
 
-/* It runs now: it was looked at, or goes on.  The latter ends a time of being held. */
-void held_runs(struct task *task);
+/* It ran at that time, of CLOCK_MONOTONIC: one from before the look that found it so, since it may stop right after the look, and
+ * this process then lose its processor before it asks what time it is. */
+void held_runs(struct task *task, uint64_t ns);
+/* It goes on now, which ends a time of being held: to be called right before the request. */
 void held_ends(struct task *task);
 /* Then all stops had been seen. */
 void held_none_since(struct target *target, uint64_t ns);

@@ -142,8 +142,17 @@ int task_leave_resident(struct task *task)
 	return ptrace_setregs(task->tid, &regs);
 }
 
+/* Last of all before the request: what is done with the thread until then it is held for, too. */
+static void end_hold(struct task *task)
+{
+	if (task->stopped)
+		held_ends(task);
+	task->stopped = false;
+}
+
 static int cont(struct task *task, int sig)
 {
+	end_hold(task);
 	return task->guest ? ptrace_until_syscall(task->tid, sig) : ptrace_cont(task->tid, sig);
 }
 
@@ -151,12 +160,9 @@ int task_resume(struct task *task)
 {
 	struct stop stop = task->stop;
 
-	if (task->stopped)
-		held_ends(task);
 	/* Taken in while something was done with it, and still to be served. */
 	if (task->stopped && stop_is_end(stop.kind))
 		return -ESRCH;
-	task->stopped = false;
 	task->stop.kind = STOP_NONE;
 	switch (stop.kind) {
 	case STOP_SIGNAL:
@@ -166,6 +172,7 @@ int task_resume(struct task *task)
 		return cont(task, stop.sig);
 	case STOP_GROUP:
 		task->group_stopped = true;
+		end_hold(task);
 		return ptrace_listen(task->tid);
 	case STOP_INTERRUPTED:
 		mend_interrupted_call(task);

@@ -122,7 +122,7 @@ static int seize_pass(struct target *target)
 /* It has executed a program between the look and the seizing, which told nobody of that. */
 static void give_back(struct task *task)
 {
-	held_runs(task);
+	held_runs(task, clock_monotonic_ns());
 	if (ptrace_interrupt(task->tid) == 0 &&
 	    task_wait(task, clock_monotonic_ns() + SCAN_DEADLINE_MS * NSEC_PER_MSEC) == 0 && !stop_is_end(task->stop.kind))
 		task_detach(task);
@@ -252,20 +252,21 @@ int target_stop_all(struct target *target)
 		for (size_t i = 0; i < target->tasks.count; i++) {
 			struct task *task = target->tasks.items[i];
 			struct stop stop = { 0 };
+			uint64_t looked_ns;
 
 			if (task->stopped || (task->group_stopped && !task->interrupt_due &&
 					      ptrace_interrupt(task->tid) < 0))
 				continue;
 			/* One from before may have been used up by another stop: any trap takes back one that is due. */
 			if (round == 0 || !task->interrupt_due) {
-				held_runs(task);
 				ptrace_interrupt(task->tid);
 				task->interrupt_due = true;
 			}
+			looked_ns = clock_monotonic_ns();
 			if (stop_look(task->tid, &stop) == -ECHILD)
 				stop = (struct stop){ STOP_EXITED, task->tid, STOP_UNKNOWN_STATUS };
 			if (stop.kind == STOP_NONE) {
-				held_runs(task);
+				held_runs(task, looked_ns);
 				running++;
 				continue;
 			}

@@ -3,6 +3,7 @@
 #include "target/held.h"
 #include "target/masks.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ int task_add(struct target *target, pid_t tid, struct task **ret_task)
 		return -ENOMEM;
 	task->tid = tid;
 	task->target = target;
-	held_runs(task);
+	held_runs(task, clock_monotonic_ns());
 	task->hash_next = *chain(tid);
 	*chain(tid) = task;
 	slot = vec_push(&target->tasks);

@@ -26,6 +26,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct stop classify(int code, int status)
@@ -758,6 +759,32 @@ START_TEST(who_waits_in_the_kernel_is_where_it_goes_on)
 }
 END_TEST
 
+#define UNSEEN_MS 50
+
+/* As one that came to an int3 while the tracer was busy with another, and then all are stopped: what it stood until somebody
+ * looked was a hold, too. */
+START_TEST(who_stood_unseen_was_held_since_it_ran)
+{
+	struct timespec unseen = { 0, UNSEEN_MS * NSEC_PER_MSEC };
+	pid_t pid = child_that(false);
+	struct sharers sharers = { .last_pid = 0 };
+	struct target *target;
+
+	ck_assert_int_eq(target_new(pid, &target), 0);
+	ck_assert_int_eq(target_seize(target, &sharers), 0);
+	sharers_fini(&sharers);
+	ck_assert_int_eq(target_stop_all(target), 0);
+	ck_assert_int_eq(task_resume(target->tasks.items[0]), 0);
+	kill(pid, SIGUSR1);
+	wait_for_stop(pid, STOP_SIGNAL);
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &unseen, NULL);
+	ck_assert_int_eq(target_stop_all(target), 0);
+	ck_assert_int_eq(task_resume(target->tasks.items[0]), 0);
+	ck_assert_uint_ge(target->longest_stop_ns, UNSEEN_MS * NSEC_PER_MSEC);
+	end_target(target, pid);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("target");
@@ -789,6 +816,8 @@ int main(void)
 	tcase_add_test(calls, who_was_not_stopped_is_not_taken_to_be_out_of_our_code);
 	tcase_add_test(calls, who_waits_in_the_kernel_is_where_it_goes_on);
 	tcase_add_test(calls, who_returns_from_a_handler_into_our_code_is_not_out_of_it);
+	tcase_add_test(stops, who_stood_unseen_was_held_since_it_ran);
+	tcase_set_timeout(stops, 60);
 	tcase_set_timeout(calls, 60);
 	tcase_set_timeout(maps, 60);
 	suite_add_tcase(suite, sharers);
