@@ -28,7 +28,6 @@ enum wire_type {
 	WIRE_STATUS,           /* Answer: STATUS or FAILED */
 	WIRE_BLOCK,            /* body wire_block_request.  Answer: BLOCKS or FAILED; the stacks are
 				* in a SNAPSHOT image sent with it: descriptor */
-	WIRE_MISUSES,          /* Answer: MISUSES_REPLY or FAILED */
 	WIRE_CLEAR,            /* Answer: DONE */
 	WIRE_RESET_PEAK,       /* Answer: DONE */
 	WIRE_DETACH,           /* Answer: DETACHED; the tracer exits when nothing is left to trace */
@@ -42,6 +41,7 @@ enum wire_type {
 	WIRE_HEAL,             /* no body: takes out what dead tracers have left in process head.pid and others of its
 				* program, 0: in all.  To a tracer that has nothing else to do.  Answer: DONE or FAILED */
 	WIRE_OPEN,             /* body wire_open.  To a tracer that has nothing else to do.  Answer: OPENED */
+	WIRE_MISUSES,          /* Answer: MISUSES_REPLY or FAILED */
 	/* tracer -> daemon */
 	WIRE_ATTACHED = 32,    /* body wire_attached */
 	WIRE_FAILED,           /* body wire_failed */
@@ -49,7 +49,6 @@ enum wire_type {
 	WIRE_SNAPSHOT_READY,   /* body wire_snapshot_ready; descriptor: a sealed memfd image */
 	WIRE_STATUS_REPLY,     /* body wire_status */
 	WIRE_BLOCKS,           /* body wire_blocks; descriptor: a sealed memfd image */
-	WIRE_MISUSES_REPLY,    /* body wire_misuses; descriptor: a sealed memfd image with the stacks */
 	WIRE_DONE,             /* no body */
 	WIRE_DETACHED,         /* body wire_detached */
 	WIRE_TARGET_GONE,      /* body wire_gone, after its "exit" SNAPSHOT_READY */
@@ -58,6 +57,7 @@ enum wire_type {
 	WIRE_FORKED,           /* body wire_forked; descriptor: the socket of the tracer that has the child */
 	WIRE_LOG,              /* body wire_failed: a warning for the log */
 	WIRE_OPENED,           /* body wire_opened; descriptor: the file, when there is one */
+	WIRE_MISUSES_REPLY,    /* body wire_misuses; descriptor: a sealed memfd image with the stacks */
 };
 
 /* The exit status of a tracer without rights of its own that had to leave something in the process or in copies of it,

@@ -25,6 +25,7 @@ union wire_bytes {
 	struct wire_module module;
 	struct wire_status status;
 	struct wire_blocks blocks;
+	struct wire_misuses misuses;
 	struct wire_detached detached;
 };
 

@@ -2,7 +2,10 @@
 #include "files.h"
 #include "fuzz.h"
 
+#include "model/allocators.h"
 #include "model/filter.h"
+#include "model/hidden.h"
+#include "model/hidden_rules.h"
 
 #include <errno.h>
 #include <string.h>
@@ -33,6 +36,33 @@ static bool match(const char *pattern, const char *text)
 	return matches;
 }
 
+/* The same line as a description of an allocator, and as a rule of what is hidden. */
+static void describe(const char *line)
+{
+	struct allocator allocator;
+	char *reason = NULL;
+	int r = allocator_parse(line, &allocator, &reason);
+
+	MUST(r == 0 || (r == -EINVAL && reason && *reason));
+	for (size_t i = 0; r == 0 && i < allocator.function_count; i++) {
+		MUST(allocator.functions[i].size < ALLOCATOR_ARGUMENTS_MAX && allocator.functions[i].old < ALLOCATOR_ARGUMENTS_MAX);
+		allocator_function_is_in(&allocator.functions[i], line);
+	}
+	free(reason);
+}
+
+static void hide(const char *line, const char *text)
+{
+	const char *reason = NULL;
+	int r = hidden_rules_add(line, &reason);
+
+	MUST(r == 0 || (r == -EINVAL && reason && *reason));
+	hidden_function(text);
+	hidden_object(text);
+	hidden_file(text);
+	hidden_rules_clear();
+}
+
 void fuzz_filter_run(const uint8_t *data, size_t len)
 {
 	char *text, *first = split(data, len, &text);
@@ -55,5 +85,7 @@ void fuzz_filter_run(const uint8_t *data, size_t len)
 	matches |= match(first, text) && strlen(first) > 1;
 	if (matches)
 		fuzz_reached(1);
+	describe(first);
+	hide(first, text);
 	free(first);
 }

@@ -21,6 +21,7 @@ static const char *const calls[] = {
 	"{\"method\":\"org.allocwatch.Tracer.Clear\",\"parameters\":{\"pid\":1}}",
 	"{\"method\":\"org.allocwatch.Tracer.Statistics\",\"parameters\":{\"snapshot\":\"1\",\"query\":{\"key\":\"thread\"}}}",
 	"{\"method\":\"org.allocwatch.Tracer.Detach\",\"parameters\":{\"pid\":1}}",
+	"{\"method\":\"org.allocwatch.Tracer.ListMismatches\",\"parameters\":{\"pid\":1}}",
 };
 
 #define CALLS (sizeof(calls) / sizeof(calls[0]))

@@ -46,14 +46,14 @@ static const char *const methods[] = {
 	"org.allocwatch.Tracer.Clear", "org.allocwatch.Tracer.ResetPeak", "org.allocwatch.Tracer.WaitGone",
 	"org.allocwatch.Tracer.Subscribe",
 	"org.allocwatch.Tracer.Metrics", "org.allocwatch.Tracer.Watch", "org.allocwatch.Tracer.Unwatch",
-	"org.allocwatch.Tracer.ListWatches", "org.allocwatch.Tracer.GetHistory",
+	"org.allocwatch.Tracer.ListWatches", "org.allocwatch.Tracer.GetHistory", "org.allocwatch.Tracer.ListMismatches",
 };
 
 static const char *const names[] = {
 	"pid", "frames", "domains", "engine", "follow_forks", "from_start", "wait_for_exec", "keep", "name", "blocks", "ids",
 	"snapshot", "snapshots", "old", "new", "query", "address", "interface", "key", "cumulative", "filters", "sort",
 	"limit", "older_than_ms", "older_than_ns", "born", "churn", "peak", "histogram", "show_runtime", "tables", "format", "who",
-	"every_ms", "keep_ms", "keep_bytes",
+	"every_ms", "keep_ms", "keep_bytes", "allocators",
 };
 
 #define PICK(list) (list)[fuzz_pick(sizeof(list) / sizeof((list)[0]))]

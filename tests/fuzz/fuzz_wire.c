@@ -30,6 +30,9 @@ static void check_from_tracer(const union wire_bytes *m)
 	case WIRE_BLOCKS:
 		MUST(m->blocks.count <= WIRE_BLOCKS_MAX);
 		break;
+	case WIRE_MISUSES_REPLY:
+		MUST(m->misuses.count <= MISUSES_MAX);
+		break;
 	case WIRE_DETACHED:
 		MUST(ends(m->detached.text, WIRE_TEXT_MAX));
 		break;

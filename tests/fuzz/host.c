@@ -265,6 +265,13 @@ static void answer_blocks(const struct asked *asked)
 	say(asked, WIRE_BLOCKS, &blocks, sizeof(blocks), host_image(false));
 }
 
+static void answer_misuses(const struct asked *asked)
+{
+	struct wire_misuses misuses = { .count = 1, .misuse[0] = { .address = 64, .count = 1, .made_trace = UINT32_MAX } };
+
+	say(asked, WIRE_MISUSES_REPLY, &misuses, sizeof(misuses), host_image(false));
+}
+
 static void answer_one(const struct asked *asked)
 {
 	struct wire_attached attached = { .tasks = 1, .probes = 9, .exe = "/sbin/init", .command = "init" };
@@ -285,6 +292,9 @@ static void answer_one(const struct asked *asked)
 		break;
 	case WIRE_BLOCK:
 		answer_blocks(asked);
+		break;
+	case WIRE_MISUSES:
+		answer_misuses(asked);
 		break;
 	case WIRE_DETACH:
 	case WIRE_SET_ASIDE:
