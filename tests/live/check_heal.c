@@ -5,6 +5,8 @@
 #include "subject.h"
 #include "tool.h"
 
+#include "base/clock.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +22,9 @@
 #define HEALERS 8
 #define ROUNDS 5
 #define ROUNDS_LONG 200
+#define TIMED_ROUNDS 20
+#define HEALED_AT_ONCE_US 1000000
+#define LOOK_EVERY_NS (NSEC_PER_MSEC / 10)
 
 static void kill_tracer(pid_t pid)
 {
@@ -104,6 +109,53 @@ static void a_healed_process_is_traced_again(void)
 	require_equal(subject_tally(tree, "bad"), 0);
 	require_row(tool_stats(tool, pid_text(tree->pid)), "tests/victims/forktree.c", "/* root block */", 72, 1);
 	tool_end(tool, tree, before);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* From the death on, by the clock of somebody who looks often, and leaves a processor to the healer; the handler goes after the int3s and the masks. */
+static uint64_t healed_after_us(pid_t pid, long long caught)
+{
+	uint64_t began_ns = clock_monotonic_ns(), now_ns = began_ns;
+	pid_t tracer = tool_tracer(pid);
+
+	kill(tracer, SIGKILL);
+	while (status_number(pid, "SigCgt", 16) != caught || status_number(pid, "TracerPid", 10) != 0) {
+		live_let_pass(LOOK_EVERY_NS);
+		now_ns = clock_monotonic_ns();
+		require_at_least(HEAL_MS * NSEC_PER_MSEC, (long long)(now_ns - began_ns));
+	}
+	return (now_ns - began_ns) / 1000;
+}
+
+/* How long it takes is told.  Judged is that nobody waits for a look at some later time: on a busy machine each of the
+ * healer's steps waits for a processor, and so does each thread that it stops. */
+static void the_daemon_heals_at_once(void)
+{
+	struct tool *tool = tool_start();
+	unsigned rounds = live_rounds(TIMED_ROUNDS, ROUNDS_LONG);
+	uint64_t us[ROUNDS_LONG];
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct subject *hammer = victim_start(HAMMER, "--threads", "1", "--ops", "100", NULL);
+		struct state *before = state_take(hammer->pid);
+		long long caught = status_number(hammer->pid, "SigCgt", 16);
+
+		tool_attach(tool, hammer->pid);
+		require(status_number(hammer->pid, "SigCgt", 16) != caught);
+		us[i] = healed_after_us(hammer->pid, caught);
+		require_healed(hammer, before);
+		subject_quit(hammer);
+	}
+	qsort(us, rounds, sizeof(us[0]), by_size);
+	live_note("healed after %llu us at least, %llu us in the median, %llu us at most, of %u", (unsigned long long)us[0],
+		  (unsigned long long)us[rounds / 2], (unsigned long long)us[rounds - 1], rounds);
+	require_at_least(HEALED_AT_ONCE_US, (long long)us[rounds / 2]);
 }
 
 /* Nobody healed it in between: whoever attaches does. */
@@ -372,6 +424,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(an_ordinary_users_whose_libraries_were_replaced_is_healed),
 	LIVE_CASE(the_daemon_heals_when_a_tracer_dies),
 	LIVE_CASE(a_busy_process_is_healed),
+	LIVE_CASE(the_daemon_heals_at_once),
 	LIVE_CASE(a_healed_process_is_traced_again),
 	LIVE_CASE(an_attach_heals_first),
 	LIVE_CASE(healing_by_hand_takes_all_out),
