@@ -350,6 +350,44 @@ static void own_traps_are_caught_through_attach_and_detach(void)
 	subject_quit(trapper);
 }
 
+static void require_safe(struct tool *tool, pid_t pid)
+{
+	json_t *status = tool_status(tool, pid);
+
+	if (!json_is_true(json_object_get(status, "crash_safe")))
+		live_fail("crash_safe is false: %s", json_text(status, "crash_safe_reason"));
+}
+
+static void require_unsafe(struct tool *tool, struct subject *trapper, char command, const char *reason)
+{
+	json_t *status;
+
+	require_text(subject_command(trapper, command), "done");
+	status = tool_status(tool, trapper->pid);
+	require(!json_is_true(json_object_get(status, "crash_safe")));
+	require_text(json_text(status, "crash_safe_reason"), reason);
+}
+
+static void what_a_program_does_by_system_calls_of_its_own_is_told(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *trapper = victim_start("tests/victims/trapper", NULL);
+	struct state *before = state_take(trapper->pid);
+
+	tool_attach(tool, trapper->pid);
+	require_safe(tool, trapper->pid);
+	require_unsafe(tool, trapper, 'b', "blocks SIGTRAP");
+	require_text(subject_command(trapper, 'u'), "done");
+	require_safe(tool, trapper->pid);
+	require_unsafe(tool, trapper, 'i', "ignores SIGTRAP");
+	require_text(subject_command(trapper, 'o'), "done");
+	require_safe(tool, trapper->pid);
+	require_unsafe(tool, trapper, 'd', "reset SIGTRAP");
+	require_text(subject_command(trapper, 'o'), "done");
+	require_safe(tool, trapper->pid);
+	tool_end(tool, trapper, before);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(masks_are_as_before_after_a_detach),
 	LIVE_CASE(masks_are_as_before_when_the_tracer_died_in_tracing),
@@ -359,6 +397,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_thread_that_is_attached_to_in_its_handler_blocks_nothing_later),
 	LIVE_CASE(a_handler_that_began_while_traced_ends_after_it),
 	LIVE_CASE(own_traps_are_caught_through_attach_and_detach),
+	LIVE_CASE(what_a_program_does_by_system_calls_of_its_own_is_told),
 };
 
 int main(int argc, char **argv)

@@ -3,15 +3,27 @@
  *   trapper
  *
  * Each 'g' raises SIGTRAP once, here and in a forked child.  Tally: raised, caught and child (how many
- * children caught theirs).  'w' raises it, and the handler, which says "in", waits for any command. */
+ * children caught theirs).  'w' raises it, and the handler, which says "in", waits for any command.
+ * By system calls of its own, which no function of the C library makes: 'b' blocks SIGTRAP, 'u' unblocks it, 'i' ignores
+ * it, 'd' sets the default action, 'o' what was set before 'i' or 'd'; it says "done" and allocates nothing. */
+#define _GNU_SOURCE
 #include "victim.h"
 
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* As the system calls have them. */
+struct kernel_action {
+	uint64_t handler, flags, restorer, mask;
+};
+#define KERNEL_SET_BYTES 8
 
 static atomic_long raised, caught, child;
 static atomic_bool waits;
@@ -68,6 +80,35 @@ static void wait_in_handler(void)
 	say("raised=%ld caught=%ld", atomic_load(&raised), atomic_load(&caught));
 }
 
+static void mask_by_call(int how)
+{
+	uint64_t set = 1ULL << (SIGTRAP - 1);
+
+	if (syscall(SYS_rt_sigprocmask, how, &set, NULL, KERNEL_SET_BYTES))
+		die("rt_sigprocmask");
+}
+
+static void act_by_call(const struct kernel_action *action, struct kernel_action *ret_old)
+{
+	if (syscall(SYS_rt_sigaction, SIGTRAP, action, ret_old, KERNEL_SET_BYTES))
+		die("rt_sigaction");
+}
+
+static void make_call(int command)
+{
+	static struct kernel_action before;
+	const struct kernel_action ignored = { .handler = (uintptr_t)SIG_IGN }, none = { .handler = (uintptr_t)SIG_DFL };
+
+	switch (command) {
+	case 'b': mask_by_call(SIG_BLOCK); break;
+	case 'u': mask_by_call(SIG_UNBLOCK); break;
+	case 'i': act_by_call(&ignored, &before); break;
+	case 'd': act_by_call(&none, &before); break;
+	case 'o': act_by_call(&before, NULL); break;
+	}
+	say("done");
+}
+
 int main(void)
 {
 	int command;
@@ -76,6 +117,8 @@ int main(void)
 	while ((command = next_command()) != 'q') {
 		if (command == 'w')
 			wait_in_handler();
+		else if (strchr("buido", command))
+			make_call(command);
 		else
 			answer();
 	}
