@@ -107,7 +107,7 @@ static void start_targets(struct load_target *targets)
 	targets[4].program.subject = victim_start("tests/victims/grower", NULL);
 	targets[5].program.subject = victim_start("tests/victims/registers", live_text("%s/tests/victims", live_build()), NULL);
 	targets[6].program.subject = victim_start("tests/victims/forktree", NULL);
-	targets[7].program.subject = victim_start("tests/victims/spawner", NULL);
+	targets[7].program.subject = victim_start("tests/victims/spawner", "--round", "1", NULL);
 	/* what they load and make at their first work is there to stay */
 	for (unsigned t = 0; t < LOAD_TARGETS; t++) {
 		for (unsigned i = 0; i < 3; i++)
