@@ -139,7 +139,7 @@ static void the_daemon_heals_at_once(void)
 {
 	struct tool *tool = tool_start();
 	unsigned rounds = live_rounds(TIMED_ROUNDS, ROUNDS_LONG);
-	uint64_t us[ROUNDS_LONG];
+	uint64_t us[ROUNDS_LONG] = { 0 };
 
 	for (unsigned i = 0; i < rounds; i++) {
 		struct subject *hammer = victim_start(HAMMER, "--threads", "1", "--ops", "100", NULL);
