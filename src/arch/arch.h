@@ -51,6 +51,9 @@ uint64_t arch_result(const struct user_regs_struct *regs);
 /* What a thread's own data hangs from: of the threads of one memory each has another, and a fork's child its parent's. */
 uint64_t arch_thread_pointer(const struct user_regs_struct *regs);
 
+/* The counter that the ring's records are dated by, in its own unit. */
+uint64_t arch_ticks(void);
+
 /* The bytes before a return address end in a call instruction.  May be true by chance, is never false
  * for a real return address as long as ARCH_CALL_MAX bytes are given. */
 #define ARCH_CALL_MAX 7
@@ -113,12 +116,17 @@ int arch_decode_function(const uint8_t *code, size_t len, uint64_t address,
 			 struct arch_function *ret_function, const char **ret_reason);
 void arch_function_fini(struct arch_function *function);
 
+/* The fewest whole instructions of code[0..room) that a jump has room in, in bytes; 0: there are not so many. */
+uint32_t arch_window_length(const uint8_t *code, size_t room, uint64_t address);
 /* How many of code[0..len), which lies behind a function, fill the space to the next one and are never run. */
 uint32_t arch_padding(const uint8_t *code, size_t len, uint64_t address);
 /* Whether anything in code[0..len), which runs at `address`, may be a jump or call of far reach that goes behind `start` and
  * before `end`: parts of a function that the compiler put elsewhere come back so.  May be true by chance: what begins an
  * instruction is not asked. */
 bool arch_may_branch_into(const uint8_t *code, size_t len, uint64_t address, uint64_t start, uint64_t end);
+/* The same of many: tells of each target that may lie behind `start` and before `end`. */
+void arch_each_branch_into(const uint8_t *code, size_t len, uint64_t address, uint64_t start, uint64_t end,
+			   void (*found)(void *context, uint64_t target), void *context);
 
 /* Whether code[0..len) at `address` is a stub that only jumps through a pointer at a fixed address, as
  * the entries of a procedure linkage table are: tail calls to imported functions lead there.  Then

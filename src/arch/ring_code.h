@@ -2,8 +2,8 @@
  *
  * An area is memory of the target within reach of what is probed, readable and executable, with a page of data behind it:
  *
- *	ring_code_header | routines | sites ............ | ring_switch
- *	<------------------- RING_CODE_SIZE ------------>
+ *	ring_code_header | routines | sites ....  .... notes | ring_switch
+ *	<------------------- RING_CODE_SIZE ---------------->
  *
  * A site takes the place of a window, some instructions of a function that a jump now stands for.  It runs them, and
  * in the midst of them has a record written into the ring that the switch points to (ring/layout.h): at a function's entry before the first of them,
@@ -25,10 +25,22 @@
 #define RING_CODE_MAGIC_SIZE 16
 #define RING_CODE_SIZE 65536u
 
+/* For who takes the code out when the tracer that brought it is dead; the code itself reads none of it. */
 struct ring_code_header {
 	uint8_t magic[RING_CODE_MAGIC_SIZE];
-	uint64_t note;                         /* the tracer's own */
-	uint64_t reserved[5];
+	uint64_t ring, ring_size;              /* where the ring is mapped, bytes of the whole mapping */
+	uint32_t notes;                        /* how many; a note is there before its jump is */
+	uint32_t reserved1;
+	uint64_t reserved[3];
+};
+
+/* Of one site; the first one ends the area, the next ones lie before it. */
+struct ring_code_note {
+	uint64_t window, site;                 /* addresses */
+	uint32_t number;
+	uint8_t length, record, is_return, hands_on;
+	uint8_t text[ARCH_WINDOW_MAX];         /* what stood there, as far as the jump or the window reaches */
+	uint8_t reserved[4];
 };
 
 struct ring_switch {
@@ -51,6 +63,8 @@ struct ring_window {
 						* where the flags mean nothing: at a return and an unconditional jump */
 	uint32_t number;                       /* below RING_RETURN */
 	bool is_return;                        /* a struct ring_return, before a return instruction */
+	bool hands_on;                         /* such a one, but before a jump to a function that returns its first argument: that
+						* is the result */
 };
 
 #define RING_SITE_MAX (ARCH_MOVED_MAX + 32)

@@ -106,3 +106,8 @@ uint64_t arch_result(const struct user_regs_struct *regs)
 {
 	return regs->rax;
 }
+
+uint64_t arch_ticks(void)
+{
+	return __builtin_ia32_rdtsc();
+}

@@ -1,6 +1,7 @@
 /* The routines that write records; arch/ring_code.h and ring/layout.h say what they do.  Data here: these bytes never run in
  * this process.  No relocations: all is reached relative to rip.  Every register is kept, and none but general ones
- * are used; flags are not kept, for at these places nobody has any.  DF is clear there (psABI 3.2.1). */
+ * are used; flags are kept, too: nobody should have any at these places, and DF should be clear there (psABI 3.2.1), but code
+ * written by hand may do as it likes. */
 
 #define HEADER_SIZE	64		/* these are checked in x86_64_ring_site.c */
 #define CODE_SIZE	65536
@@ -86,14 +87,14 @@
 /* At an entry, and before a jump that ends a function: eax site, on the stack the site's return address, its rax, the
  * function's return address. */
 x86_64_ring_code:
+	pushfq
 	push	%rcx
 	push	%rdx
 	push	%r8
 	push	%r9
 	push	%r10
 	push	%r11
-#define SAVED_RAX 56
-#define CALLER 64
+#define CALLER 72
 	mov	.Lheader+CODE_SIZE(%rip), %r8
 	test	%r8, %r8
 	jz	.Lcall_done
@@ -120,13 +121,15 @@ x86_64_ring_code:
 	pop	%r8
 	pop	%rdx
 	pop	%rcx
+	popfq
 	ret
-#undef SAVED_RAX
 #undef CALLER
 
 /* Before a return instruction: the same, and rax is the result. */
 	.balign	16
 x86_64_ring_return:
+	pushfq
+	cld
 	push	%rcx
 	push	%rdx
 	push	%rsi
@@ -135,8 +138,8 @@ x86_64_ring_return:
 	push	%r9
 	push	%r10
 	push	%r11
-#define RESULT 72
-#define CALLER 80
+#define RESULT 80
+#define CALLER 88
 	mov	.Lheader+CODE_SIZE(%rip), %r8
 	test	%r8, %r8
 	jz	.Lreturn_done
@@ -214,6 +217,7 @@ x86_64_ring_return:
 	pop	%rsi
 	pop	%rdx
 	pop	%rcx
+	popfq
 	ret
 #undef RESULT
 #undef CALLER

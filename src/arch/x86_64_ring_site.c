@@ -81,10 +81,11 @@ static bool put_branch(struct code *code, uint8_t opcode, uint64_t target)
 	return true;
 }
 
-/* push %rax; mov $site, %eax; call; pop %rax */
+/* push %rax; mov $site, %eax; call; pop %rax.  What is pushed is the result; before a jump to another function %rdi, and then
+ * %rax means nothing (psABI 3.2.3: no function with a variable number of arguments returns its first one). */
 static bool put_record(struct code *code, const struct ring_window *window, raddr area)
 {
-	static const uint8_t push = 0x50, pop = 0x58, load = 0xb8;
+	const uint8_t push = window->hands_on ? 0x57 : 0x50, pop = push + 8, load = 0xb8;
 	uint32_t site = window->number | (window->is_return ? RING_RETURN : 0);
 	uint64_t routine = area + sizeof(struct ring_code_header);
 

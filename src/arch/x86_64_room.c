@@ -123,7 +123,19 @@ uint32_t arch_padding(const uint8_t *code, size_t len, uint64_t address)
 	return end;
 }
 
-bool arch_may_branch_into(const uint8_t *code, size_t len, uint64_t address, uint64_t start, uint64_t end)
+uint32_t arch_window_length(const uint8_t *code, size_t room, uint64_t address)
+{
+	uint32_t length = 0;
+	struct insn insn;
+
+	while (length < ARCH_JUMP_SIZE && length < room &&
+	       insn_decode(code + length, room - length, address + length, &insn))
+		length += insn.length;
+	return length >= ARCH_JUMP_SIZE && length <= room ? length : 0;
+}
+
+void arch_each_branch_into(const uint8_t *code, size_t len, uint64_t address, uint64_t start, uint64_t end,
+			   void (*found)(void *context, uint64_t target), void *context)
 {
 	for (size_t at = 1; at + sizeof(int32_t) <= len; at++) {
 		bool jump = (code[at - 1] & 0xfe) == 0xe8;
@@ -136,7 +148,22 @@ bool arch_may_branch_into(const uint8_t *code, size_t len, uint64_t address, uin
 		memcpy(&distance, code + at, sizeof(distance));
 		target = address + at + sizeof(distance) + (uint64_t)distance;
 		if (target > start && target < end)
-			return true;
+			found(context, target);
 	}
-	return false;
+}
+
+static void note_found(void *context, uint64_t target)
+{
+	bool *found = context;
+
+	(void)target;
+	*found = true;
+}
+
+bool arch_may_branch_into(const uint8_t *code, size_t len, uint64_t address, uint64_t start, uint64_t end)
+{
+	bool found = false;
+
+	arch_each_branch_into(code, len, address, start, end, note_found, &found);
+	return found;
 }

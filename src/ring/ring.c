@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct ring {
@@ -56,17 +57,37 @@ static int fill_control(struct ring *ring)
 	return 0;
 }
 
+static int make_memory(uint64_t size, int *ret_fd)
+{
+	int fd = memfd_create("allocwatch-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)(RING_CONTROL_SIZE + size)) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+		int r = -errno;
+
+		close(fd);
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Memory that could be cut short would be the reader's end, by SIGBUS. */
+static bool is_sealed(int fd, uint64_t size)
+{
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &st) == 0 &&
+	       (uint64_t)st.st_size >= RING_CONTROL_SIZE + size;
+}
+
 static int open_ring(struct ring *ring)
 {
-	int r;
+	int r = is_sealed(ring->fd, ring->size) ? map_all(ring) : -EINVAL;
 
-	ring->fd = memfd_create("allocwatch-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (ring->fd < 0 || ftruncate(ring->fd, (off_t)(RING_CONTROL_SIZE + ring->size)) < 0)
-		return -errno;
-	/* Else the program could cut it short, and the reader would die of SIGBUS. */
-	if (fcntl(ring->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
-		return -errno;
-	r = map_all(ring);
 	if (r < 0)
 		return r;
 	ring->control = (struct ring_control *)(void *)ring->mapping;
@@ -74,17 +95,21 @@ static int open_ring(struct ring *ring)
 	return fill_control(ring);
 }
 
-int ring_new(uint64_t size, struct ring **ret_ring)
+static bool is_size(uint64_t size)
 {
-	struct ring *ring;
+	return size >= RING_SIZE_MIN && size <= RING_SIZE_MAX && (size & (size - 1)) == 0;
+}
+
+int ring_open(int fd, uint64_t size, struct ring **ret_ring)
+{
+	struct ring *ring = is_size(size) ? calloc(1, sizeof(*ring)) : NULL;
 	int r;
 
-	if (size < RING_SIZE_MIN || size > RING_SIZE_MAX || (size & (size - 1)) != 0)
-		return -EINVAL;
-	ring = calloc(1, sizeof(*ring));
-	if (!ring)
-		return -ENOMEM;
-	ring->fd = -1;
+	if (!ring) {
+		close(fd);
+		return is_size(size) ? -ENOMEM : -EINVAL;
+	}
+	ring->fd = fd;
 	ring->size = size;
 	r = open_ring(ring);
 	if (r < 0) {
@@ -93,6 +118,13 @@ int ring_new(uint64_t size, struct ring **ret_ring)
 	}
 	*ret_ring = ring;
 	return 0;
+}
+
+int ring_new(uint64_t size, struct ring **ret_ring)
+{
+	int fd = -1, r = is_size(size) ? make_memory(size, &fd) : -EINVAL;
+
+	return r < 0 ? r : ring_open(fd, size, ret_ring);
 }
 
 void ring_free(struct ring *ring)
@@ -238,6 +270,11 @@ int ring_next(struct ring *ring, struct ring_record *ret_record)
 		return r;
 	*ret_record = record;
 	return r == 0 ? 1 : r;
+}
+
+uint64_t ring_position(const struct ring *ring)
+{
+	return ring->position;
 }
 
 void ring_done(struct ring *ring)

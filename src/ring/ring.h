@@ -16,6 +16,9 @@ struct ring;
 /* A ring of `size` bytes of data, a power of two from RING_SIZE_MIN to RING_SIZE_MAX, turned off.  0, -EINVAL, -ENOMEM or
  * what the kernel has against memfd_create and mmap. */
 int ring_new(uint64_t size, struct ring **ret_ring);
+/* The same in memory that is there: a sealed memfd of RING_CONTROL_SIZE + size bytes of zeros, which becomes the ring's, also when
+ * this fails (-EINVAL: it is not such a one). */
+int ring_open(int fd, uint64_t size, struct ring **ret_ring);
 void ring_free(struct ring *ring);                /* accepts NULL */
 /* The descriptor to be mapped by the program; it stays the ring's. */
 int ring_fd(const struct ring *ring);
@@ -39,6 +42,8 @@ struct ring_record {
  * position, and thread and site when it says so, which else are 0; -EBADMSG: what stands there is no record, or head is nowhere that
  * writers could have moved it to. */
 int ring_next(struct ring *ring, struct ring_record *ret_record);
+/* Of the next record; the control page's `head` is where the one behind the last reserved one begins. */
+uint64_t ring_position(const struct ring *ring);
 /* Passes the record that ring_next has returned last. */
 void ring_done(struct ring *ring);
 /* Passes what never will be committed: its thread is gone, or has left the code that writes.  The caller knows that of every thread that

@@ -66,18 +66,6 @@ struct room_tally {
 	size_t functions, entries, exits, exits_with_room;
 };
 
-/* The fewest whole instructions that a jump fits into. */
-static uint32_t entry_length(const struct elf_function *function, uint32_t room)
-{
-	uint32_t length = 0;
-	struct insn insn;
-
-	while (length < ARCH_JUMP_SIZE && length < room &&
-	       insn_decode(function->code + length, room - length, function->address + length, &insn))
-		length += insn.length;
-	return length;
-}
-
 static bool can_be_moved(const uint8_t *code, uint32_t length, uint64_t from)
 {
 	uint8_t out[ARCH_MOVED_MAX];
@@ -111,7 +99,7 @@ static void tally_function(const struct elf_functions *functions, const struct e
 	if (arch_decode_function(function->code, function->size, function->address, &decoded, &reason) < 0)
 		return;
 	tally->functions++;
-	length = entry_length(function, decoded.entry_room);
+	length = arch_window_length(function->code, decoded.entry_room, function->address);
 	if (length >= ARCH_JUMP_SIZE && can_be_moved(function->code, length, function->address)) {
 		tally->entries++;
 		add_window(windows, function->code, length);

@@ -1,4 +1,5 @@
 /* The ring as its reader sees it, with writers in C that obey the layout, or do not. */
+#define _GNU_SOURCE
 #include "ring/ring.h"
 #include "random.h"
 #include "require.h"
@@ -6,10 +7,12 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define SIZE RING_SIZE_MIN
@@ -145,6 +148,21 @@ static void expect_nothing(void)
 
 	ck_assert_int_eq(ring_next(ring, &record), 0);
 }
+
+START_TEST(memory_that_could_be_cut_short_is_no_ring)
+{
+	int fd = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct ring *opened = NULL;
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(ftruncate(fd, RING_CONTROL_SIZE + RING_SIZE_MIN), 0);
+	ck_assert_int_eq(ring_open(dup(fd), RING_SIZE_MIN, &opened), -EINVAL);
+	ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	ck_assert_int_eq(ring_open(dup(fd), 2 * RING_SIZE_MIN, &opened), -EINVAL);
+	ck_assert_int_eq(ring_open(fd, RING_SIZE_MIN, &opened), 0);
+	ring_free(opened);
+}
+END_TEST
 
 START_TEST(records_come_out_as_they_went_in)
 {
@@ -466,6 +484,7 @@ int main(void)
 	suite_add_tcase(suite, tests);
 	tcase_set_timeout(tests, 120);
 	tcase_add_checked_fixture(tests, setup, teardown);
+	tcase_add_test(tests, memory_that_could_be_cut_short_is_no_ring);
 	tcase_add_test(tests, records_come_out_as_they_went_in);
 	tcase_add_test(tests, a_record_is_there_until_it_is_done_with);
 	tcase_add_test(tests, records_are_whole_wherever_they_begin);

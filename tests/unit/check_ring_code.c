@@ -690,6 +690,23 @@ static const char *site_reason(const uint8_t *text, uint32_t length, uint32_t re
 	return reason;
 }
 
+/* push %rdi; mov $site, %eax; call; pop %rdi: what the next function will return is the result. */
+START_TEST(before_a_jump_to_memset_its_argument_is_the_result)
+{
+	static const uint8_t text[] = { 0x48, 0x89, 0xdf, 0xe9, 0, 1, 0, 0 };      /* mov %rbx, %rdi; jmp */
+	struct ring_window window = { .address = 0x10000000, .text = text, .length = sizeof(text), .record = 3, .number = 5,
+				      .is_return = true, .hands_on = true };
+	uint8_t code[RING_SITE_MAX];
+	struct ring_site site;
+	const char *reason = "none";
+
+	ck_assert_int_eq(ring_site_build(&window, 0x10100000, 0x10101000, code, &site, &reason), 0);
+	ck_assert_uint_eq(code[3], 0x57);
+	ck_assert_uint_eq(code[4], 0xb8);
+	ck_assert_uint_eq(code[site.behind - 1], 0x5f);
+}
+END_TEST
+
 START_TEST(what_cannot_be_a_site_is_refused)
 {
 	static const uint8_t text[] = { 0x53, 0x48, 0x89, 0xf8, 0x74, 0xfd };      /* push; mov; je back to the mov's second byte */
@@ -731,6 +748,7 @@ int main(void)
 	tcase_add_test(tests, what_a_jump_out_of_a_record_leaves_is_passed);
 	tcase_add_test(tests, the_order_of_records_is_the_order_of_truth);
 	tcase_add_test(tests, every_pc_has_its_place_on_either_side);
+	tcase_add_test(tests, before_a_jump_to_memset_its_argument_is_the_result);
 	tcase_add_test(tests, what_cannot_be_a_site_is_refused);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
