@@ -2,8 +2,10 @@
 #define _GNU_SOURCE
 #include "target/attach.h"
 #include "target/bp.h"
+#include "target/handlers.h"
 #include "target/held.h"
 #include "target/inject.h"
+#include "target/jumps.h"
 #include "target/process.h"
 #include "target/ptrace.h"
 #include "target/resident.h"
@@ -74,6 +76,16 @@ static void copy_fini(struct copy *copy)
 		fd_close(&copy->target.mem_fd);
 }
 
+/* A handler that has interrupted our code, and made the child, will come back to it. */
+static int remove_jumps(struct copy *copy)
+{
+	if (!copy->target.jump_areas)
+		return 0;
+	if (jumps_restore_copy(&copy->target) > 0)
+		return -EIO;
+	return task_returns_inside(&copy->task) ? -EBUSY : jumps_remove(&copy->target, &copy->task);
+}
+
 /* Everything is undone before it runs its first instruction. */
 static void clean_copy(struct target *parent, struct task *parent_task, pid_t child)
 {
@@ -83,8 +95,10 @@ static void clean_copy(struct target *parent, struct task *parent_task, pid_t ch
 	copy_init(&copy, parent, child);
 	if (parent_task)
 		copy.task.sigtrap_was_blocked = parent_task->sigtrap_was_blocked;
-	/* With an int3 left the handler must stay, too. */
-	r = bp_restore_copy(&copy.target) > 0 ? -EIO : resident_remove_copy(&copy.target, &copy.task);
+	/* With an int3 left the handler must stay, too; and with a jump the code that it leads to. */
+	r = bp_restore_copy(&copy.target) > 0 ? -EIO : remove_jumps(&copy);
+	if (r == 0)
+		r = resident_remove_copy(&copy.target, &copy.task);
 	if (r == -EKEYREJECTED)
 		parent->left_filtered = true;
 	else if (r < 0 && r != -ESRCH)
@@ -122,10 +136,10 @@ int target_names_tracer(struct target *target, pid_t tracer)
 }
 
 /* A child is stopped before its first instruction; it comes within microseconds. */
-static int wait_first_stop(pid_t child)
+static int wait_first_stop(struct target *target, pid_t child)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + CHILD_DEADLINE_MS * NSEC_PER_MSEC;
-	struct task task = { .tid = child };
+	struct task task = { .tid = child, .target = target };
 
 	return task_wait(&task, deadline_ns);
 }
@@ -139,7 +153,7 @@ int target_adopt_child(struct target *target, struct task *parent, pid_t child)
 	if (task_find(child))
 		return 0;
 	if (!thread) {
-		r = wait_first_stop(child);
+		r = wait_first_stop(target, child);
 		if (r < 0)
 			return r;          /* killed before it ran: nothing to clean */
 		if (!shares_memory(target, child)) {

@@ -69,6 +69,13 @@ static bool move_out(struct target *target, raddr frame_at, raddr pc)
 	return out != pc && target_write(target, frame_at + ARCH_SIGFRAME_PC, &out, sizeof(out)) == 0;
 }
 
+static bool is_in_handler(struct task *task, raddr sp)
+{
+	const struct target *target = task->target;
+
+	return !target->is_in_handler || target->is_in_handler(target->context, task, sp);
+}
+
 bool task_returns_inside(struct task *task)
 {
 	struct user_regs_struct regs;
@@ -79,7 +86,8 @@ bool task_returns_inside(struct task *task)
 		return false;
 	sp = arch_sp(&regs);
 	for (unsigned nested = 0; nested < NESTED_MAX && find_frame(task->target, sp, &frame, &at); nested++) {
-		if (resident_contains(task->target, frame.pc) && !move_out(task->target, at, frame.pc))
+		if (resident_contains(task->target, frame.pc) && is_in_handler(task, frame.sp) &&
+		    !move_out(task->target, at, frame.pc))
 			return true;
 		sp = frame.sp;
 	}

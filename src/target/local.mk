@@ -11,6 +11,9 @@ src_libtarget_a_SOURCES = \
 	src/target/handlers.c src/target/handlers.h \
 	src/target/held.c src/target/held.h \
 	src/target/inject.c src/target/inject.h \
+	src/target/jumps.c src/target/jumps.h src/target/jumps_private.h \
+	src/target/jumps_adopt.c \
+	src/target/layout.c src/target/layout.h \
 	src/target/loader.c src/target/loader.h \
 	src/target/mapped_file.c src/target/mapped_file.h \
 	src/target/maps.c src/target/maps.h \

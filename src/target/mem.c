@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "target/bp.h"
+#include "target/jumps.h"
 #include "target/ptrace.h"
 #include "target/target.h"
 
@@ -48,8 +49,11 @@ int target_read(struct target *target, raddr at, void *buf, size_t len)
 		target->memory_tid = target->tasks.items[0]->tid;
 	if (r == -EPERM || r == -ESRCH || r == -ENOSYS || r == -EACCES)
 		r = target->mem_fd >= 0 ? read_mem_file(target, at, buf, len) : read_by_word(target, at, buf, len);
+	/* Nobody sees our own int3s and jumps. */
 	if (r == 0)
-		bp_hide(target, at, buf, len);     /* nobody sees our own int3 */
+		bp_hide(target, at, buf, len);
+	if (r == 0 && target->jumps.count > 0)
+		jumps_hide(target, at, buf, len);
 	return r;
 }
 

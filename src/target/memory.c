@@ -2,6 +2,7 @@
 #include "target/target.h"
 
 #include "target/bp.h"
+#include "target/jumps.h"
 #include "target/resident_area.h"
 
 static size_t area_memory(const struct resident_area *area)
@@ -14,7 +15,7 @@ size_t target_memory(const struct target *target)
 {
 	size_t bytes = sizeof(*target) + module_map_memory(&target->modules) + vec_memory(&target->module_fds) +
 		       vec_memory(&target->slacks) + vec_memory(&target->mask_places) + vec_memory(&target->tasks) +
-		       vec_memory(&target->breakpoints) +
+		       vec_memory(&target->breakpoints) + vec_memory(&target->jumps) +
 		       target->tasks.count * sizeof(struct task) +
 		       target->breakpoints.count * sizeof(struct breakpoint) +
 		       target->bp_hash_size * sizeof(*target->bp_hash);

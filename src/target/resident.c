@@ -4,6 +4,7 @@
 #include "target/action.h"
 #include "target/attach.h"
 #include "target/inject.h"
+#include "target/jumps.h"
 #include "target/masks.h"
 #include "target/process.h"
 #include "target/resident_area.h"
@@ -218,6 +219,7 @@ unsigned bp_restore_copy(struct target *copy)
 
 void resident_forget(struct target *target)
 {
+	jumps_forget(target);
 	while (target->areas) {
 		struct resident_area *area = target->areas;
 

@@ -8,6 +8,7 @@
 #include "target/bp.h"
 #include "target/elf_file.h"
 #include "target/inject.h"
+#include "target/jumps.h"
 #include "target/maps.h"
 #include "target/masks.h"
 #include "target/park.h"
@@ -323,7 +324,7 @@ int resident_adopt(struct target *target, raddr start)
 	}
 	adopt_action(target, &target->areas->header);
 	masks_adopt(target, target->areas->header.masks);
-	return 0;
+	return jumps_adopt(target);
 }
 
 /* --- what was not linked yet, or not any more --- */
@@ -336,7 +337,7 @@ static bool is_ours(struct target *target, const struct map_line *map)
 	uint8_t begin[RESIDENT_MAGIC_SIZE];
 
 	if (map->inode != 0 || map->shared || map->writable || !map->readable || map->path[0] != '\0' ||
-	    size != (map->executable ? INJECTED_SIZE : RESIDENT_MASKS_SIZE))
+	    (map->executable ? size != INJECTED_SIZE && size != RING_CODE_SIZE + PAGE : size != RESIDENT_MASKS_SIZE))
 		return false;
 	return target_read(target, map->start, begin, sizeof(begin)) == 0 &&
 	       (memcmp(begin, RESIDENT_MAGIC, sizeof(begin)) == 0 || memcmp(begin, nothing, sizeof(begin)) == 0);

@@ -3,6 +3,7 @@
 #include "target/resident_area.h"
 
 #include "target/inject.h"
+#include "target/jumps.h"
 #include "target/process.h"
 #include "target/resident.h"
 
@@ -452,14 +453,16 @@ static const struct resident_area *area_at(const struct target *target, raddr pc
 bool resident_contains(const struct target *target, raddr pc)
 {
 	/* A thread is in a stub, at rest, when the tracer that sent it there has died. */
-	return area_at(target, pc) != NULL || (target->stub != 0 && pc - target->stub < STUB_SPACE);
+	return area_at(target, pc) != NULL || jumps_contain(target, pc) || (target->stub != 0 && pc - target->stub < STUB_SPACE);
 }
 
 raddr resident_resume(const struct target *target, raddr pc)
 {
 	const struct resident_area *area = area_at(target, pc);
 
-	if (!area || pc < area->start + area->header.slots_offset)
+	if (!area)
+		return jumps_leave(target, pc);
+	if (pc < area->start + area->header.slots_offset)
 		return pc;
 	for (uint32_t i = 0; i < area->header.entry_count; i++) {
 		const struct resident_entry *entry = &area->entries[i];
@@ -479,5 +482,5 @@ raddr resident_resume(const struct target *target, raddr pc)
 
 raddr resident_translate(void *context, raddr pc)
 {
-	return resident_resume(context, pc);
+	return jumps_origin(context, resident_resume(context, pc));
 }

@@ -60,6 +60,8 @@ int task_wait(struct task *task, uint64_t deadline_ns)
 		}
 		if (clock_passed(deadline_ns))
 			return -ETIMEDOUT;
+		if (task->target && task->target->idle)
+			task->target->idle(task->target->context);
 		if (round > 3)
 			pause_briefly(round - 4);
 	}

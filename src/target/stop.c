@@ -90,6 +90,21 @@ int stop_look(pid_t tid, struct stop *ret_stop)
 	return look(P_PID, tid, WNOHANG, ret_stop);
 }
 
+int stop_look_at_any(struct stop *ret_stop)
+{
+	return look(P_ALL, 0, WNOHANG, ret_stop);
+}
+
+void stop_pause(uint64_t ns)
+{
+	const struct timespec pause = { (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+	sigset_t child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigtimedwait(&child, NULL, &pause);
+}
+
 void stop_reap(pid_t tid)
 {
 	siginfo_t info;

@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum stop_kind {
@@ -36,6 +37,10 @@ struct stop stop_classify(const siginfo_t *info);
  * 0 (kind STOP_NONE: nothing), -ECHILD: no such child, -EINTR. */
 int stop_wait(struct stop *ret_stop);
 int stop_look(pid_t tid, struct stop *ret_stop);
+/* Looks at any, without waiting. */
+int stop_look_at_any(struct stop *ret_stop);
+/* Waits for one, but for no longer than this, and spares the machine meanwhile.  SIGCHLD is blocked in all threads. */
+void stop_pause(uint64_t ns);
 /* Takes the stop or exit away. */
 void stop_reap(pid_t tid);
 static inline bool stop_is_reaped(enum stop_kind kind)

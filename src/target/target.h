@@ -18,6 +18,8 @@
 #include <sys/user.h>
 
 struct breakpoint;
+struct jump;
+struct jump_area;
 struct resident_area;
 struct target;
 
@@ -82,6 +84,9 @@ struct target {
 	size_t bp_hash_size;
 	raddr bp_lowest, bp_highest;   /* of those ever planted */
 	struct resident_area *areas;   /* the main one first */
+	VEC_OF(struct jump) jumps;     /* of the ring engine, by number: see jumps.h */
+	struct jump_area *jump_areas;
+	raddr ring, ring_size;         /* the ring's mapping; 0: none */
 	raddr masks;                   /* the notes of masks.h; 0: none */
 	uint32_t mask_count;           /* of them ever used */
 	VEC_OF(uint32_t) mask_places;  /* of these, free again */
@@ -102,6 +107,11 @@ struct target {
 	bool (*copy_made)(void *context, struct task *parent, pid_t child);
 	/* Told of a task that ended; removes it.  Set by the owner. */
 	void (*task_gone)(void *context, struct task *task);
+	/* Whether a frame of a signal, which stands on the task's stack and goes on with this stack pointer, is one of a handler
+	 * that it is in, and not a trace of an earlier one.  NULL: it is taken for one. */
+	bool (*is_in_handler)(void *context, struct task *task, raddr sp);
+	/* While a task's stop is awaited, which may take its time: must neither stop nor resume any.  NULL: nothing. */
+	void (*idle)(void *context);
 	void *context;
 };
 

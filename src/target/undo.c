@@ -2,7 +2,9 @@
 #include "target/attach.h"
 #include "target/bp.h"
 #include "target/handlers.h"
+#include "target/held.h"
 #include "target/inject.h"
+#include "target/jumps.h"
 #include "target/process.h"
 #include "target/ptrace.h"
 #include "target/resident.h"
@@ -74,7 +76,20 @@ static bool is_inside(struct target *target, struct task *task)
 	task_leave_resident(task);
 	if (ptrace_getregs(task->tid, &regs) < 0)
 		return false;
-	return resident_contains(target, arch_pc(&regs)) || (target->adopted && task_returns_inside(task));
+	return resident_contains(target, arch_pc(&regs)) ||
+	       ((target->adopted || target->jump_areas) && task_returns_inside(task));
+}
+
+/* One that job control has stopped runs a few instructions more, and is stopped again as it was. */
+static void run_on(struct task *task)
+{
+	if (task->stop.kind != STOP_GROUP) {
+		task_resume(task);
+		return;
+	}
+	held_ends(task);
+	if (ptrace_cont(task->tid, 0) == 0)
+		task->stopped = false;
 }
 
 bool target_leave_resident(struct target *target)
@@ -91,7 +106,7 @@ bool target_leave_resident(struct target *target)
 				continue;
 			inside = true;
 			if (task->stopped)
-				task_resume(task);
+				run_on(task);
 		}
 		if (!inside)
 			return true;
@@ -134,9 +149,12 @@ static bool undo_held(struct target *target, const char **ret_text)
 {
 	int r = 0;
 
+	jumps_switch_off(target);
 	for (size_t i = 0; i < target->tasks.count; i++)
 		consume_trap(target, target->tasks.items[i]);
-	if (bp_restore_all(target) > 0)
+	if (jumps_restore(target) > 0)
+		*ret_text = "a jump into our code could not be taken out: that stays to serve it, and records nothing";
+	else if (bp_restore_all(target) > 0)
 		*ret_text = "a breakpoint could not be taken out: the resident handler stays to serve it";
 	else if (!target_leave_resident(target))
 		*ret_text = "a thread would not leave the resident code: it stays, and does no harm";
@@ -148,6 +166,8 @@ static bool undo_held(struct target *target, const char **ret_text)
 	if (!*ret_text)
 		set_uprobes_again(target);
 	if (!*ret_text && target->tasks.count > 0)
+		r = jumps_remove(target, inject_find_task(target));
+	if (!*ret_text && r == 0 && target->tasks.count > 0)
 		r = resident_remove(target);
 	target->left_filtered |= r == -EKEYREJECTED;
 	target->left_something = *ret_text || (r < 0 && r != -EKEYREJECTED && r != -EAGAIN && r != -ESRCH);

@@ -1,0 +1,572 @@
+#define _GNU_SOURCE
+#include "target/jumps.h"
+
+#include "target/jumps_private.h"
+
+#include "target/handlers.h"
+#include "target/inject.h"
+#include "target/ptrace.h"
+#include "target/resident_area.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define REACH ((raddr)1 << 31)
+#define SITE_ALIGN 16u
+
+/* --- calls of the target --- */
+
+static int call(struct task *task, const struct arch_stub_call *call, int64_t *ret_result)
+{
+	int r = inject_syscall(task, task->target->stub, call, ret_result);
+
+	if (r < 0)
+		return r;
+	return *ret_result < 0 && *ret_result > -4096 ? (int)*ret_result : 0;
+}
+
+static int call_plain(struct task *task, uint64_t number, uint64_t a, uint64_t b, uint64_t c)
+{
+	const struct arch_stub_call made = { .number = number, .args = { a, b, c }, .data_arg = -1 };
+	int64_t result;
+
+	return call(task, &made, &result);
+}
+
+/* --- the ring --- */
+
+static int make_memfd(struct task *task, int *ret_number)
+{
+	const struct arch_stub_call made = {
+		.number = SYS_memfd_create, .args = { 0, MFD_CLOEXEC | MFD_ALLOW_SEALING },
+		.data = JUMPS_RING_NAME, .data_length = sizeof(JUMPS_RING_NAME), .data_arg = 0,
+	};
+	int64_t result;
+	int r = call(task, &made, &result);
+
+	*ret_number = (int)result;
+	return r;
+}
+
+/* Sealed: else the program could cut it short, and its reader would die of SIGBUS. */
+static int open_memfd(const struct target *target, int number, uint64_t size, int *ret_fd)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", target->memory_tid, number);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)size) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+		int r = -errno;
+
+		fd_close(&fd);
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static int map_piece(struct task *task, raddr at, uint64_t size, int number, uint64_t offset)
+{
+	const struct arch_stub_call made = {
+		.number = SYS_mmap,
+		.args = { at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, (uint64_t)number, offset },
+		.data_arg = -1,
+	};
+	int64_t result;
+
+	return call(task, &made, &result);
+}
+
+static int map_pieces(struct target *target, struct task *task, int number, uint64_t control, uint64_t data)
+{
+	const struct arch_stub_call reserve = {
+		.number = SYS_mmap,
+		.args = { 0, control + 2 * data, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0 },
+		.data_arg = -1,
+	};
+	int64_t result;
+	int r = call(task, &reserve, &result);
+
+	if (r < 0)
+		return r;
+	target->ring = (raddr)result;
+	target->ring_size = control + 2 * data;
+	r = map_piece(task, target->ring, control + data, number, 0);
+	if (r == 0)
+		r = map_piece(task, target->ring + control + data, data, number, control);
+	/* No dump of the program's memory needs it. */
+	if (r == 0)
+		call_plain(task, SYS_madvise, target->ring, target->ring_size, MADV_DONTDUMP);
+	return r;
+}
+
+int jumps_map_ring(struct target *target, uint64_t control, uint64_t data, int *ret_fd)
+{
+	struct task *task = inject_find_task(target);
+	int number, r;
+
+	if (!task)
+		return -EAGAIN;
+	*ret_fd = -1;
+	r = make_memfd(task, &number);
+	if (r < 0)
+		return r;
+	r = open_memfd(target, number, control + data, ret_fd);
+	if (r == 0)
+		r = map_pieces(target, task, number, control, data);
+	call_plain(task, SYS_close, (uint64_t)number, 0, 0);
+	if (r < 0)
+		fd_close(ret_fd);
+	return r;
+}
+
+/* --- areas --- */
+
+static int write_header(struct target *target, const struct jump_area *area)
+{
+	struct ring_code_header header = { .ring = target->ring, .ring_size = target->ring_size, .notes = area->notes };
+
+	memcpy(header.magic, RING_CODE_MAGIC, RING_CODE_MAGIC_SIZE);
+	return target_write(target, area->start, &header, sizeof(header));
+}
+
+int jumps_add_area(struct target *target, raddr start, struct jump_area **ret_area)
+{
+	struct jump_area *area = calloc(1, sizeof(*area));
+
+	if (!area)
+		return -ENOMEM;
+	area->start = start;
+	area->used = ring_code().sites;
+	area->next = target->jump_areas;
+	target->jump_areas = area;
+	*ret_area = area;
+	return 0;
+}
+
+/* Its magic stands there before it is two mappings: who heals knows it by that, or as begun. */
+static int map_area(struct target *target, raddr near, struct jump_area **ret_area)
+{
+	struct task *task = inject_find_task(target);
+	struct ring_code code = ring_code();
+	raddr start;
+	int r;
+
+	if (!task)
+		return -EAGAIN;
+	r = resident_map(target, task, near, RING_CODE_SIZE + JUMPS_PAGE, PROT_READ | PROT_EXEC, &start);
+	if (r == 0)
+		r = jumps_add_area(target, start, ret_area);
+	if (r == 0)
+		r = write_header(target, *ret_area);
+	if (r == 0)
+		r = resident_note_begun(target, 0);
+	if (r == 0)
+		r = target_write(target, start + sizeof(struct ring_code_header), code.bytes, code.length);
+	if (r == 0)
+		r = call_plain(task, SYS_mprotect, start + RING_CODE_SIZE, JUMPS_PAGE, PROT_READ | PROT_WRITE);
+	if (r == 0)
+		r = call_plain(task, SYS_madvise, start + RING_CODE_SIZE, JUMPS_PAGE, MADV_WIPEONFORK);
+	return r;
+}
+
+static bool has_room(const struct jump_area *area)
+{
+	return area->used + RING_SITE_MAX + (area->notes + 1) * sizeof(struct ring_code_note) <= RING_CODE_SIZE;
+}
+
+static bool is_in_reach(const struct jump_area *area, raddr address)
+{
+	raddr distance = address > area->start ? address - area->start : area->start - address;
+
+	return distance < REACH - 2 * RING_CODE_SIZE;
+}
+
+static int area_for(struct target *target, raddr address, struct jump_area **ret_area)
+{
+	unsigned count = 0;
+
+	for (struct jump_area *area = target->jump_areas; area; area = area->next, count++) {
+		if (!has_room(area) || !is_in_reach(area, address))
+			continue;
+		*ret_area = area;
+		return 0;
+	}
+	return count < JUMP_AREAS_MAX ? map_area(target, address, ret_area) : -ENOSPC;
+}
+
+static const struct jump_area *area_at(const struct target *target, raddr pc)
+{
+	const struct jump_area *area = target->jump_areas;
+
+	while (area && pc - area->start >= RING_CODE_SIZE)
+		area = area->next;
+	return area;
+}
+
+/* --- what threads come back to --- */
+
+static void look_at_words(const uint64_t *words, size_t count, const struct jump_range *ranges, size_t range_count,
+			  struct jump_words *found)
+{
+	for (size_t i = 0; i < count; i++) {
+		for (size_t k = 0; k < range_count; k++) {
+			raddr *slot;
+
+			if (words[i] <= ranges[k].start || words[i] >= ranges[k].end)
+				continue;
+			slot = vec_push(&found->words);
+			if (slot)
+				*slot = words[i];
+		}
+	}
+}
+
+static void look_at_stack(struct target *target, raddr sp, const struct jump_range *ranges, size_t count,
+			  struct jump_words *found)
+{
+	static uint64_t words[JUMP_STACK_LOOK / 8];
+	raddr at = sp & ~(raddr)7;
+	uint64_t in_page = JUMPS_PAGE - at % JUMPS_PAGE;
+
+	if (target_read(target, at, words, sizeof(words)) == 0) {
+		look_at_words(words, sizeof(words) / 8, ranges, count, found);
+		return;
+	}
+	for (raddr end = at + JUMP_STACK_LOOK; at < end && target_read(target, at, words, in_page) == 0; in_page = JUMPS_PAGE) {
+		look_at_words(words, in_page / 8, ranges, count, found);
+		at += in_page;
+	}
+}
+
+int jumps_look_at_stacks(struct target *target, const struct jump_range *ranges, size_t count, struct jump_words *ret)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		const struct task *task = target->tasks.items[i];
+		struct user_regs_struct regs;
+
+		if (!task->stopped)
+			return -EBUSY;
+		if (!stop_is_end(task->stop.kind) && ptrace_getregs(task->tid, &regs) == 0)
+			look_at_stack(target, arch_sp(&regs), ranges, count, ret);
+	}
+	return 0;
+}
+
+void jump_words_fini(struct jump_words *words)
+{
+	vec_fini(&words->words);
+}
+
+static uint32_t covered_by(uint32_t length)
+{
+	return length < ARCH_JUMP_SIZE ? ARCH_JUMP_SIZE : length;
+}
+
+static bool is_awaited(const struct jump_words *words, const struct ring_window *window)
+{
+	for (size_t i = 0; i < words->words.count; i++) {
+		raddr word = words->words.items[i];
+
+		if (word > window->address && word - window->address < window->length)
+			return true;
+	}
+	return false;
+}
+
+/* --- sites --- */
+
+static int write_note(struct target *target, struct jump_area *area, const struct ring_window *window, raddr site)
+{
+	struct ring_code_note note = {
+		.window = window->address, .site = site, .number = window->number, .length = (uint8_t)window->length,
+		.record = (uint8_t)window->record, .is_return = window->is_return, .hands_on = window->hands_on,
+	};
+	int r;
+
+	memcpy(note.text, window->text, covered_by(window->length));
+	r = target_write(target, area->start + RING_CODE_SIZE - (area->notes + 1) * sizeof(note), &note, sizeof(note));
+	if (r < 0)
+		return r;
+	area->notes++;
+	return write_header(target, area);
+}
+
+static int put_site(struct target *target, struct jump_area *area, const struct ring_window *window, struct ring_site *ret,
+		    const char **ret_reason)
+{
+	raddr at = area->start + ((area->used + SITE_ALIGN - 1) & ~(SITE_ALIGN - 1));
+	uint8_t code[RING_SITE_MAX];
+	int r = ring_site_build(window, area->start, at, code, ret, ret_reason);
+
+	if (r == 0)
+		r = target_write(target, at, code, ret->length);
+	if (r == 0)
+		r = write_note(target, area, window, at);
+	if (r == 0)
+		area->used = (uint32_t)(at - area->start) + ret->length;
+	return r;
+}
+
+static int check_memory(struct target *target, const struct ring_window *window)
+{
+	uint8_t there[ARCH_WINDOW_MAX];
+	uint32_t covered = covered_by(window->length);
+	int r = target_read_surely(target, window->address, there, covered);
+
+	return r < 0 ? r : memcmp(there, window->text, covered) == 0 ? 0 : -EBUSY;
+}
+
+int jumps_add(struct target *target, struct ring_window *window, uint32_t module, const struct jump_words *words,
+	      uint32_t *ret_number, const char **ret_reason)
+{
+	struct jump_area *area = NULL;
+	struct jump *jump;
+	int r = check_memory(target, window);
+
+	if (r == 0 && is_awaited(words, window))
+		r = -EBUSY;
+	if (r == 0)
+		r = area_for(target, window->address, &area);
+	if (r < 0)
+		return r;
+	jump = vec_push(&target->jumps);
+	if (!jump)
+		return -ENOMEM;
+	*jump = (struct jump){ .module = module };
+	memcpy(jump->text, window->text, covered_by(window->length));
+	window->number = (uint32_t)target->jumps.count - 1;
+	r = put_site(target, area, window, &jump->site, ret_reason);
+	if (r < 0) {
+		target->jumps.count--;
+		return r;
+	}
+	*ret_number = window->number;
+	return 0;
+}
+
+/* --- planting --- */
+
+static void jump_bytes(const struct jump *jump, uint8_t bytes[ARCH_JUMP_SIZE])
+{
+	/* It reaches: that was seen when the way back was made. */
+	arch_put_jump(jump->site.window, jump->site.at, bytes);
+}
+
+static int enter(struct target *target, const struct jump *jump)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		const struct task *task = target->tasks.items[i];
+		struct user_regs_struct regs;
+		raddr pc;
+
+		if (!task->stopped || stop_is_end(task->stop.kind) || ptrace_getregs(task->tid, &regs) < 0 ||
+		    arch_pc(&regs) - jump->site.window >= jump->site.window_length)
+			continue;
+		pc = ring_site_enter(&jump->site, arch_pc(&regs));
+		if (pc == ARCH_NOWHERE)
+			return -EBUSY;
+		arch_set_pc(&regs, pc);
+		if (ptrace_setregs(task->tid, &regs) < 0)
+			return -ESRCH;
+	}
+	return 0;
+}
+
+static int switch_to(struct target *target, raddr ring)
+{
+	const struct ring_switch value = { .ring = ring };
+	int failed = 0;
+
+	for (const struct jump_area *area = target->jump_areas; area; area = area->next) {
+		int r = target_write(target, area->start + RING_CODE_SIZE, &value, sizeof(value));
+
+		if (r < 0)
+			failed = r;
+	}
+	return failed;
+}
+
+int jumps_plant(struct target *target)
+{
+	int r = switch_to(target, target->ring);
+
+	for (size_t i = 0; r == 0 && i < target->jumps.count; i++) {
+		struct jump *jump = &target->jumps.items[i];
+		uint8_t bytes[ARCH_JUMP_SIZE];
+
+		if (jump->planted || jump->was_planted)
+			continue;
+		jump_bytes(jump, bytes);
+		r = enter(target, jump);
+		if (r < 0)
+			break;
+		jump->planted = jump->was_planted = true;
+		r = target_write(target, jump->site.window, bytes, sizeof(bytes));
+	}
+	return r;
+}
+
+/* 1: it is ours, 0: it is not there. */
+static int is_there(struct target *target, const struct jump *jump)
+{
+	uint8_t bytes[ARCH_JUMP_SIZE], there[ARCH_JUMP_SIZE];
+	int r = target_read_surely(target, jump->site.window, there, sizeof(there));
+
+	jump_bytes(jump, bytes);
+	return r < 0 ? r : memcmp(there, bytes, sizeof(bytes)) == 0;
+}
+
+static bool restore(struct target *target, const struct jump *jump)
+{
+	return is_there(target, jump) != 1 ||
+	       target_write(target, jump->site.window, jump->text, ARCH_JUMP_SIZE) == 0;
+}
+
+unsigned jumps_restore(struct target *target)
+{
+	unsigned left = 0;
+
+	for (size_t i = 0; i < target->jumps.count; i++) {
+		struct jump *jump = &target->jumps.items[i];
+
+		if (!jump->planted)
+			continue;
+		if (restore(target, jump))
+			jump->planted = false;
+		else
+			left++;
+	}
+	return left;
+}
+
+unsigned jumps_restore_copy(struct target *copy)
+{
+	unsigned left = 0;
+
+	for (size_t i = 0; i < copy->jumps.count; i++)
+		left += copy->jumps.items[i].was_planted && !restore(copy, &copy->jumps.items[i]);
+	return left;
+}
+
+void jumps_switch_off(struct target *target)
+{
+	if (target->jump_areas)
+		switch_to(target, 0);
+}
+
+void jumps_drop_module(struct target *target, uint32_t module)
+{
+	for (size_t i = 0; i < target->jumps.count; i++) {
+		struct jump *jump = &target->jumps.items[i];
+
+		if (jump->module == module)
+			jump->planted = jump->was_planted = false;
+	}
+}
+
+/* --- where a pc is --- */
+
+bool jumps_contain(const struct target *target, raddr pc)
+{
+	return area_at(target, pc) != NULL;
+}
+
+bool jumps_await(struct task *task)
+{
+	struct user_regs_struct regs;
+
+	if (!task->stopped)
+		return true;
+	if (stop_is_end(task->stop.kind) || ptrace_getregs(task->tid, &regs) < 0)
+		return false;
+	return jumps_contain(task->target, arch_pc(&regs)) || task_returns_inside(task);
+}
+
+static const struct jump *jump_at(const struct target *target, raddr pc)
+{
+	if (!area_at(target, pc))
+		return NULL;
+	for (size_t i = 0; i < target->jumps.count; i++) {
+		if (pc - target->jumps.items[i].site.at < target->jumps.items[i].site.length)
+			return &target->jumps.items[i];
+	}
+	return NULL;
+}
+
+raddr jumps_origin(const struct target *target, raddr pc)
+{
+	const struct jump *jump = jump_at(target, pc);
+	raddr origin = jump ? ring_site_leave(&jump->site, pc) : pc;
+
+	return origin == ARCH_NOWHERE ? pc : origin;
+}
+
+raddr jumps_leave(const struct target *target, raddr pc)
+{
+	const struct jump *jump = jump_at(target, pc);
+
+	return jump && !jump->planted ? jumps_origin(target, pc) : pc;
+}
+
+void jumps_hide(const struct target *target, raddr at, void *buf, size_t len)
+{
+	uint8_t *bytes = buf;
+
+	for (size_t i = 0; i < target->jumps.count; i++) {
+		const struct jump *jump = &target->jumps.items[i];
+
+		if (!jump->planted || jump->site.window + ARCH_JUMP_SIZE <= at || jump->site.window >= at + len)
+			continue;
+		for (size_t k = 0; k < ARCH_JUMP_SIZE; k++) {
+			if (jump->site.window + k - at < len)
+				bytes[jump->site.window + k - at] = jump->text[k];
+		}
+	}
+}
+
+/* --- going --- */
+
+int jumps_remove(struct target *target, struct task *task)
+{
+	int failed = 0;
+
+	if (!target->jump_areas && target->ring == 0)
+		return 0;
+	if (!task)
+		return -EAGAIN;
+	for (const struct jump_area *area = target->jump_areas; area; area = area->next) {
+		int r = resident_unmap(task, area->start, RING_CODE_SIZE + JUMPS_PAGE);
+
+		if (r < 0)
+			failed = r;
+	}
+	if (failed == 0 && target->ring != 0)
+		failed = resident_unmap(task, target->ring, target->ring_size);
+	return failed;
+}
+
+void jumps_forget(struct target *target)
+{
+	while (target->jump_areas) {
+		struct jump_area *area = target->jump_areas;
+
+		target->jump_areas = area->next;
+		free(area);
+	}
+	vec_fini(&target->jumps);
+	target->ring = target->ring_size = 0;
+}

@@ -1,0 +1,76 @@
+/* The ring engine's part of a target: jumps over some of its instructions, the code that they lead to (arch/ring_code.h), and the
+ * mapping of the ring that this writes to.
+ *
+ * All of it comes while every thread is held, and goes likewise: the bytes under the jumps first, the code when no
+ * thread is in it or comes back to it.  Until then a copy of the process has it all as well, switched off. */
+#ifndef ALLOCWATCH_TARGET_JUMPS_H
+#define ALLOCWATCH_TARGET_JUMPS_H
+
+#include "arch/ring_code.h"
+#include "target/target.h"
+
+#include <stdbool.h>
+
+#define JUMP_AREAS_MAX 64
+
+struct jump {
+	uint32_t module;
+	bool planted;
+	bool was_planted;              /* at some time: a copy of the memory may have it still */
+	uint8_t text[ARCH_WINDOW_MAX]; /* what stood there */
+	struct ring_site site;
+};
+
+/* Stretches of code of which it is to be known whether a handler comes back to them. */
+struct jump_range {
+	raddr start, end;
+};
+
+/* Maps a ring: `control` bytes, and behind them `data` bytes twice.  *ret_fd is the memfd, the caller's; it is the process's
+ * own, which cannot get one of ours.  0, -EAGAIN: no thread can make the calls; or negative errno. */
+int jumps_map_ring(struct target *target, uint64_t control, uint64_t data, int *ret_fd);
+
+/* What the held threads may come back to in these ranges: saved pcs, and whatever else looks like one on the newest
+ * JUMP_STACK_LOOK bytes of their stacks.  -EBUSY: not all threads are held. */
+#define JUMP_STACK_LOOK 65536
+struct jump_words {
+	VEC_OF(raddr) words;
+};
+int jumps_look_at_stacks(struct target *target, const struct jump_range *ranges, size_t count, struct jump_words *ret);
+void jump_words_fini(struct jump_words *words);
+
+/* Writes the code for a window, whose number is that of the jump.  `covered`: bytes of `text` that the jump and the window lie
+ * over.  0 with the number; -EBUSY: something else stands in memory, or a thread may come back to the midst of it; -ENOTSUP with
+ * *ret_reason: it cannot be moved; -ENOSPC. */
+int jumps_add(struct target *target, struct ring_window *window, uint32_t module, const struct jump_words *words,
+	      uint32_t *ret_number, const char **ret_reason);
+/* Plants all that are prepared, moves threads that stand in their windows, and switches the code on. */
+int jumps_plant(struct target *target);
+/* Takes all jumps out.  How many could not be. */
+unsigned jumps_restore(struct target *target);
+/* The same in a copy, where more may stand than is known to. */
+unsigned jumps_restore_copy(struct target *copy);
+/* Nothing is written to the ring any more, and nobody waits for room in it. */
+void jumps_switch_off(struct target *target);
+/* An object has gone, and its jumps with it. */
+void jumps_drop_module(struct target *target, uint32_t module);
+
+/* Whether a held thread is in the code, or will come back to it. */
+bool jumps_await(struct task *task);
+bool jumps_contain(const struct target *target, raddr pc);
+/* The place in the text that a pc in the code stands for; other pcs come back as they are. */
+raddr jumps_origin(const struct target *target, raddr pc);
+/* Where a thread that stands in the code goes on without it; while the jump is there it stays. */
+raddr jumps_leave(const struct target *target, raddr pc);
+/* Puts the original bytes into a copy of the target's memory. */
+void jumps_hide(const struct target *target, raddr at, void *buf, size_t len);
+
+/* Unmaps code and ring.  The jumps are out, and no thread is in the code.  `task` makes the calls. */
+int jumps_remove(struct target *target, struct task *task);
+/* The memory is gone, or all was removed. */
+void jumps_forget(struct target *target);
+/* Takes over what a tracer that died has left, as if this one had put it there.  0, also when there is nothing; -EBADMSG: what
+ * stands there is not what this version leaves. */
+int jumps_adopt(struct target *target);
+
+#endif

@@ -1,0 +1,122 @@
+#define _GNU_SOURCE
+/* The ring engine's part of a target whose tracer is dead: found by its magic, checked against what this version would have made,
+ * and taken over. */
+#include "target/jumps.h"
+
+#include "target/jumps_private.h"
+#include "target/maps.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOTES_MAX ((RING_CODE_SIZE - sizeof(struct ring_code_header)) / sizeof(struct ring_code_note))
+
+static bool is_plausible(const struct ring_code_note *note)
+{
+	return note->length > 0 && note->length <= ARCH_WINDOW_MAX && note->record < note->length && note->is_return <= 1 &&
+	       note->hands_on <= 1;
+}
+
+/* As it was made, it is made again. */
+static int adopt_jump(struct target *target, const struct jump_area *area, const struct ring_code_note *note)
+{
+	const struct module_range *range = module_map_find(&target->modules, note->window);
+	const struct ring_window window = {
+		.address = note->window, .text = note->text, .length = note->length, .record = note->record,
+		.number = note->number, .is_return = note->is_return, .hands_on = note->hands_on,
+	};
+	uint8_t code[RING_SITE_MAX], there[RING_SITE_MAX];
+	const char *reason;
+	struct jump *jump;
+	int r;
+
+	if (!is_plausible(note) || note->site - area->start > RING_CODE_SIZE - RING_SITE_MAX)
+		return -EBADMSG;
+	if (!range)
+		return 0;                      /* its object is gone, and the jump with it */
+	jump = vec_push(&target->jumps);
+	if (!jump)
+		return -ENOMEM;
+	*jump = (struct jump){ .module = range->module, .planted = true, .was_planted = true };
+	memcpy(jump->text, note->text, sizeof(note->text));
+	r = ring_site_build(&window, area->start, note->site, code, &jump->site, &reason);
+	if (r == 0)
+		r = target_read_surely(target, note->site, there, jump->site.length);
+	if (r == 0 && memcmp(code, there, jump->site.length) == 0)
+		return 0;
+	target->jumps.count--;
+	return -EBADMSG;
+}
+
+static int adopt_notes(struct target *target, const struct jump_area *area)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < area->notes; i++) {
+		struct ring_code_note note;
+
+		r = target_read_surely(target, area->start + RING_CODE_SIZE - (i + 1) * sizeof(note), &note, sizeof(note));
+		if (r == 0)
+			r = adopt_jump(target, area, &note);
+	}
+	return r;
+}
+
+static int adopt_area(struct target *target, raddr start)
+{
+	struct ring_code_header header;
+	struct jump_area *area;
+	int r = target_read_surely(target, start, &header, sizeof(header));
+
+	if (r < 0 || memcmp(header.magic, RING_CODE_MAGIC, RING_CODE_MAGIC_SIZE) != 0)
+		return 0;
+	if (header.notes > NOTES_MAX)
+		return -EBADMSG;
+	r = jumps_add_area(target, start, &area);
+	if (r < 0)
+		return r;
+	area->notes = header.notes;
+	return adopt_notes(target, area);
+}
+
+static bool may_be_area(const struct map_line *map)
+{
+	uint64_t size = map->end - map->start;
+
+	return map->inode == 0 && !map->shared && !map->writable && map->executable && map->path[0] == '\0' &&
+	       (size == RING_CODE_SIZE || size == RING_CODE_SIZE + JUMPS_PAGE);
+}
+
+/* It is mapped in two pieces that lie side by side. */
+static void note_ring(struct target *target, const struct map_line *map)
+{
+	if (target->ring == 0)
+		target->ring = map->start;
+	if (map->start == target->ring + target->ring_size)
+		target->ring_size += map->end - map->start;
+}
+
+int jumps_adopt(struct target *target)
+{
+	struct map_line map;
+	char path[64], *text, *cursor;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", target->memory_tid);
+	r = file_read_text(path, MAPS_TEXT_MAX, &text, NULL);
+	if (r < 0)
+		return r;
+	cursor = text;
+	while (r == 0 && maps_next(&cursor, &map)) {
+		if (map.shared && strcmp(map.path, "/memfd:" JUMPS_RING_NAME) == 0)
+			note_ring(target, &map);
+		else if (may_be_area(&map))
+			r = adopt_area(target, map.start);
+	}
+	free(text);
+	return r;
+}

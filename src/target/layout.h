@@ -1,0 +1,22 @@
+/* Where the C library of a target keeps what its threads say of themselves, found by looking: the kernel's number of a thread and
+ * the lowest address of its stack, as words at a distance from the thread pointer. */
+#ifndef ALLOCWATCH_TARGET_LAYOUT_H
+#define ALLOCWATCH_TARGET_LAYOUT_H
+
+#include "target/target.h"
+
+#include <stdbool.h>
+
+struct thread_layout {
+	uint32_t tid;                  /* distance of a 32-bit word */
+	bool has_tid;
+	uint32_t stack;                /* of a 64-bit word; 0: that is not known */
+	raddr main_stack, main_stack_end;  /* the program's first one, as it is mapped now */
+};
+
+/* All threads are held.  What cannot be found is left as it is not known. */
+void thread_layout_look(struct target *target, struct thread_layout *ret_layout);
+/* Once more for the stack alone, at a thread that is held. */
+void thread_layout_look_at(struct task *task, struct thread_layout *layout);
+
+#endif
