@@ -68,7 +68,9 @@ static void fill(struct figures *figures, const struct session *session)
 
 	figures->target = (struct openmetrics_target){
 		.pid = session_pid(session),
-		.uid = session_owner(session), .exe = session_exe(session), .engine = "int3", .traced = session_state(session) == SESSION_TRACING,
+		.uid = session_owner(session), .exe = session_exe(session),
+		.engine = status->engine == WIRE_ENGINE_RING ? "ring" : "int3",
+		.traced = session_state(session) == SESSION_TRACING,
 		.exact = status->exact, .crash_safe = status->crash_safe, .since_ns = session_since_ns(session),
 		.counters = status->counters, .truncated_stacks = status->truncated_stacks,
 		.probe_gaps = status->probe_gaps, .pending_calls = status->pending_calls,

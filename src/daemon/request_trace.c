@@ -115,6 +115,21 @@ static bool take_allocators(struct call *call, struct wire_attach *message)
 	return true;
 }
 
+static int engine_by_name(const char *name, uint8_t *ret_engine)
+{
+	static const char *const names[] = {
+		[WIRE_ENGINE_AUTO] = "auto", [WIRE_ENGINE_INT3] = "int3", [WIRE_ENGINE_RING] = "ring",
+	};
+
+	for (uint8_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(name, names[i]) != 0)
+			continue;
+		*ret_engine = i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
 /* What the client asks for, as the tracer's message; false: the call is answered. */
 static bool take_attach(struct call *call, struct wire_attach *message)
 {
@@ -129,9 +144,7 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 		fail_invalid_parameter(call, "frames");
 	else if (message->domains == 0)
 		fail_invalid_parameter(call, "domains");
-	else if (strcmp(engine, "ring") == 0)
-		fail_unsupported(call, "this version has no ring engine; use int3");
-	else if (strcmp(engine, "auto") != 0 && strcmp(engine, "int3") != 0)
+	else if (engine_by_name(engine, &message->engine) < 0)
 		fail_invalid_parameter(call, "engine");
 	else
 		return take_allocators(call, message);

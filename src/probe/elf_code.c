@@ -212,24 +212,49 @@ const char *elf_code_import_name(const struct elf_code *code, uint64_t vaddr)
 	return NULL;
 }
 
+/* Null: no executable segment, or one that is not all in the file. */
+static const uint8_t *segment_at(const struct elf_code *code, size_t number, uint64_t *ret_vaddr, size_t *ret_len)
+{
+	GElf_Phdr phdr;
+
+	if (!gelf_getphdr(code->elf, (int)number, &phdr) || phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_X) ||
+	    phdr.p_offset > code->image_size || phdr.p_filesz > code->image_size - phdr.p_offset)
+		return NULL;
+	*ret_vaddr = phdr.p_vaddr;
+	*ret_len = phdr.p_filesz;
+	return code->image + phdr.p_offset;
+}
+
 const uint8_t *elf_code_at(const struct elf_code *code, uint64_t vaddr, size_t *ret_len)
 {
-	size_t count;
+	size_t count, len;
 
 	if (elf_getphdrnum(code->elf, &count) < 0)
 		return NULL;
 	for (size_t i = 0; i < count; i++) {
-		GElf_Phdr phdr;
-		uint64_t skip;
+		uint64_t start;
+		const uint8_t *bytes = segment_at(code, i, &start, &len);
 
-		if (!gelf_getphdr(code->elf, (int)i, &phdr) || phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_X) ||
-		    vaddr < phdr.p_vaddr || vaddr - phdr.p_vaddr >= phdr.p_filesz)
+		if (!bytes || vaddr < start || vaddr - start >= len)
 			continue;
-		skip = vaddr - phdr.p_vaddr;
-		if (phdr.p_offset > code->image_size || phdr.p_filesz > code->image_size - phdr.p_offset)
-			return NULL;
-		*ret_len = phdr.p_filesz - skip;
-		return code->image + phdr.p_offset + skip;
+		*ret_len = len - (vaddr - start);
+		return bytes + (vaddr - start);
 	}
 	return NULL;
+}
+
+void elf_code_each_segment(const struct elf_code *code,
+			   void (*visit)(void *context, const uint8_t *bytes, size_t len, uint64_t vaddr), void *context)
+{
+	size_t count, len;
+
+	if (elf_getphdrnum(code->elf, &count) < 0)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t start;
+		const uint8_t *bytes = segment_at(code, i, &start, &len);
+
+		if (bytes)
+			visit(context, bytes, len, start);
+	}
 }

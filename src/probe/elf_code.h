@@ -26,5 +26,8 @@ uint64_t elf_code_function_size(struct elf_code *code, uint64_t vaddr);
 const char *elf_code_import_name(const struct elf_code *code, uint64_t vaddr);
 /* The bytes from vaddr to the end of its executable segment; NULL when it is in none. */
 const uint8_t *elf_code_at(const struct elf_code *code, uint64_t vaddr, size_t *ret_len);
+/* Visits every executable segment. */
+void elf_code_each_segment(const struct elf_code *code,
+			   void (*visit)(void *context, const uint8_t *bytes, size_t len, uint64_t vaddr), void *context);
 
 #endif

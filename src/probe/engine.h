@@ -39,17 +39,49 @@ struct engine_sink {
 
 struct engine_counters {
 	uint64_t stops;                /* breakpoints served */
+	uint64_t records;              /* of the ring */
 	uint64_t allocations, frees;   /* events handed on */
 	uint64_t strays;               /* stops at a return of no pending call: of one inside another, mostly */
 	uint64_t orphans;              /* those of a thread that has no call pending at all: its entry was missed */
 	uint64_t internal_frees;       /* of the allocator's own, see struct plan */
-	uint64_t failed_reads;         /* a result that could not be read: a lost event */
+	uint64_t failed_reads;         /* lost events: a result that could not be read, records that had no room or came too late */
 };
 
 /* All that is given outlives the engine.  described: allocators of the user's; NULL: there are none.  -ENOMEM. */
 int engine_new(struct target *target, struct unwinder *unwinder, const struct engine_sink *sink,
 	       uint32_t max_frames, struct described *described, struct engine **ret_engine);
 void engine_free(struct engine *engine);          /* accepts NULL */
+
+/* The ring engine, wherever it can, for what is installed first: before anything is planned. */
+struct ring_options {
+	uint64_t size;                 /* bytes: a power of two from RING_SIZE_MIN to RING_SIZE_MAX */
+	uint32_t wait_ms;              /* for room; then calls are lost */
+};
+#define RING_SIZE_DEFAULT (8u << 20)
+#define RING_WAIT_MS_DEFAULT 100
+void engine_want_ring(struct engine *engine, const struct ring_options *options);
+bool engine_has_ring(const struct engine *engine);
+/* Why there is none though it was wanted; NULL: none was, or there is one. */
+const char *engine_ring_refusal(const struct engine *engine);
+/* Serves records.  How many, at most `most`; 0: there were none; -EAGAIN: the next one is still being written, by *ret_writer
+ * (may be NULL) where that is known, else 0. */
+int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer);
+/* Where the ring ends now; and serves all that was recorded up to there.  False: a record before that is still being written, by
+ * *ret_writer as above. */
+uint64_t engine_ring_head(const struct engine *engine);
+bool engine_read_until(struct engine *engine, uint64_t head, pid_t *ret_writer);
+/* Whether the record that is under way was awaited in vain before; given_up: it has been now. */
+bool engine_is_late(struct engine *engine, bool given_up);
+/* Serves all that was recorded before this call, waiting a little for what is being written.  False: not all. */
+bool engine_catch_up(struct engine *engine);
+/* Passes the record that is not finished: all threads are held, and none of them will write it. */
+void engine_pass_record(struct engine *engine);
+/* By its stack, whether a held thread is in a handler which goes on with this stack pointer. */
+bool engine_is_in_handler(struct engine *engine, struct task *task, raddr sp);
+/* The ring's memory is the process's no more: nothing comes. */
+void engine_ring_end(struct engine *engine);
+/* A new thread, which is held. */
+void engine_task_born(struct engine *engine, struct task *task);
 
 /* Parses an object's ELF file and notes what to probe in it.  Stops nothing; call it while nothing is
  * stopped where that is possible.  0 or -ENOMEM; an unreadable object has nothing to probe. */

@@ -45,6 +45,7 @@ void engine_free(struct engine *engine)
 	for (size_t i = 0; i < engine->probes.count; i++)
 		probe_free(engine->probes.items[i]);
 	vec_fini(&engine->probes);
+	engine_ring_free(engine);
 	for (size_t i = 0; i < engine->target->tasks.count; i++) {
 		free(engine->target->tasks.items[i]->calls);
 		engine->target->tasks.items[i]->calls = NULL;
@@ -56,7 +57,7 @@ void engine_free(struct engine *engine)
 	free(engine);
 }
 
-static struct calls *task_calls(struct task *task)
+struct calls *engine_task_calls(struct task *task)
 {
 	if (!task->calls)
 		task->calls = calloc(1, sizeof(struct calls));
@@ -75,7 +76,7 @@ static struct sighting sighting_of_stop(const struct engine *engine, struct task
 	struct sighting seen = sighting_of_task(engine, task);
 
 	if (site->kinds & SITE_ENTRY)
-		seen.calls = task_calls(task);
+		seen.calls = engine_task_calls(task);
 	seen.kinds = site->kinds;
 	seen.probe = site->probe;
 	seen.sp_below = site->sp_below;

@@ -1,11 +1,15 @@
-/* The int3 engine's parts: engine_sites.c (where its breakpoints stand), engine_int3.c (who stops there), serve.c (what that
- * means). */
+/* The engines' parts: engine_sites.c (where breakpoints and jumps stand), engine_int3.c (who stops there), engine_ring.c (who was
+ * recorded there), serve.c (what that means). */
 #ifndef ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 #define ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 
 #include "probe/engine.h"
 #include "probe/plan.h"
 #include "probe/probe.h"
+
+#include "ring/ring.h"
+#include "target/jumps.h"
+#include "target/layout.h"
 
 /* What stands behind one breakpoint. */
 struct site {
@@ -20,6 +24,28 @@ struct planned_module {
 	struct plan plan;
 };
 
+#define RING_ARGS 3                        /* that a call's record has */
+
+/* What stands behind one jump. */
+struct ring_place {
+	unsigned kinds;                    /* enum site_kind */
+	struct probe *probe;               /* of an entry */
+	raddr address;                     /* of the instruction that is watched */
+};
+
+struct ring_side {
+	bool wanted, begun, planted;
+	struct ring_options options;
+	uint64_t wait_ticks;
+	struct ring *ring;                 /* NULL: there is none (yet) */
+	struct thread_layout layout;
+	struct jump_words awaited;         /* while it is planted */
+	VEC_OF(struct ring_place) places;  /* by number */
+	uint64_t late;                     /* position of a record that was awaited in vain; UINT64_MAX: none */
+	bool cut;                          /* a stack of the first thread, below what was known to be mapped */
+	char refusal[160];
+};
+
 struct engine {
 	struct target *target;
 	struct unwinder *unwinder;
@@ -32,6 +58,17 @@ struct engine {
 	VEC_OF(struct probe *) probes;
 	struct engine_counters counters;
 	char refusal[256];
+	struct ring_side ring;
 };
+
+/* The thread's pending calls, made when it has none yet; NULL: no memory. */
+struct calls *engine_task_calls(struct task *task);
+
+/* All threads are held, nothing is planted yet. */
+void engine_ring_begin(struct engine *engine);
+/* False: a breakpoint is to serve there. */
+bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint32_t module, raddr bias, struct probe *probe);
+int engine_ring_plant(struct engine *engine);
+void engine_ring_free(struct engine *engine);
 
 #endif

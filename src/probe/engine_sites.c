@@ -1,4 +1,4 @@
-/* Which breakpoints the int3 engine needs, by the plan of each object. */
+/* Which breakpoints and jumps the engines need, by the plan of each object. */
 #include "probe/engine_private.h"
 
 #include <errno.h>
@@ -19,7 +19,8 @@ int engine_plan_module(struct engine *engine, uint32_t module, int elf_fd)
 
 	if (!planned)
 		return -ENOMEM;
-	r = plan_make(elf_fd, engine->described, engine->target->modules.modules.items[module].path, &planned->plan);
+	r = plan_make(elf_fd, engine->described, engine->target->modules.modules.items[module].path,
+		      engine->ring.wanted && !engine->ring.begun, &planned->plan);
 	if (r < 0 || planned->plan.functions.count == 0) {
 		if (r == 0)
 			plan_fini(&planned->plan);
@@ -55,6 +56,7 @@ void engine_drop_module(struct engine *engine, uint32_t module)
 		target->breakpoints.items[i]->site = NULL;
 	}
 	bp_drop_module(target, module);
+	jumps_drop_module(target, module);
 	/* Pending calls may still point at the probes: they stay, marked. */
 	for (size_t i = 0; i < engine->probes.count; i++)
 		engine->probes.items[i]->gone |= engine->probes.items[i]->module == module;
@@ -195,7 +197,8 @@ static int install_module(struct engine *engine, struct planned_module *planned)
 				if (!probe)
 					return -ENOMEM;
 			}
-			r = plant(engine, plan, site, planned->module, bias, probe);
+			r = engine_ring_place(engine, site, planned->module, bias, probe) ? 0 :
+			    plant(engine, plan, site, planned->module, bias, probe);
 			if (r == -ESRCH || r == -ENOMEM)
 				return r;
 			exits_failed |= r < 0 && !entry;
@@ -208,11 +211,10 @@ static int install_module(struct engine *engine, struct planned_module *planned)
 
 int engine_install(struct engine *engine)
 {
-	int probes = 0;
+	int probes = 0, r;
 
+	engine_ring_begin(engine);
 	for (size_t i = 0; i < engine->plans.count; i++) {
-		int r;
-
 		if (engine->plans.items[i]->installed)
 			continue;
 		r = install_module(engine, engine->plans.items[i]);
@@ -220,5 +222,6 @@ int engine_install(struct engine *engine)
 			return r;
 		probes += r;
 	}
-	return probes;
+	r = engine_ring_plant(engine);
+	return r < 0 ? r : probes;
 }

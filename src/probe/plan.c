@@ -80,16 +80,72 @@ struct ways_out {
 	size_t exits;
 };
 
-static int mark(struct ways_out *out, uint64_t vaddr, enum site_kind kind, bool ambiguous)
+/* --- where a jump has room --- */
+
+/* False: there is none, or the bytes are not in the file. */
+static bool set_window(struct plan_window *window, const struct elf_code *code, uint64_t vaddr, uint32_t length,
+		       uint32_t record)
 {
-	struct plan_site *site = add_site(out->plan, out->code, vaddr);
+	uint32_t covered = length < ARCH_JUMP_SIZE ? ARCH_JUMP_SIZE : length;
+	size_t len;
+	const uint8_t *text = elf_code_at(code, vaddr, &len);
+
+	if (!text || covered > len || covered > sizeof(window->text))
+		return false;
+	*window = (struct plan_window){ .vaddr = vaddr, .length = length, .record = record };
+	memcpy(window->text, text, covered);
+	return true;
+}
+
+static uint32_t room_of(const struct elf_code *code, uint64_t end, const struct arch_room *room, uint32_t length)
+{
+	uint32_t bytes = room->before + length + room->behind;
+	const uint8_t *text;
+	size_t len;
+
+	if (!room->at_end || bytes >= ARCH_JUMP_SIZE)
+		return bytes;
+	text = elf_code_at(code, end + room->behind, &len);
+	return bytes + (text ? arch_padding(text, len, end + room->behind) : 0);
+}
+
+/* An instruction that leaves the function. */
+struct way_out {
+	uint64_t vaddr;
+	uint32_t length;
+	enum site_kind kind;
+	bool ambiguous;
+	struct arch_room room;
+};
+
+static void set_exit_window(struct plan_site *site, const struct elf_code *code, const struct way_out *way)
+{
+	if (room_of(code, way->vaddr + way->length, &way->room, way->length) >= ARCH_JUMP_SIZE)
+		set_window(&site->window, code, way->vaddr - way->room.before, way->room.before + way->length,
+			   way->room.before);
+}
+
+static int mark(struct ways_out *out, const struct way_out *way)
+{
+	struct plan_site *site = add_site(out->plan, out->code, way->vaddr);
 
 	if (!site)
 		return -ENOMEM;
-	site->kinds |= kind;
-	site->ambiguous |= ambiguous;
+	/* One that ends several functions: what one of them branches to may be in the way of all. */
+	if (site->kinds == 0)
+		set_exit_window(site, out->code, way);
+	else if (way->room.before < site->window.record)
+		site->window.length = 0;
+	site->kinds |= way->kind;
+	site->reads_memory |= out->function->entry->out_arg != ARG_NONE;
+	site->ambiguous |= way->ambiguous;
 	out->exits++;
 	return 0;
+}
+
+static int mark_exit(struct ways_out *out, const struct arch_exit *exit)
+{
+	return mark(out, &(struct way_out){ exit->address, exit->length, SITE_EXIT, exit->ambiguous, exit->room });
 }
 
 static int refuse(struct ways_out *out, const char *reason)
@@ -144,7 +200,7 @@ static int leave_by_import(struct ways_out *out, const struct arch_jump *jump, u
 	}
 	if (name && (strcmp(name, "memset") == 0 || *name == '\0') && !jump->conditional &&
 	    out->function->entry->count_arg != ARG_NONE && out->function->entry->old_arg == ARG_NONE)
-		return mark(out, jump->address, SITE_TAIL, false);
+		return mark(out, &(struct way_out){ jump->address, jump->length, SITE_TAIL, false, jump->room });
 	return refuse(out, "it ends by a jump to another object");
 }
 
@@ -167,7 +223,7 @@ static int add_part(struct ways_out *out, uint64_t vaddr)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; r == 0 && i < part.exits.count; i++)
-		r = mark(out, part.exits.items[i].address, SITE_EXIT, part.exits.items[i].ambiguous);
+		r = mark_exit(out, &part.exits.items[i]);
 	for (size_t i = 0; r == 0 && i < part.jumps.count; i++)
 		r = leave_by_jump(out, &part.jumps.items[i]);
 	arch_function_fini(&part);
@@ -219,6 +275,18 @@ static bool is_free_to_use(const struct plan *plan, const struct plan_function *
 	return true;
 }
 
+/* A site that is more than an entry has no window: there are two places for one record. */
+static void set_entry_window(struct plan_site *site, const struct elf_code *code, uint64_t vaddr, uint32_t room)
+{
+	size_t len;
+	const uint8_t *text = elf_code_at(code, vaddr, &len);
+	uint32_t length = text && room <= len ? arch_window_length(text, room, vaddr) : 0;
+
+	site->window.length = 0;
+	if (length > 0 && site->kinds == SITE_ENTRY)
+		set_window(&site->window, code, vaddr, length, 0);
+}
+
 static int add_entry(struct plan *plan, const struct elf_code *code, uint32_t index,
 		     const struct arch_function *decoded)
 {
@@ -237,6 +305,7 @@ static int add_entry(struct plan *plan, const struct elf_code *code, uint32_t in
 	site->kinds |= SITE_ENTRY;
 	site->entry = function->entry;
 	site->entry_index = index;
+	set_entry_window(site, code, function->vaddr, decoded->entry_room);
 	return 0;
 }
 
@@ -348,6 +417,76 @@ static void find_internal_range(struct plan *plan, struct elf_code *code)
 	}
 }
 
+/* --- what windows may be in the way of, and what may be in theirs --- */
+
+static bool covers(const struct plan_window *window, uint64_t vaddr)
+{
+	uint32_t length = window->length < ARCH_JUMP_SIZE ? ARCH_JUMP_SIZE : window->length;
+
+	return window->length > 0 && vaddr > window->vaddr && vaddr - window->vaddr < length;
+}
+
+static bool overlap(const struct plan_window *a, const struct plan_window *b)
+{
+	return a->length > 0 && b->length > 0 && (a->vaddr == b->vaddr || covers(a, b->vaddr) || covers(b, a->vaddr));
+}
+
+/* Another function's start, another window, or a place that a breakpoint may be set at. */
+static bool is_in_the_way(const struct plan *plan, const struct plan_site *site)
+{
+	for (size_t i = 0; i < plan->functions.count; i++) {
+		if (covers(&site->window, plan->functions.items[i].vaddr))
+			return true;
+	}
+	for (size_t i = 0; i < plan->sites.count; i++) {
+		const struct plan_site *other = &plan->sites.items[i];
+
+		if (other != site && (overlap(&site->window, &other->window) || covers(&site->window, other->vaddr) ||
+				      (site->window.length > 0 && other->vaddr == site->window.vaddr)))
+			return true;
+	}
+	return false;
+}
+
+static void drop_window_at(void *context, uint64_t target)
+{
+	struct plan *plan = context;
+
+	for (size_t i = 0; i < plan->sites.count; i++) {
+		if (covers(&plan->sites.items[i].window, target))
+			plan->sites.items[i].window.length = 0;
+	}
+}
+
+/* Parts of a function that the compiler put elsewhere may come back to anywhere. */
+static void drop_entered(void *context, const uint8_t *bytes, size_t len, uint64_t vaddr)
+{
+	struct plan *plan = context;
+	uint64_t start = UINT64_MAX, end = 0;
+
+	for (size_t i = 0; i < plan->sites.count; i++) {
+		const struct plan_window *window = &plan->sites.items[i].window;
+
+		if (window->length == 0)
+			continue;
+		if (window->vaddr < start)
+			start = window->vaddr;
+		if (window->vaddr + ARCH_WINDOW_MAX > end)
+			end = window->vaddr + ARCH_WINDOW_MAX;
+	}
+	if (end > 0)
+		arch_each_branch_into(bytes, len, vaddr, start, end, drop_window_at, plan);
+}
+
+static void check_windows(struct plan *plan, struct elf_code *code)
+{
+	for (size_t i = 0; i < plan->sites.count; i++) {
+		if (is_in_the_way(plan, &plan->sites.items[i]))
+			plan->sites.items[i].window.length = 0;
+	}
+	elf_code_each_segment(code, drop_entered, plan);
+}
+
 /* An allocator whose malloc cannot be watched is not watched at all: its frees alone would be of blocks that
  * nobody knows. */
 static void leave_alone(struct plan *plan)
@@ -368,7 +507,7 @@ static void leave_alone(struct plan *plan)
 		plan->functions.items[i].refused = reason;
 }
 
-int plan_make(int elf_fd, struct described *described, const char *path, struct plan *ret_plan)
+int plan_make(int elf_fd, struct described *described, const char *path, bool with_windows, struct plan *ret_plan)
 {
 	struct plan plan = { 0 };
 	unsigned halves[CATALOG_PREFIXES + 1] = { 0 };
@@ -384,6 +523,8 @@ int plan_make(int elf_fd, struct described *described, const char *path, struct 
 		r = add_function(&naming, code, i);
 	if (r == 0)
 		leave_alone(&plan);
+	if (r == 0 && with_windows)
+		check_windows(&plan, code);
 	if (r == 0 && plan.is_glibc)
 		find_internal_range(&plan, code);
 	elf_code_close(code);

@@ -2,6 +2,7 @@
 #ifndef ALLOCWATCH_PROBE_PLAN_H
 #define ALLOCWATCH_PROBE_PLAN_H
 
+#include "arch/arch.h"
 #include "base/vec.h"
 #include "probe/catalog.h"
 #include "probe/described.h"
@@ -20,13 +21,23 @@ enum site_kind {
 				    * argument */
 };
 
+/* The instructions that a jump can take the place of, with the one that is watched. */
+struct plan_window {
+	uint64_t vaddr;
+	uint32_t length;                   /* bytes of them; 0: there is no room for a jump */
+	uint32_t record;                   /* offset of the one that is watched */
+	uint8_t text[ARCH_WINDOW_MAX];     /* them, and what else the jump lies over */
+};
+
 struct plan_site {
 	uint64_t vaddr;
 	unsigned kinds;                    /* enum site_kind bits */
 	const struct catalog_entry *entry; /* of an entry */
 	uint32_t entry_index;              /* in `functions` */
 	bool ambiguous;                    /* see struct breakpoint */
+	bool reads_memory;                 /* of an exit: the result is not in a register */
 	uint32_t sp_below;                 /* how much lower the stack pointer is than at the entry */
+	struct plan_window window;         /* of an entry from the function's start, where sp_below is 0 */
 	uint8_t text[PLAN_TEXT_MAX];
 	uint32_t text_len;
 };
@@ -57,9 +68,10 @@ struct plan {
 	uint64_t internal_start, internal_end;
 };
 
-/* described: what a user has described, which outlives the plan, or NULL; path: of the object.  0 (an object without allocator
- * functions has an empty plan), -ENOEXEC, -ENOMEM. */
-int plan_make(int elf_fd, struct described *described, const char *path, struct plan *ret_plan);
+/* described: what a user has described, which outlives the plan, or NULL; path: of the object.  with_windows: for jumps, for which
+ * all of its code is looked through; without, those of the sites mean nothing.  0 (an object without allocator functions has an
+ * empty plan), -ENOEXEC, -ENOMEM. */
+int plan_make(int elf_fd, struct described *described, const char *path, bool with_windows, struct plan *ret_plan);
 void plan_fini(struct plan *plan);
 size_t plan_memory(const struct plan *plan);        /* beyond the struct itself */
 

@@ -131,7 +131,8 @@ static void look_for_misuse(struct serving *serving, raddr sp, raddr address, bo
 				 .freed_forms = probe->forms, .made_stack = STACK_ROOT };
 	struct engine_block block;
 
-	if (!sink->misused)
+	/* With a lost event the block may have been made anew. */
+	if (!sink->misused || serving->engine->counters.failed_reads > 0)
 		return;
 	if (live) {
 		if (!serving->engine->described || !serving->engine->described->operators ||
@@ -237,6 +238,8 @@ static uint32_t caller_stack(struct engine *engine, const struct call *call, con
 {
 	struct arch_regs at_entry = seen->regs;
 
+	if (seen->stack)
+		return seen->stack(seen->stack_context, call->probe->address);
 	at_entry.reg[ARCH_DWARF_PC] = call->probe->address;
 	at_entry.reg[ARCH_DWARF_SP] = call->sp;
 	return unwinder_unwind(engine->unwinder, &at_entry, seen->reader, engine->max_frames, NULL);

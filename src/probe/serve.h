@@ -19,6 +19,9 @@ struct sighting {
 	uint64_t args[SIGHTING_ARGS];  /* of an entry; [0] of a jump that ends a function */
 	uint64_t result;               /* of a return */
 	const struct reader *reader;   /* the stack */
+	/* The caller's stack at a return, unwound as at the entry of the function at this address; NULL: by registers and reader. */
+	uint32_t (*stack)(void *context, raddr function);
+	void *stack_context;
 	uint64_t time_ns;              /* CLOCK_MONOTONIC; 0: now */
 };
 

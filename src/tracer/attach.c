@@ -27,6 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define RECORDS_WHILE_IDLE 256
 #define EXEC_TRIES 3               /* to open the memory of a process that execs meanwhile */
 
 void session_name(struct session *session)
@@ -219,6 +220,22 @@ static void heal_before_attach(struct session *session)
 		session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0, "%s", text);
 }
 
+/* So that nobody waits for room while a child is looked after. */
+static void on_idle(void *context)
+{
+	struct session *session = context;
+
+	if (session->engine && !session->maps_change)
+		engine_read_ring(session->engine, RECORDS_WHILE_IDLE, NULL);
+}
+
+static bool on_is_in_handler(void *context, struct task *task, raddr sp)
+{
+	struct session *session = context;
+
+	return !session->engine || engine_is_in_handler(session->engine, task, sp);
+}
+
 static void on_task_gone(void *context, struct task *task)
 {
 	struct session *session = context;
@@ -246,6 +263,11 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 
 	if (!warning)
 		warning = engine_refusal(session->engine);
+	if (!warning && session_engine_reason(session)) {
+		snprintf(answer.warning, sizeof(answer.warning), "it is traced by int3, not by the ring engine: %s",
+			 session_engine_reason(session));
+		warning = answer.warning;
+	}
 	if (!warning)
 		warning = session_missed(session, missed, sizeof(missed));
 	if (!warning && described_missing(&session->described)) {
@@ -253,7 +275,7 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 			 "loaded later are looked through", described_missing(&session->described));
 		warning = missed;
 	}
-	if (warning)
+	if (warning && warning != answer.warning)
 		snprintf(answer.warning, sizeof(answer.warning), "%s", warning);
 	memcpy(answer.exe, session->exe, sizeof(answer.exe));
 	memcpy(answer.command, session->command, sizeof(answer.command));
@@ -323,6 +345,8 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		return r;
 	}
 	target->task_gone = on_task_gone;
+	target->idle = on_idle;
+	target->is_in_handler = on_is_in_handler;
 	/* One that systemd started for the daemon has nobody above it whom to name; its copies are below it. */
 	session->daemon = getppid() > 1 ? getppid() : getpid();
 	session->gives_up_rights = root && (geteuid() != 0 || (uid != 0 && !target->filtered));
@@ -396,6 +420,7 @@ bool session_detach(struct session *session, const char **ret_text)
 		return true;
 	target->copy_made = NULL;
 	clean = target_undo(target, ret_text);
+	engine_ring_end(session->engine);
 	session->ended = target_has_ended(target);
 	target_let_go(target, on_let_go, session);
 	session->leaving = true;
@@ -424,6 +449,8 @@ bool session_set_aside(struct session *session, const char **ret_text)
 
 	target->copy_made = NULL;
 	clean = target_undo(target, ret_text);
+	engine_catch_up(session->engine);
+	engine_ring_end(session->engine);
 	/* Nothing of it is held either where another tracer has it. */
 	session->ended = held ? target_has_ended(target) : session->exit_status != -1;
 	target_let_go(target, on_set_aside, session);

@@ -21,5 +21,5 @@ src_allocwatch_tracer_SOURCES = \
 	src/tracer/session_misuses.c src/tracer/session_modules.c \
 	src/tracer/snapshot.c src/tracer/snapshot.h
 src_allocwatch_tracer_LDADD = \
-	src/libprobe.a src/libtarget.a src/libaw_unwind.a src/libarch.a src/libwire.a src/libmodel.a src/libbase.a \
+	src/libprobe.a src/libring.a src/libtarget.a src/libaw_unwind.a src/libarch.a src/libwire.a src/libmodel.a src/libbase.a \
 	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS) $(ZYDIS_LIBS)

@@ -6,6 +6,7 @@
 #include "tracer/snapshot.h"
 
 #include "target/held.h"
+#include "target/jumps.h"
 #include "target/ptrace.h"
 
 #include "base/clock.h"
@@ -21,6 +22,10 @@
 #define SWEEP_SPARING 64
 #define SWEEP_LEAST_NS NSEC_PER_MSEC   /* between two, and so much a task: a fiftieth of the time at most */
 #define SWEEP_PAUSE_NS 20000
+#define RING_BATCH 256                 /* records between two looks at stops and messages */
+#define RING_PAUSE_NS 50000            /* when there are none; twice as long each time */
+#define RING_PAUSE_MAX_NS 1000000
+#define STUCK_MS 1000                  /* that a record may be under way before it is asked by whom */
 #define STRANGER_DEADLINE_MS 200
 #define STRANGER_PAUSE_NS 20000
 
@@ -108,6 +113,55 @@ static bool is_sweep_due(const struct loop *loop, const struct target *target, u
 		now_ns - loop->swept_ns > (pause_ns > SWEEP_LEAST_NS ? pause_ns : SWEEP_LEAST_NS));
 }
 
+/* A record has not been finished for so long that its writer may have left it, by a jump out of a handler. */
+static bool is_stuck(struct loop *loop)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	if (loop->stuck_ns == 0)
+		loop->stuck_ns = now_ns;
+	return now_ns - loop->stuck_ns > STUCK_MS * NSEC_PER_MSEC;
+}
+
+static void pass_stuck(struct loop *loop)
+{
+	struct target *target = loop->session->target;
+	bool awaited = false;
+
+	loop->stuck_ns = 0;
+	loop_begin_long_step(loop);
+	if (target_stop_all(target) < 0)
+		return;
+	for (size_t i = 0; !awaited && i < target->tasks.count; i++)
+		awaited = jumps_await(target->tasks.items[i]);
+	if (!awaited)
+		engine_pass_record(loop->session->engine);
+	/* Stops at int3s that were taken in with the rest are not served. */
+	loop->session->out_of_order++;
+	loop_resume_held(loop);
+}
+
+/* The next stop, or none: then records were served, or there is nothing to do for a moment. */
+static int look_and_read(struct loop *loop, struct stop *ret_stop)
+{
+	int served, r = stop_look_at_any(ret_stop);
+
+	if (r < 0 || ret_stop->kind != STOP_NONE)
+		return r;
+	served = engine_read_ring(loop->session->engine, RING_BATCH, NULL);
+	if (served > 0)
+		loop->idle_ns = RING_PAUSE_NS;
+	else if (served == -EAGAIN && is_stuck(loop))
+		pass_stuck(loop);
+	else
+		stop_pause(loop->idle_ns);
+	if (served != -EAGAIN)
+		loop->stuck_ns = 0;
+	if (served <= 0 && loop->idle_ns < RING_PAUSE_MAX_NS)
+		loop->idle_ns *= 2;
+	return 0;
+}
+
 static void serve_next_stop(struct loop *loop)
 {
 	struct target *target = loop->session ? loop->session->target : NULL;
@@ -119,7 +173,10 @@ static void serve_next_stop(struct loop *loop)
 	began_ns = clock_monotonic_ns();
 	if (target && is_sweep_due(loop, target, began_ns) && sweep(loop) > 0)
 		return;
-	r = stop_wait(&stop);
+	if (target && !loop->session->leaving && engine_has_ring(loop->session->engine))
+		r = look_and_read(loop, &stop);
+	else
+		r = stop_wait(&stop);
 	if (target)
 		held_waited(target, began_ns);
 	if (r == -ECHILD && target && !loop->session->leaving)
@@ -159,7 +216,7 @@ static void store_when_unheard(struct loop *loop)
 
 int loop_run(struct link *link, struct session *session)
 {
-	struct loop loop = { .link = link, .session = session };
+	struct loop loop = { .link = link, .session = session, .idle_ns = RING_PAUSE_NS };
 	int status = EXIT_SUCCESS;
 
 	if (session && session->refused)

@@ -15,11 +15,14 @@ struct loop {
 	unsigned ticks;
 	unsigned since_sweep;          /* stops served since all tasks were looked at */
 	uint64_t swept_ns;             /* when that was */
+	uint64_t stuck_ns;             /* since when a record has been under way; 0: none */
+	uint64_t idle_ns;              /* how long to wait for records */
 	uint64_t leaving_deadline_ns;
 	bool owes_answer;              /* to a detach that waits for a thread that can be held */
 	uint32_t owed_serial;
 	pid_t stranger;                /* who stopped and is no task yet */
 	uint64_t stranger_deadline_ns;
+	bool catching_up;              /* a stop is served out of its turn, so that its thread can finish a record */
 	bool daemon_silent;
 	bool left_something;           /* by an attach that failed */
 	bool done;
@@ -30,6 +33,8 @@ void loop_begin_long_step(struct loop *loop);
 
 /* --- one stop (loop_serve.c) --- */
 void loop_serve(struct loop *loop, struct task *task, const struct stop *stop);
+/* Serves all that was recorded before now, `held` being a thread that is looked at (0: none).  False: not all came in time. */
+bool loop_catch_up(struct loop *loop, pid_t held);
 /* The task has executed a program. */
 void loop_serve_exec(struct loop *loop, struct task *task);
 /* The kernel knows of none of the tasks any more. */

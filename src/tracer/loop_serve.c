@@ -17,7 +17,11 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
+
+#define CATCH_UP_DEADLINE_MS 200       /* for records that are being written */
+#define CATCH_UP_PAUSE_NS 20000
 
 static int go_on(struct task *task)
 {
@@ -312,8 +316,46 @@ static void let_go(struct loop *loop, struct task *task)
 	task_remove(task);
 }
 
+/* The stop of a thread that has been stopped while it wrote a record, by a signal, comes first. */
+static bool serve_writer(struct loop *loop, pid_t writer)
+{
+	struct task *task = writer > 0 ? task_find(writer) : NULL;
+	struct stop stop;
+
+	if (!task || task->target != loop->session->target || stop_look(writer, &stop) < 0 || stop.kind == STOP_NONE)
+		return false;
+	loop->catching_up = true;
+	loop_serve(loop, task, &stop);
+	loop->catching_up = false;
+	return true;
+}
+
+bool loop_catch_up(struct loop *loop, pid_t held)
+{
+	const struct timespec pause = { 0, CATCH_UP_PAUSE_NS };
+	struct engine *engine = loop->session->engine;
+	uint64_t head = engine_ring_head(engine), deadline_ns = clock_monotonic_ns() + CATCH_UP_DEADLINE_MS * NSEC_PER_MSEC;
+	pid_t writer;
+
+	while (!engine_read_until(engine, head, &writer)) {
+		if ((writer != 0 && writer == held) || loop->catching_up || engine_is_late(engine, clock_passed(deadline_ns)))
+			return false;
+		if (!serve_writer(loop, writer))
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+		/* That may have been the end of it, or of its memory. */
+		if (loop->done || loop->session->leaving || loop->session->engine != engine)
+			return true;
+	}
+	return true;
+}
+
 void loop_serve(struct loop *loop, struct task *task, const struct stop *stop)
 {
+	/* What was recorded before comes before.  Of the thread itself nothing more will come now. */
+	if (!loop_catch_up(loop, task->tid) && stop->kind == STOP_SIGNAL && stop->sig == SIGTRAP)
+		loop->session->out_of_order++;
+	if (loop->done)
+		return;
 	if (stop->kind == STOP_SIGNAL && !loop->session->leaving) {
 		serve_signal(loop, task, stop);
 		return;
@@ -345,6 +387,7 @@ void loop_serve(struct loop *loop, struct task *task, const struct stop *stop)
 	default:
 		if (loop->session->target->handler_installed)
 			task_unmask(task);
+		engine_task_born(loop->session->engine, task);
 		task_resume(task);
 	}
 	serve_ends(loop);

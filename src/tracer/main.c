@@ -34,6 +34,7 @@ static bool ended_well(void)
 int main(int argc, char **argv)
 {
 	struct link *link;
+	sigset_t child;
 	socklen_t len = sizeof(int);
 	int type, r;
 
@@ -46,6 +47,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "allocwatch-tracer is started by allocwatchd; use allocwatch(1)\n");
 		return 2;
 	}
+	/* In all threads: a stop that comes while records are awaited ends that wait (stop_pause). */
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, NULL);
 	r = link_new(DAEMON_SOCKET, &link);
 	if (r < 0) {
 		fprintf(stderr, "allocwatch-tracer: cannot start: %s\n", strerror(-r));

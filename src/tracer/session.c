@@ -136,8 +136,24 @@ static int new_engine(struct session *session)
 	struct engine_sink sink = { .event = on_event, .is_live = on_is_live, .abandoned = on_abandoned, .is_wild = on_is_wild,
 				    .find = on_find, .misused = on_misused, .context = session };
 
-	return engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
-			  &session->described, &session->engine);
+	const struct ring_options options = { .size = RING_SIZE_DEFAULT, .wait_ms = session->ring_wait_ms };
+	int r = engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
+			   &session->described, &session->engine);
+
+	if (r == 0 && session->wants_ring && !session->follows && !session->described.operators)
+		engine_want_ring(session->engine, &options);
+	return r;
+}
+
+const char *session_engine_reason(const struct session *session)
+{
+	if (!session->wants_ring)
+		return NULL;
+	if (session->follows)
+		return "children are followed, and that works with int3 alone";
+	if (session->described.operators)
+		return "what new has made is told apart, and the stacks that this takes at a free come with int3 alone";
+	return engine_ring_refusal(session->engine);
 }
 
 int session_renew_engine(struct session *session)
@@ -226,6 +242,8 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 				   (uint32_t)request->max_stack_nodes : SESSION_STACK_NODES_DEFAULT;
 	session->waits_for_exec = request->from_exec;
 	session->follows = request->follow_forks;
+	session->wants_ring = request->engine == WIRE_ENGINE_RING;
+	session->ring_wait_ms = request->ring_wait_ms ? request->ring_wait_ms : RING_WAIT_MS_DEFAULT;
 	session->exit_status = -1;
 	session->attached_realtime_ns = clock_realtime_ns();
 	session->described.operators = request->domains & 1u << DOMAIN_NEW;
@@ -307,6 +325,8 @@ static void forget_program(struct session *session, struct task *task)
 	struct target *target = session->target;
 	const char *text;
 
+	engine_catch_up(session->engine);
+	engine_ring_end(session->engine);
 	if (!session->waits_for_exec)
 		snapshot_write_now(session, SNAPSHOT_EXEC);
 	for (size_t i = target->tasks.count; i-- > 0;) {
@@ -425,7 +445,7 @@ bool session_is_exact(const struct session *session)
 	struct heap_counters heap = heap_counters(session->heap);
 
 	return heap.unknown_frees == 0 && heap.lost_events == 0 && session->probe_gaps == 0 &&
-	       session->lost_tasks == 0 && !session->modules_failed && !engine_refusal(session->engine) &&
+	       session->lost_tasks == 0 && session->out_of_order == 0 && !session->modules_failed && !engine_refusal(session->engine) &&
 	       engine_counters(session->engine).failed_reads == 0;
 }
 
@@ -506,7 +526,8 @@ void session_send_status(struct session *session, uint32_t serial)
 		.block_memory = heap_block_memory(session->heap),
 		.longest_stop_us = target->longest_stop_ns / NSEC_PER_USEC,
 		.held_us = target->held_ns / NSEC_PER_USEC,
-		.events = session->stops,
+		.events = session->stops + engine_counters(session->engine).records,
+		.engine = engine_has_ring(session->engine) ? WIRE_ENGINE_RING : WIRE_ENGINE_INT3,
 		.children_not_followed = session->not_followed,
 		.tasks = (uint32_t)target->tasks.count,
 		.probes = engine_probe_count(session->engine),
@@ -518,7 +539,10 @@ void session_send_status(struct session *session, uint32_t serial)
 	};
 
 	heap_each_trace(session->heap, add_domain, &status);
-	status.counters.lost_events += engine_counters(session->engine).failed_reads + session->lost_tasks;
+	status.counters.lost_events += engine_counters(session->engine).failed_reads + session->lost_tasks +
+				       session->out_of_order;
+	if (session_engine_reason(session))
+		snprintf(status.engine_reason, sizeof(status.engine_reason), "%s", session_engine_reason(session));
 	if (reason)
 		snprintf(status.crash_unsafe_reason, sizeof(status.crash_unsafe_reason), "%s", reason);
 	link_send(session->link, &status, sizeof(status), -1);

@@ -81,6 +81,10 @@ struct session {
 	uint64_t missed_told;          /* files of objects that cannot be had */
 	bool modules_failed;           /* an object could not be read: its allocator is unseen */
 	uint64_t stops;
+	uint64_t out_of_order;         /* stops that may have been served before what had been recorded earlier */
+	bool maps_change;              /* what is known of the objects is not of now: nothing is unwound */
+	bool wants_ring;
+	uint32_t ring_wait_ms;
 	bool ended;                    /* found so when it was to be let go */
 	int exit_status;               /* of the thread group's leader, as from waitpid; -1 */
 	uint32_t stack_nodes_max;
@@ -135,6 +139,8 @@ void session_objects_changed(struct session *session);
 /* Once a second, and before each answer: are our int3s still there, and do they still stop threads? */
 void session_verify(struct session *session);
 
+/* Why the int3 engine serves though the ring was asked for; NULL: it does not, or was not. */
+const char *session_engine_reason(const struct session *session);
 bool session_is_exact(const struct session *session);
 uint64_t session_truncated(const struct session *session);
 size_t session_memory(const struct session *session);

@@ -127,7 +127,10 @@ void session_tell_refusal(struct session *session)
 void session_objects_changed(struct session *session)
 {
 	bool changed = false;
-	int r = target_scan_modules(session->target, &changed);
+	int r;
+
+	session->maps_change = true;
+	r = target_scan_modules(session->target, &changed);
 
 	if (r == 0 && changed) {
 		drop_unmapped(session);
@@ -139,5 +142,6 @@ void session_objects_changed(struct session *session)
 		r = guard_plant(session);
 	if (r < 0 && r != -ESRCH)
 		session->modules_failed = true;
+	session->maps_change = false;
 	session_tell_refusal(session);
 }

@@ -138,8 +138,10 @@ static void send_ready(struct link *link, uint32_t serial, pid_t pid, enum wire_
 
 void snapshot_write_now(struct session *session, enum wire_snapshot_reason reason)
 {
-	int fd, r = snapshot_image(session, session->heap, false, &fd);
+	int fd, r;
 
+	engine_catch_up(session->engine);
+	r = snapshot_image(session, session->heap, false, &fd);
 	if (r < 0)
 		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
 			     "the last snapshot of process %d could not be written: %s", session->target->pid,

@@ -77,6 +77,8 @@ struct wire_allocator {
 	char text[ALLOCATOR_TEXT_MAX];
 };
 
+enum wire_engine { WIRE_ENGINE_AUTO, WIRE_ENGINE_INT3, WIRE_ENGINE_RING };
+
 struct wire_attach {
 	struct wire_head head;
 	uint32_t frames_limit;
@@ -85,12 +87,14 @@ struct wire_attach {
 	uint8_t from_exec;             /* the target waits to be seized and then execs: `run`, the shim */
 	uint8_t follow_forks;
 	uint8_t as_owner;              /* the tracer becomes the user who asks, before it looks at anything */
-	uint8_t pad[1];
+	uint8_t engine;                /* enum wire_engine */
 	uint32_t owner_uid, owner_gid, owner_group_count;
 	uint32_t owner_groups[WIRE_GROUPS_MAX];
 	uint64_t max_blocks;           /* limits; 0: default */
 	uint64_t max_stack_nodes;
 	struct wire_allocator allocators[WIRE_ALLOCATORS_MAX];
+	uint32_t ring_wait_ms;         /* 0: default */
+	uint32_t pad;
 };
 
 struct wire_attached {
@@ -213,9 +217,11 @@ struct wire_status {
 	uint64_t children_not_followed;         /* that should have been: past a limit, or without the right to */
 	uint32_t tasks, probes;
 	uint32_t frames_limit;
-	uint8_t exact, crash_safe, stopped, pad;/* stopped: by job control */
-	uint32_t pending_calls, pad2;
+	uint8_t exact, crash_safe, stopped;     /* stopped: by job control */
+	uint8_t engine;                         /* enum wire_engine: int3 or ring */
+	uint32_t pending_calls, pad;
 	char crash_unsafe_reason[256];
+	char engine_reason[256];                /* why it is not the one that was asked for, or "" */
 };
 
 struct wire_block_request {

@@ -42,7 +42,7 @@ static void look_at_segments(int fd)
 static void make_plan(int fd)
 {
 	struct plan plan;
-	int r = plan_make(fd, NULL, "", &plan);
+	int r = plan_make(fd, NULL, "", true, &plan);
 
 	if (r < 0) {
 		MUST(r == -ENOEXEC || r == -ENOMEM);

@@ -25,6 +25,7 @@ torture_tests = \
 	tests/live/check_harness \
 	tests/live/check_attach \
 	tests/live/check_exact \
+	tests/live/check_ring \
 	tests/live/check_detach \
 	tests/live/check_children \
 	tests/live/check_execs \
@@ -94,6 +95,9 @@ tests_live_check_attach_LDADD = $(live_libs)
 tests_live_check_exact_SOURCES = tests/live/check_exact.c
 tests_live_check_exact_CFLAGS = $(live_cflags)
 tests_live_check_exact_LDADD = $(live_libs)
+tests_live_check_ring_SOURCES = tests/live/check_ring.c
+tests_live_check_ring_CFLAGS = $(live_cflags)
+tests_live_check_ring_LDADD = $(live_libs)
 
 tests_live_check_jobs_SOURCES = tests/live/check_jobs.c
 tests_live_check_jobs_CFLAGS = $(live_cflags)

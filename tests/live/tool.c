@@ -313,11 +313,25 @@ pid_t tool_daemons_child(const struct tool *tool, bool heals)
 	return found;
 }
 
+/* Every case runs with the engine that the environment names (LIVE_ENGINE); one that a case names itself comes later, and wins. */
+static bool takes_engine(const char *command)
+{
+	return command && (!strcmp(command, "attach") || !strcmp(command, "run") || !strcmp(command, "leaks"));
+}
+
 static size_t collect(const char **argv, const char *client, va_list args)
 {
+	const char *engine = getenv("LIVE_ENGINE");
 	size_t n = 1;
 
 	argv[0] = client;
+	argv[n] = va_arg(args, const char *);
+	if (engine && takes_engine(argv[n])) {
+		argv[++n] = "--engine";
+		argv[++n] = engine;
+	}
+	if (argv[n])
+		n++;
 	while (n < ARGUMENTS_MAX - 2 && (argv[n] = va_arg(args, const char *)))
 		n++;
 	return n;

@@ -462,7 +462,7 @@ static bool make_plan(const char *path, struct plan *plan)
 
 	if (fd < 0)
 		return false;
-	r = plan_make(fd, NULL, "", plan);
+	r = plan_make(fd, NULL, "", true, plan);
 	close(fd);
 	ck_assert_int_eq(r, 0);
 	return true;
@@ -502,6 +502,48 @@ END_TEST
 START_TEST(every_function_of_jemalloc_can_be_probed)
 {
 	all_can_be_probed(JEMALLOC, 20);
+}
+END_TEST
+
+static uint32_t covered(const struct plan_window *window)
+{
+	return window->length < ARCH_JUMP_SIZE ? ARCH_JUMP_SIZE : window->length;
+}
+
+/* Jumps stand beside one another, each lies over what is watched, and no function begins under one. */
+static void require_clear(const struct plan *plan, const struct plan_site *site)
+{
+	const struct plan_window *window = &site->window;
+	uint64_t end = window->vaddr + covered(window);
+
+	ck_assert_uint_lt(window->record, window->length);
+	if (!(site->kinds & SITE_ENTRY))
+		ck_assert_uint_eq(window->vaddr + window->record, site->vaddr);
+	for (size_t i = 0; i < plan->functions.count; i++)
+		ck_assert(plan->functions.items[i].vaddr <= window->vaddr || plan->functions.items[i].vaddr >= end);
+	for (size_t i = 0; i < plan->sites.count; i++) {
+		const struct plan_window *other = &plan->sites.items[i].window;
+
+		if (other != window && other->length > 0)
+			ck_assert(other->vaddr >= end || other->vaddr + covered(other) <= window->vaddr);
+	}
+}
+
+START_TEST(most_places_of_glibc_have_room_for_a_jump)
+{
+	struct plan plan;
+	size_t with_room = 0;
+
+	ck_assert(make_plan(LIBC, &plan));
+	for (size_t i = 0; i < plan.sites.count; i++) {
+		if (plan.sites.items[i].window.length == 0)
+			continue;
+		with_room++;
+		require_clear(&plan, &plan.sites.items[i]);
+	}
+	printf("%zu of %zu sites have room for a jump\n", with_room, plan.sites.count);
+	ck_assert_uint_ge(with_room * 10, plan.sites.count * 9);
+	plan_fini(&plan);
 }
 END_TEST
 
@@ -576,6 +618,7 @@ int main(void)
 	tcase_add_test(plans, every_function_of_glibc_can_be_probed);
 	tcase_add_test(plans, every_function_of_jemalloc_can_be_probed);
 	tcase_add_test(plans, one_address_is_one_function);
+	tcase_add_test(plans, most_places_of_glibc_have_room_for_a_jump);
 	tcase_add_test(plans, callocs_jump_to_memset_is_a_way_out);
 	tcase_add_test(plans, operator_new_is_left_to_the_malloc_it_calls);
 	tcase_set_timeout(plans, 60);

@@ -117,7 +117,7 @@ static const struct {
 	{ "attach 1 --frames 1025", "1 to 1024" },
 	{ "attach 1 --duration 5x", "not a duration" },
 	{ "attach 1 --duration 0", "longer than nothing" },
-	{ "attach 1 --engine ring", "ring engine is not available yet" },
+	{ "attach 1 --engine rings", "not an engine" },
 	{ "attach 1 --engine steam", "not an engine" },
 	{ "attach 1 --domains malloc,mmap", "only malloc, or malloc,new" },
 	{ "run", "needs" },

@@ -1,0 +1,428 @@
+/* The ring engine: jumps where they have room, and the records that the code behind them writes.  All else is the int3 engine's, in
+ * the same session: before one of its stops is served the ring is read up to there, so that the order stays true. */
+#include "probe/engine_private.h"
+#include "probe/ring_stack.h"
+#include "probe/serve.h"
+
+#include "target/jumps.h"
+#include "target/layout.h"
+#include "target/ptrace.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define CALIBRATION_NS (2 * NSEC_PER_MSEC)
+#define RETURN_ADDRESS_SIZE 8
+#define READ_AT_ONCE 64
+#define CATCH_UP_DEADLINE_MS 20        /* for a record that a thread is writing */
+#define CATCH_UP_PAUSE_NS 20000
+
+/* --- beginning --- */
+
+/* Of the time stamp counter, in a millisecond. */
+static uint64_t ticks_per_ms(void)
+{
+	const struct timespec pause = { 0, CALIBRATION_NS };
+	uint64_t ns = clock_monotonic_ns(), ticks = arch_ticks();
+
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	ns = clock_monotonic_ns() - ns;
+	return (arch_ticks() - ticks) * NSEC_PER_MSEC / (ns ? ns : 1);
+}
+
+void engine_want_ring(struct engine *engine, const struct ring_options *options)
+{
+	engine->ring.wanted = true;
+	engine->ring.late = UINT64_MAX;
+	engine->ring.options = *options;
+	engine->ring.wait_ticks = options->wait_ms * ticks_per_ms();
+}
+
+static void give_up(struct engine *engine, const char *reason)
+{
+	snprintf(engine->ring.refusal, sizeof(engine->ring.refusal), "%s", reason);
+}
+
+/* From the first to the last window of each object. */
+static size_t window_ranges(const struct engine *engine, struct jump_range *ranges, size_t most)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < engine->plans.count && count < most; i++) {
+		const struct planned_module *planned = engine->plans.items[i];
+		raddr bias = engine->target->modules.modules.items[planned->module].bias;
+		struct jump_range range = { .start = UINT64_MAX };
+
+		for (size_t k = 0; k < planned->plan.sites.count; k++) {
+			const struct plan_window *window = &planned->plan.sites.items[k].window;
+
+			if (window->length == 0)
+				continue;
+			if (window->vaddr + bias < range.start)
+				range.start = window->vaddr + bias;
+			if (window->vaddr + bias + ARCH_WINDOW_MAX > range.end)
+				range.end = window->vaddr + bias + ARCH_WINDOW_MAX;
+		}
+		if (range.end > 0)
+			ranges[count++] = range;
+	}
+	return count;
+}
+
+#define RANGES_MAX 64
+
+static int make_ring(struct engine *engine)
+{
+	struct ring_control *control;
+	int fd, r = jumps_map_ring(engine->target, RING_CONTROL_SIZE, engine->ring.options.size, &fd);
+
+	if (r == 0)
+		r = ring_open(fd, engine->ring.options.size, &engine->ring.ring);
+	if (r < 0)
+		return r;
+	control = ring_control(engine->ring.ring);
+	control->wait_ticks = engine->ring.wait_ticks;
+	control->may_yield = !engine->target->filtered;
+	control->thread_offset = engine->ring.layout.tid;
+	control->thread_mask = UINT32_MAX;
+	ring_set_all_stack_lengths(engine->ring.ring, RING_STACK_UNKNOWN);
+	return 0;
+}
+
+static void publish_stacks(struct engine *engine)
+{
+	struct ring_control *control = ring_control(engine->ring.ring);
+	const struct thread_layout *layout = &engine->ring.layout;
+
+	control->main_stack = layout->main_stack;
+	control->main_stack_end = layout->main_stack_end;
+	control->stack_offset = layout->stack;
+}
+
+void engine_ring_begin(struct engine *engine)
+{
+	struct jump_range ranges[RANGES_MAX];
+	char reason[128];
+	int r;
+
+	if (!engine->ring.wanted || engine->ring.begun)
+		return;
+	engine->ring.begun = true;
+	r = jumps_look_at_stacks(engine->target, ranges, window_ranges(engine, ranges, RANGES_MAX),
+				 &engine->ring.awaited);
+	if (r < 0) {
+		give_up(engine, "a thread of it is in a wait that nothing breaks off (in vfork, or for a disk)");
+		return;
+	}
+	thread_layout_look(engine->target, &engine->ring.layout);
+	if (!engine->ring.layout.has_tid) {
+		give_up(engine, "its C library does not keep a thread's number where it could be found, or the process has "
+				"numbers of its own (a container's)");
+		return;
+	}
+	r = make_ring(engine);
+	if (r < 0) {
+		snprintf(reason, sizeof(reason), "the ring cannot be mapped in it: %s", strerror(-r));
+		give_up(engine, reason);
+		return;
+	}
+	publish_stacks(engine);
+}
+
+/* --- places --- */
+
+static bool fits_a_record(const struct plan_site *site, const struct probe *probe)
+{
+	const struct catalog_entry *entry = probe ? probe->entry : NULL;
+
+	if (!entry)
+		return !site->reads_memory;
+	return entry->out_arg == ARG_NONE && entry->size_arg < RING_ARGS && entry->count_arg < RING_ARGS &&
+	       entry->old_arg < RING_ARGS;
+}
+
+bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint32_t module, raddr bias, struct probe *probe)
+{
+	struct ring_window window = {
+		.address = site->window.vaddr + bias, .text = site->window.text, .length = site->window.length,
+		.record = site->window.record, .is_return = !probe, .hands_on = (site->kinds & SITE_TAIL) != 0,
+	};
+	struct ring_place *place;
+	const char *reason;
+	uint32_t number;
+
+	if (!engine->ring.ring || engine->ring.planted || site->window.length == 0 || !fits_a_record(site, probe) ||
+	    vec_reserve(&engine->ring.places, 1) < 0 ||
+	    jumps_add(engine->target, &window, module, &engine->ring.awaited, &number, &reason) < 0)
+		return false;
+	/* Numbers are given one after the other. */
+	place = vec_push(&engine->ring.places);
+	*place = (struct ring_place){ .kinds = site->kinds, .probe = probe, .address = window.address + window.record };
+	return true;
+}
+
+int engine_ring_plant(struct engine *engine)
+{
+	int r;
+
+	if (!engine->ring.ring || engine->ring.planted)
+		return 0;
+	engine->ring.planted = true;
+	jump_words_fini(&engine->ring.awaited);
+	__atomic_store_n(&ring_control(engine->ring.ring)->state, RING_ON, __ATOMIC_RELEASE);
+	r = jumps_plant(engine->target);
+	return r == -EBUSY ? -EIO : r;
+}
+
+/* --- one record --- */
+
+struct record_view {
+	struct engine *engine;
+	const struct ring_record *record;
+};
+
+/* Of a call's record, its return address; of a return's the piece of stack that came with it. */
+static int read_record(void *context, raddr at, void *buf, size_t len)
+{
+	const struct record_view *view = context;
+	const struct ring_record *record = view->record;
+	uint64_t offset = at - record->sp, end = record->is_return ? record->stack_length : RETURN_ADDRESS_SIZE;
+
+	if (offset > end || len > end - offset)
+		return -EFAULT;
+	if (record->is_return)
+		memcpy(buf, record->stack + offset, len);
+	else
+		memcpy(buf, (const uint8_t *)&record->return_address + offset, len);
+	return 0;
+}
+
+static uint32_t stack_of_record(void *context, raddr function)
+{
+	const struct record_view *view = context;
+	struct engine *engine = view->engine;
+	const struct ring_record *record = view->record;
+	struct ring_stack stack = ring_stack_unwind(engine->unwinder, &engine->target->modules, &engine->reader, record,
+						    function, engine->max_frames);
+	uint64_t return_address;
+
+	if (record->stack_length >= sizeof(return_address)) {
+		memcpy(&return_address, record->stack, sizeof(return_address));
+		ring_stack_learn(engine->ring.ring, return_address, &stack);
+	}
+	engine->ring.cut |= stack.cut && record->sp < engine->ring.layout.main_stack_end &&
+			    record->sp < engine->ring.layout.main_stack;
+	return stack.node;
+}
+
+static void registers_of(const struct ring_record *record, raddr pc, struct arch_regs *ret_regs)
+{
+	memset(ret_regs, 0, sizeof(*ret_regs));
+	for (unsigned i = 0; record->is_return && i < ARCH_CALLEE_SAVED; i++)
+		ret_regs->reg[arch_callee_saved[i]] = record->saved[i];
+	ret_regs->reg[ARCH_DWARF_SP] = record->sp;
+	ret_regs->reg[ARCH_DWARF_PC] = pc;
+}
+
+static void serve_record(struct engine *engine, const struct ring_record *record)
+{
+	const struct ring_place *place = record->site < engine->ring.places.count ?
+					 &engine->ring.places.items[record->site] : NULL;
+	struct task *task = task_find((pid_t)record->thread);
+	struct record_view view = { .engine = engine, .record = record };
+	const struct reader reader = { .read = read_record, .context = &view };
+	struct sighting seen = { .reader = &reader, .stack = stack_of_record, .stack_context = &view };
+	struct serving serving;
+
+	engine->counters.records++;
+	if (!place || record->is_return != !(place->kinds & SITE_ENTRY) || !task || task->target != engine->target) {
+		engine->counters.failed_reads++;
+		return;
+	}
+	seen.tid = task->tid;
+	seen.kinds = place->kinds;
+	seen.probe = place->probe;
+	seen.calls = record->is_return ? task->calls : engine_task_calls(task);
+	registers_of(record, place->address, &seen.regs);
+	memcpy(seen.args, record->args, sizeof(record->args));
+	seen.result = record->result;
+	if (place->kinds & SITE_TAIL)
+		seen.args[0] = record->result;
+	serving_init(&serving, engine, &seen);
+	if (record->is_return)
+		serve_return(&serving);
+	else
+		serve_entry(&serving);
+}
+
+/* --- reading --- */
+
+/* A writer has waited for too long, so that some calls were not recorded: nobody knows how many. */
+static void begin_anew(struct engine *engine)
+{
+	struct ring_control *control = ring_control(engine->ring.ring);
+	uint64_t lost = ring_take_lost(engine->ring.ring);
+
+	engine->counters.failed_reads += lost;
+	if (__atomic_load_n(&control->state, __ATOMIC_ACQUIRE) != RING_STALLED)
+		return;
+	engine->counters.failed_reads += lost == 0;
+	__atomic_store_n(&control->state, RING_ON, __ATOMIC_RELEASE);
+}
+
+/* The program's first stack has grown since its borders were looked at. */
+static void look_at_stacks_again(struct engine *engine)
+{
+	struct thread_layout layout;
+
+	if (!engine->ring.cut)
+		return;
+	engine->ring.cut = false;
+	thread_layout_look(engine->target, &layout);
+	engine->ring.layout.main_stack = layout.main_stack;
+	engine->ring.layout.main_stack_end = layout.main_stack_end;
+	publish_stacks(engine);
+}
+
+/* Passes what is no record, or will be none. */
+static bool pass(struct engine *engine)
+{
+	engine->counters.failed_reads++;
+	return ring_skip(engine->ring.ring) > 0;
+}
+
+void engine_pass_record(struct engine *engine)
+{
+	struct ring_record record;
+
+	if (engine->ring.ring && ring_next(engine->ring.ring, &record) == -EAGAIN)
+		pass(engine);
+}
+
+int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
+{
+	struct ring_record record;
+	unsigned served = 0;
+
+	if (ret_writer)
+		*ret_writer = 0;
+	while (engine->ring.ring && served < most) {
+		int r = ring_next(engine->ring.ring, &record);
+
+		if (r == 0)
+			begin_anew(engine);
+		if (r == -EAGAIN && ret_writer)
+			*ret_writer = (pid_t)record.thread;
+		/* Its writer has ended in the midst of it: it will not come. */
+		if (r == -EAGAIN && record.thread != 0 && !task_find((pid_t)record.thread)) {
+			pass(engine);
+			continue;
+		}
+		if (r == 0 || r == -EAGAIN)
+			return served > 0 ? (int)served : r;
+		if (r == -EBADMSG && !pass(engine))
+			return 0;
+		if (r == -EBADMSG)
+			continue;
+		serve_record(engine, &record);
+		ring_done(engine->ring.ring);
+		served++;
+		look_at_stacks_again(engine);
+	}
+	return (int)served;
+}
+
+uint64_t engine_ring_head(const struct engine *engine)
+{
+	return engine->ring.ring ? __atomic_load_n(&ring_control(engine->ring.ring)->head, __ATOMIC_ACQUIRE) : 0;
+}
+
+bool engine_read_until(struct engine *engine, uint64_t head, pid_t *ret_writer)
+{
+	*ret_writer = 0;
+	while (engine->ring.ring && (int64_t)(head - ring_position(engine->ring.ring)) > 0) {
+		int r = engine_read_ring(engine, READ_AT_ONCE, ret_writer);
+
+		if (r == 0)
+			break;
+		if (r < 0)
+			return false;
+	}
+	return true;
+}
+
+bool engine_is_late(struct engine *engine, bool given_up)
+{
+	uint64_t position = engine->ring.ring ? ring_position(engine->ring.ring) : 0;
+
+	if (given_up)
+		engine->ring.late = position;
+	return engine->ring.late == position;
+}
+
+bool engine_catch_up(struct engine *engine)
+{
+	const struct timespec pause = { 0, CATCH_UP_PAUSE_NS };
+	uint64_t head = engine_ring_head(engine), deadline_ns = clock_monotonic_ns() + CATCH_UP_DEADLINE_MS * NSEC_PER_MSEC;
+	pid_t writer;
+
+	while (!engine_read_until(engine, head, &writer)) {
+		if (clock_passed(deadline_ns))
+			return false;
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+	return true;
+}
+
+void engine_ring_end(struct engine *engine)
+{
+	ring_free(engine->ring.ring);
+	engine->ring.ring = NULL;
+}
+
+void engine_task_born(struct engine *engine, struct task *task)
+{
+	if (!engine->ring.ring || engine->ring.layout.stack != 0)
+		return;
+	thread_layout_look_at(task, &engine->ring.layout);
+	publish_stacks(engine);
+}
+
+void engine_ring_free(struct engine *engine)
+{
+	engine_ring_end(engine);
+	vec_fini(&engine->ring.places);
+	jump_words_fini(&engine->ring.awaited);
+}
+
+bool engine_has_ring(const struct engine *engine)
+{
+	return engine->ring.ring != NULL;
+}
+
+const char *engine_ring_refusal(const struct engine *engine)
+{
+	return engine->ring.refusal[0] ? engine->ring.refusal : NULL;
+}
+
+bool engine_is_in_handler(struct engine *engine, struct task *task, raddr sp)
+{
+	static struct chain chain;
+	struct user_regs_struct user;
+	struct arch_regs regs;
+
+	if (ptrace_getregs(task->tid, &user) < 0)
+		return true;
+	arch_regs_from_user(&user, &regs);
+	chain.count = unwinder_chain(engine->unwinder, &regs, &engine->reader, UINT64_MAX, chain.frames, &chain.whole);
+	for (uint32_t i = 0; i < chain.count; i++) {
+		if (chain.frames[i].interrupted && chain.frames[i].sp == sp)
+			return true;
+	}
+	return !chain.whole;
+}
