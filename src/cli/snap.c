@@ -37,13 +37,15 @@ static bool is_id(const char *text)
 	return len > 1 && len < 20 && text[0] == 's' && strspn(text + 1, DIGITS) == len - 1;
 }
 
-/* As systemd.unit(5) has them; what begins as a number is meant as a PID. */
+/* As systemd.unit(5) has them.  What begins as a number is meant as a PID, unless a suffix says that it is a unit. */
 static bool is_unit(const char *text, const char *colon)
 {
 	static const char letters[] = SNAPSHOT_NAME_CHARACTERS ":\\@";
 	size_t len = (size_t)(colon - text);
 
-	return len > 0 && len < UNIT_MAX && !strchr(DIGITS "-", text[0]) && strspn(text, letters) >= len;
+	if (len == 0 || len >= UNIT_MAX || text[0] == '-' || strspn(text, letters) < len)
+		return false;
+	return !strchr(DIGITS, text[0]) || memchr(text, '.', len);
 }
 
 static int parse_named(const char *text, const char *colon, struct snap *ret_snap, const char **ret_reason)

@@ -127,6 +127,7 @@ START_TEST(a_snapshot_is_named_in_several_ways)
 		{ "4242", SNAP_PID, 4242 }, { "2147483647", SNAP_PID, 2147483647 }, { "s17", SNAP_ID, 0 },
 		{ "4242:before", SNAP_NAMED, 4242 }, { "1:exit", SNAP_NAMED, 1 }, { "70000:a.B_c-9", SNAP_NAMED, 70000 },
 		{ "redis-server.service:last", SNAP_NAMED, 0 }, { "a@b-\\x2d.service:x", SNAP_NAMED, 0 },
+		{ "9unit.service:x", SNAP_NAMED, 0 },
 		{ "./17", SNAP_FILE, 0 }, { "/tmp/x:y", SNAP_FILE, 0 }, { "a/s17", SNAP_FILE, 0 },
 	};
 
