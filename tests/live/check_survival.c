@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define LIBRARIES 500                  /* loaded and unloaded in each round */
+#define HEALED_MS 10000
 #define HAMMER "tests/victims/hammer"
 #define FILTERED "tests/victims/filtered"
 #define KILLS 12
@@ -153,11 +155,47 @@ static void a_filtered_process_is_refused_to_an_ordinary_user(void)
 	subject_quit(filtered);
 }
 
+/* The mappings that the attach has looked at are others when it acts. */
+static void libraries_that_come_and_go_in_the_attach_and_the_detach_do_no_harm(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins = victim_start("tests/victims/plugins", live_text("%s/tests/victims", live_build()), NULL);
+	unsigned rounds = live_rounds(8, 200);
+	struct state *before;
+
+	subject_command(plugins, 'o');
+	subject_command(plugins, 'c');
+	before = state_take(plugins->pid);
+	for (unsigned i = 0; i < rounds; i++) {
+		for (unsigned k = 0; k < LIBRARIES; k++) {
+			subject_send(plugins, 'o');
+			subject_send(plugins, 'c');
+		}
+		if (i % 2) {
+			kill_during(tool, plugins, "attach");
+			/* none was there yet */
+			if (tool_lists(tool, plugins->pid))
+				tool_try(tool, "detach", pid_text(plugins->pid), NULL);
+		} else {
+			tool_attach(tool, plugins->pid);
+			tool_detach(tool, plugins->pid);
+		}
+		for (unsigned k = 0; k < 2 * LIBRARIES; k++)
+			subject_line(plugins);
+		require(live_wait(state_is_untraced, &plugins->pid, HEALED_MS));
+		require(live_wait(state_text_is_intact, &plugins->pid, HEALED_MS));
+	}
+	require_unharmed(plugins->pid, before);
+	subject_quit(plugins);
+	live_survey("libraries that come and go in the attach", rounds, rounds / 2, rounds, rounds);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(a_tracer_killed_while_it_traces_does_no_harm),
 	LIVE_CASE(a_tracer_killed_in_the_attach_does_no_harm),
 	LIVE_CASE(a_tracer_killed_in_the_detach_does_no_harm),
 	LIVE_CASE(coming_and_going_without_a_pause_does_no_harm),
+	LIVE_CASE(libraries_that_come_and_go_in_the_attach_and_the_detach_do_no_harm),
 	LIVE_CASE(a_filtered_process_is_traced_by_root),
 	LIVE_CASE(a_filtered_process_is_refused_to_an_ordinary_user),
 };
