@@ -379,12 +379,20 @@ static int fill_in(struct options *options)
 	return r;
 }
 
+/* Of a command line that is wrong, too, the files are looked through. */
+static int check_all(struct options *options)
+{
+	int of_files = check_config(&options->line, options), of_line = apply_command_line(&options->line, options);
+
+	return of_line < 0 ? of_line : of_files;
+}
+
 static int apply(struct options *options)
 {
 	int r = settings_init(options);
 
 	if (r == 0 && options->line.check_config)
-		return check_config(&options->line, options);
+		return check_all(options);
 	/* Healing must not fail for an error in a file. */
 	if (r == 0 && !options->line.heal)
 		r = apply_files(&options->line, options);

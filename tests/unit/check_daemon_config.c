@@ -249,14 +249,14 @@ START_TEST(the_service_manager_is_told_when_a_reload_begins_and_ends)
 }
 END_TEST
 
-static int check_config(const char *file, char *ret_text, size_t space)
+static int check_config(const char *arguments, char *ret_text, size_t space)
 {
 	char command[512];
 	FILE *pipe;
 	size_t n;
 
 	snprintf(command, sizeof(command), "%s --private --check-config %s 2>&1", getenv("ALLOCWATCHD") ?
-		 getenv("ALLOCWATCHD") : "src/allocwatchd", file);
+		 getenv("ALLOCWATCHD") : "src/allocwatchd", arguments);
 	pipe = popen(command, "r");
 	n = fread(ret_text, 1, space - 1, pipe);
 	ret_text[n] = '\0';
@@ -283,6 +283,21 @@ START_TEST(a_configuration_can_be_checked_before_it_is_used)
 }
 END_TEST
 
+/* As for a unit's ExecStart= line, which has both. */
+START_TEST(what_the_command_line_sets_is_checked_with_it)
+{
+	char text[4096];
+
+	configure("[Daemon]\nMaxSessions=5\nHeal=perhaps\n");
+	ck_assert_int_eq(check_config("--max-sessions lots", text, sizeof(text)), 2);
+	ck_assert_ptr_nonnull(strstr(text, "--max-sessions"));
+	ck_assert_ptr_nonnull(strstr(text, "allocwatchd.conf:3: Heal= wants yes or no"));
+	configure("[Daemon]\nMaxSessions=5\n");
+	ck_assert_int_eq(check_config("--max-sessions lots", text, sizeof(text)), 2);
+	ck_assert_int_eq(check_config("--max-sessions 7", text, sizeof(text)), 0);
+}
+END_TEST
+
 static void add_tests(Suite *suite)
 {
 	TCase *t = fixture_case(suite, "configuration");
@@ -298,6 +313,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, a_daemon_that_stays_can_be_told_to_leave_when_idle);
 	tcase_add_test(t, the_service_manager_is_told_when_a_reload_begins_and_ends);
 	tcase_add_test(t, a_configuration_can_be_checked_before_it_is_used);
+	tcase_add_test(t, what_the_command_line_sets_is_checked_with_it);
 }
 
 int main(void)
