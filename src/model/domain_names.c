@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,6 +102,20 @@ bool domain_is_built_in(const char *name)
 	return find_built_in(name) >= 0;
 }
 
+/* Only the threads that give a new name a number wait for each other. */
+static bool is_locked;
+
+static void lock(void)
+{
+	while (__atomic_exchange_n(&is_locked, true, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+static void unlock(void)
+{
+	__atomic_store_n(&is_locked, false, __ATOMIC_RELEASE);
+}
+
 static void add(uint32_t domain, const char *name)
 {
 	size_t count = count_users();
@@ -110,7 +125,7 @@ static void add(uint32_t domain, const char *name)
 	__atomic_store_n(&users_known, count + 1, __ATOMIC_RELEASE);
 }
 
-int64_t domain_of_user(const char *name)
+static int64_t add_new(const char *name)
 {
 	int64_t domain = find_users(name);
 	uint32_t fresh = FIRST_OF_USERS;
@@ -123,6 +138,18 @@ int64_t domain_of_user(const char *name)
 		fresh++;
 	add(fresh, name);
 	return fresh;
+}
+
+int64_t domain_of_user(const char *name)
+{
+	int64_t domain = find_users(name);
+
+	if (domain >= 0)
+		return domain;
+	lock();
+	domain = add_new(name);
+	unlock();
+	return domain;
 }
 
 bool domain_name_is_well_formed(const char *name)

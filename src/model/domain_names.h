@@ -1,7 +1,7 @@
 /* The names of domains: tracemalloc's kind of number, and what people call it.
  *
  * Users name theirs (see allocators.h).  Such a name has one number as long as the process lives, so that snapshots of several
- * processes agree; names are added by one thread, others may ask meanwhile. */
+ * processes agree.  Any thread may ask, and add. */
 #ifndef ALLOCWATCH_MODEL_DOMAIN_NAMES_H
 #define ALLOCWATCH_MODEL_DOMAIN_NAMES_H
 

@@ -198,68 +198,68 @@ static void compare_all(struct pairing *pairing)
 	}
 }
 
-/* False: there is none left. */
-static bool find_best(const struct pairing *pairing, size_t *ret_earlier, size_t *ret_latest)
+/* 0: there is none left. */
+static unsigned find_best(const struct pairing *pairing)
 {
 	unsigned best = 0;
 
 	for (size_t i = 0; i < pairing->earlier_count; i++) {
 		for (size_t j = 0; j < pairing->latest_count; j++) {
-			if (pairing->likeness[i][j] <= best)
-				continue;
-			best = pairing->likeness[i][j];
-			*ret_earlier = i;
-			*ret_latest = j;
+			if (pairing->likeness[i][j] > best)
+				best = pairing->likeness[i][j];
 		}
 	}
-	return best > 0;
+	return best;
 }
 
-static void forget_earlier(struct pairing *pairing, size_t earlier)
+/* How many pairs of that likeness each of them is in. */
+static void count_pairs(const struct pairing *pairing, unsigned likeness, unsigned *earlier, unsigned *latest)
 {
-	memset(pairing->likeness[earlier], 0, sizeof(pairing->likeness[earlier]));
-}
-
-static void forget_latest(struct pairing *pairing, size_t latest)
-{
-	for (size_t i = 0; i < pairing->earlier_count; i++)
-		pairing->likeness[i][latest] = 0;
-}
-
-/* Both are done with, and so is whatever is as much like one of them: true when there is such a one. */
-static bool forget_all_alike(struct pairing *pairing, size_t earlier, size_t latest)
-{
-	unsigned best = pairing->likeness[earlier][latest];
-	bool rivals = false;
-
 	for (size_t i = 0; i < pairing->earlier_count; i++) {
-		if (i == earlier || pairing->likeness[i][latest] != best)
-			continue;
-		forget_earlier(pairing, i);
-		rivals = true;
+		for (size_t j = 0; j < pairing->latest_count; j++) {
+			if (pairing->likeness[i][j] != likeness)
+				continue;
+			earlier[i]++;
+			latest[j]++;
+		}
 	}
-	for (size_t j = 0; j < pairing->latest_count; j++) {
-		if (j == latest || pairing->likeness[earlier][j] != best)
-			continue;
-		forget_latest(pairing, j);
-		rivals = true;
+}
+
+/* Whoever is in such a pair is done with. */
+static void forget(struct pairing *pairing, const unsigned *earlier, const unsigned *latest)
+{
+	for (size_t i = 0; i < pairing->earlier_count; i++) {
+		for (size_t j = 0; j < pairing->latest_count; j++) {
+			if (earlier[i] || latest[j])
+				pairing->likeness[i][j] = 0;
+		}
 	}
-	forget_earlier(pairing, earlier);
-	forget_latest(pairing, latest);
-	return rivals;
+}
+
+/* Those that have no other as much like them are one. */
+static void settle(struct pairing *pairing, unsigned likeness)
+{
+	struct match *match = pairing->match;
+	unsigned earlier[MATCH_MOST] = { 0 }, latest[MATCH_MOST] = { 0 };
+
+	count_pairs(pairing, likeness, earlier, latest);
+	for (size_t i = 0; i < pairing->earlier_count; i++) {
+		for (size_t j = 0; j < pairing->latest_count; j++) {
+			uint32_t newest = match->newest_first ? pairing->earlier[i] : pairing->latest[j];
+
+			if (pairing->likeness[i][j] == likeness && earlier[i] == 1 && latest[j] == 1)
+				join(match, pairing->earlier[i], pairing->latest[j], newest + 1);
+		}
+	}
+	forget(pairing, earlier, latest);
 }
 
 static void pair_off(struct pairing *pairing)
 {
-	struct match *match = pairing->match;
-	size_t i, j;
+	unsigned best;
 
-	while (find_best(pairing, &i, &j)) {
-		uint32_t earlier = pairing->earlier[i], latest = pairing->latest[j];
-
-		if (!forget_all_alike(pairing, i, j))
-			join(match, earlier, latest, (match->newest_first ? earlier : latest) + 1);
-	}
+	while ((best = find_best(pairing)) > 0)
+		settle(pairing, best);
 }
 
 static void match_places(struct match *match, const struct candidate *candidates, size_t count)
@@ -317,20 +317,20 @@ static void match_functions(struct match *match, const struct candidate *candida
 
 static void match_objects(struct match *match, const struct candidate *candidates, size_t count)
 {
-	uint32_t less = UINT32_MAX, earlier = UINT32_MAX;
+	uint32_t less = UINT32_MAX;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct statistic_frame *frame = frame_of(match, candidates[i].group);
 
-		if (side_of(match, candidates[i].group) == SIDE_EARLIER)
-			earlier = candidates[i].group;
+		if (side_of(match, candidates[i].group) == SIDE_EARLIER && !is_built_anew(match, candidates[i].group))
+			return;
 		if (frame->function || frame->has_line)
 			continue;
 		if (less != UINT32_MAX)
 			return;
 		less = candidates[i].group;
 	}
-	if (less != UINT32_MAX && earlier != UINT32_MAX && is_built_anew(match, earlier))
+	if (less != UINT32_MAX)
 		join_unlike(match, candidates, count, less);
 }
 
@@ -368,12 +368,26 @@ static int match_all(struct match *match)
 	return match->found ? grouping_join(match->grouping, match->into, match->shown) : 0;
 }
 
+/* Each match is of one at least. */
+static bool has_latest(const struct grouping *grouping)
+{
+	for (size_t i = 0; i < grouping->groups.count; i++) {
+		if (grouping->groups.items[i].first_round == grouping->round)
+			return true;
+	}
+	return false;
+}
+
 int match_groups(struct grouping *grouping, const struct builds *builds, bool newest_first, uint32_t **ret_into)
 {
 	struct match match;
-	int r = match_init(&match, grouping, builds, newest_first);
+	int r;
 
-	if (r == 0 && grouping->round > 1)
+	*ret_into = NULL;
+	if (grouping->round == 1 || !has_latest(grouping))
+		return 0;
+	r = match_init(&match, grouping, builds, newest_first);
+	if (r == 0)
 		r = match_all(&match);
 	if (r == 0) {
 		*ret_into = match.found ? match.into : NULL;

@@ -1,5 +1,6 @@
 #include "store/load.h"
 
+#include "model/domain_names.h"
 #include "store/checksum.h"
 #include "store/row.h"
 #include "store/tables.h"
@@ -280,6 +281,31 @@ static bool is_expected(const struct loader *loader, const uint64_t *row, size_t
 	return row[0] == row_first_id(loader->number) + index && row[1] == loader->number;
 }
 
+/* A name gets a number of this process's. */
+static int take_domain(struct loader *loader, uint64_t value, uint32_t *ret)
+{
+	uint64_t id = value - ROW_DOMAIN_NAMED;
+	uint32_t string;
+	int64_t domain;
+	int r;
+
+	*ret = (uint32_t)value;
+	if (value <= ROW_DOMAIN_NAMED)
+		return 0;
+	if (id > intern_count(&loader->tables.of[TABLE_STRING]))
+		return db_damaged(loader->db, "a domain has no name that is there");
+	r = use_string(loader, (uint32_t)id, &string);
+	if (r < 0)
+		return r;
+	if (!domain_name_is_well_formed(strtab_get(loader->snapshot->strings, string)))
+		return db_damaged(loader->db, "the name of a domain is malformed");
+	domain = domain_of_user(strtab_get(loader->snapshot->strings, string));
+	/* There are too many: it stays a number. */
+	if (domain >= 0)
+		*ret = (uint32_t)domain;
+	return 0;
+}
+
 static int load_trace(struct loader *loader, sqlite3_stmt *stmt)
 {
 	size_t index = loader->snapshot->traces.count;
@@ -297,7 +323,9 @@ static int load_trace(struct loader *loader, sqlite3_stmt *stmt)
 	if (!trace)
 		return no_memory(loader);
 	trace->stack = (uint32_t)v[2];          /* in the file, until load_nodes */
-	trace->domain = (uint32_t)v[3];
+	r = take_domain(loader, v[3], &trace->domain);
+	if (r < 0)
+		return r;
 	trace->live_blocks = v[4];
 	trace->live_bytes = v[5];
 	trace->total_blocks = v[6];

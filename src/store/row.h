@@ -40,6 +40,8 @@ struct row_place {
 	uint64_t snapshot;             /* its number in the file */
 	size_t index;                  /* of the trace or block in the snapshot */
 };
+/* A domain that a user has named stands in a file as this and the id of its name among the strings. */
+#define ROW_DOMAIN_NAMED (1u << 20)
 void row_trace_get(const struct snapshot_trace *trace, struct row_place place, uint32_t stack,
 		   uint64_t ret[ROW_TRACE_NUMBERS]);
 void row_block_get(const struct snapshot_block *block, struct row_place place,

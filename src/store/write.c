@@ -1,5 +1,7 @@
 #include "store/write.h"
 
+#include "model/domain_names.h"
+#include "model/event.h"
 #include "store/checksum.h"
 #include "store/row.h"
 #include "store/store.h"
@@ -280,6 +282,23 @@ static int insert_numbers(struct writer *writer, sqlite3_stmt *stmt, const uint6
 	return db_insert(writer->db, stmt);
 }
 
+/* A domain that a user has named has its name in the file, whose numbers are the daemon's own. */
+static int put_domain(struct writer *writer, uint32_t domain, uint64_t *ret)
+{
+	char text[DOMAIN_TEXT_MAX];
+	const char *name = domain_name(domain, text);
+	uint32_t id;
+	int r;
+
+	*ret = domain;
+	if (domain <= DOMAIN_USER || name == text)
+		return 0;
+	r = put_record(writer, TABLE_STRING, name, strlen(name), &id);
+	if (r == 0)
+		*ret = (uint64_t)ROW_DOMAIN_NAMED + id;
+	return r;
+}
+
 static int put_traces(struct writer *writer)
 {
 	const struct snapshot *snapshot = writer->snapshot;
@@ -293,6 +312,9 @@ static int put_traces(struct writer *writer)
 
 		row_done(writer);
 		row_trace_get(trace, place, writer->nodes[trace->stack], numbers);
+		r = put_domain(writer, trace->domain, &numbers[3]);
+		if (r < 0)
+			break;
 		checksum_add(&writer->sum, CHECKSUM_TRACE, numbers, ROW_TRACE_NUMBERS);
 		r = insert_numbers(writer, stmt, numbers, ROW_TRACE_NUMBERS);
 	}

@@ -4,6 +4,7 @@
 #include "subject.h"
 #include "tool.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,26 @@ static void each_has_a_domain_of_its_own(void)
 	require_in(tool, who, "slab", "/* slab */", 64, 1);
 	require_in(tool, who, "box", "/* resized */", 1000, 1);
 	tool_end(tool, subject, before);
+}
+
+/* Also for who has never heard of it, and after the daemon's end. */
+static void a_file_knows_the_names_of_its_domains(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = start_pools();
+	struct state *before = state_take(subject->pid);
+	const char *who = pid_text(subject->pid), *saved = live_text("%s/saved", live_folder());
+
+	tool_out(tool, "attach", who, "--allocator", "first forward_get(size)", "--allocator", BOX, NULL);
+	subject_command(subject, 'g');
+	tool_out(tool, "snapshot", who, "--name", "kept", NULL);
+	tool_out(tool, "dump", who, saved, NULL);
+	tool_end(tool, subject, before);
+	require_text(tool_out(tool, "stats", saved, "--by", "domain", NULL), "box: size=1000 B, count=1");
+	require_in(tool, saved, "box", "/* resized */", 1000, 1);
+	tool_end_daemon(tool, SIGTERM);
+	tool_start_again(tool);
+	require_text(tool_out(tool, "stats", live_text("%s:kept", who), "--by", "domain", NULL), "box: size=1000 B, count=1");
 }
 
 static void a_block_lists_all_its_holders_the_innermost_first(void)
@@ -199,6 +220,7 @@ static void allocators_with_a_prefix_are_found(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(allocators_with_a_prefix_are_found),
 	LIVE_CASE(each_has_a_domain_of_its_own),
+	LIVE_CASE(a_file_knows_the_names_of_its_domains),
 	LIVE_CASE(a_block_lists_all_its_holders_the_innermost_first),
 	LIVE_CASE(one_that_jumps_to_malloc_is_seen_in_both_domains),
 	LIVE_CASE(those_of_the_configuration_are_hidden_frames),

@@ -4,6 +4,7 @@ traces with their frames and numbers, and blocks.  Only which traces pass the fi
 As a program: one request a line, {"snapshots": [...], "queries": [...]}, and one line with the answers, each as the
 daemon's and the client's JSON, or null for a question that has none.  Names come as hexadecimal bytes.
 """
+import itertools
 import json
 import re
 import statistics
@@ -45,12 +46,16 @@ class Frame:
         return self.json(True, self.line, True, True, True, True)
 
 
+#: Names of the objects that there are builds of.
+PROGRAM, LIBRARY = "p", "lib y.so"
 NO_FRAME = Frame("<unknown>", 0, None, "", 0, False)
 
 
 class Snapshot:
     """limit: frames; traces: {"domain", "frames" most recent first, "total", and numbers}; blocks: (trace, size, age,
-    thread), or None."""
+    thread), or None; builds: of PROGRAM and LIBRARY."""
+
+    builds = (0, 0)
 
     def __init__(self, document, make_text=text):
         self.__dict__.update(document)
@@ -93,6 +98,13 @@ def key_of(key, frame):
     return (frame.object or "[unknown]", 0), frame.json(object_=True)
 
 
+def likeness(a, b):
+    """Folders that two paths have in common, from the end and from the beginning."""
+    a, b = a.split("/")[:-1], b.split("/")[:-1]
+    count = lambda pairs: len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    return count(zip(a[::-1], b[::-1])), count(zip(a, b))
+
+
 def object_name(path):
     return re.sub(r"(?<=.)(\.so)\..*", r"\1", path.rpartition("/")[2])
 
@@ -104,6 +116,7 @@ class Question:
         self.totals = []
         self.same = {}                   # keys of groups that became part of another one
         self.round = 0                   # of the snapshot at hand
+        self.added = []
         self.shown = []                  # the groups of the answer's rows
 
     def contradicts(self, series):
@@ -202,13 +215,62 @@ class Question:
                     for block in own:
                         group.histogram[block[1].bit_length()] = group.histogram.get(block[1].bit_length(), 0) + 1
         self.totals.append(total)
+        self.added.append(snapshot)
         if self.key == "definition" and self.round > 1:
+            self.match_places()
             self.match_functions()
+            self.match_objects()
 
     def side(self, group):
         if self.round not in group.rounds:
             return "earlier"
         return "latest" if min(group.rounds) == self.round else "both"
+
+    def is_built_anew(self, group):
+        """Since a snapshot last had the group."""
+        name = object_name(group.label["traceback"][0]["object"])
+        if name not in (PROGRAM, LIBRARY):
+            return False
+        number = (PROGRAM, LIBRARY).index(name)
+        return self.added[max(group.rounds) - 1].builds[number] != self.added[-1].builds[number]
+
+    def match_places(self):
+        """Of an object that was built anew, a function of a file of one base name."""
+        kinds = {}
+        for group in self.groups.values():
+            frame = group.label["traceback"][0]
+            if frame["object"] and self.side(group) != "both":
+                file = frame["file"] and frame["file"].rpartition("/")[2]
+                kind = kinds.setdefault((object_name(frame["object"]), frame["function"], file), {"earlier": [], "latest": []})
+                kind[self.side(group)].append(group)
+        for kind in kinds.values():
+            left = [(likeness(*(group.label["traceback"][0]["file"] or "" for group in pair)), pair)
+                    for pair in itertools.product(kind["earlier"], kind["latest"]) if self.is_built_anew(pair[0])]
+            while left:
+                best = max(like for like, _ in left)
+                pairs = [pair for like, pair in left if like == best]
+                met = [group for pair in pairs for group in pair]
+                left = [(like, pair) for like, pair in left if not any(group in met for group in pair)]
+                for earlier, latest in pairs:
+                    if met.count(earlier) == met.count(latest) == 1:
+                        self.join(*((earlier, latest) if self.newest_first else (latest, earlier)))
+
+    def match_objects(self):
+        """Of an object that was built anew, where one side has functions and the other has none."""
+        kinds = {}
+        for group in self.groups.values():
+            if group.label["traceback"][0]["object"]:
+                kinds.setdefault(object_name(group.label["traceback"][0]["object"]), []).append(group)
+        for groups in kinds.values():
+            bare = [group for group in groups if group.label["traceback"][0]["file"] is None
+                    and group.label["traceback"][0]["function"] is None]
+            if len(bare) == 1 and all(self.is_built_anew(group) for group in groups if self.side(group) == "earlier"):
+                self.join_unlike(bare[0], [group for group in groups if group is not bare[0]])
+
+    def join_unlike(self, bare, others):
+        if self.side(bare) != "both" and not any(self.side(group) in ("both", self.side(bare)) for group in others):
+            for group in others:
+                self.join(bare, group)
 
     def match_functions(self):
         """Where one side has files of a function's and the other has none: by function and object."""
@@ -219,12 +281,8 @@ class Question:
                 kinds.setdefault((object_name(frame["object"]), frame["function"]), []).append(group)
         for groups in kinds.values():
             bare = [group for group in groups if group.label["traceback"][0]["file"] is None]
-            if len(bare) != 1 or self.side(bare[0]) == "both":
-                continue
-            others = [group for group in groups if group is not bare[0]]
-            if not any(self.side(group) in ("both", self.side(bare[0])) for group in others):
-                for group in others:
-                    self.join(bare[0], group)
+            if len(bare) == 1:
+                self.join_unlike(bare[0], [group for group in groups if group is not bare[0]])
 
     def join(self, group, other):
         for name in NUMBERS:
@@ -292,6 +350,7 @@ class Question:
         if any(times[i] <= times[i - 1] for i in range(1, len(times))):
             return None
         limit, differ = self.limit(series)
+        self.newest_first = False
         for number, snapshot in enumerate(series):
             for group in self.groups.values():
                 group.new, group.ages = dict.fromkeys(NUMBERS, 0), []
@@ -324,6 +383,7 @@ class Question:
                 return None
             below, series = new.clock - old.clock, [new]
         limit, differ = self.limit(series)
+        self.newest_first = True
         self.add(series[-1], limit, "new", below)
         total = {"size": self.totals[0]["size"], "count": self.totals[0]["count"]}
         if diff:

@@ -117,7 +117,8 @@ static size_t differences_have_an_opposite(const struct snapshot *a, const struc
 	back = compare(b, a, &query);
 	none = compare(a, a, &query);
 	ck_assert_uint_eq(there->row_count, back->row_count);
-	for (size_t i = 0; i < there->row_count; i++) {
+	/* By definition a row has the newer build's name. */
+	for (size_t i = 0; query.key != KEY_DEFINITION && i < there->row_count; i++) {
 		const struct statistic *x = &there->rows[i], *y = find(back, there, x);
 
 		ck_assert_int_eq(x->size_diff, -y->size_diff);

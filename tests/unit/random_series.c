@@ -7,7 +7,9 @@
 #include "varlink/codec.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -30,7 +32,7 @@ static const char *const objects[] = { "", "/bin/p", "/opt/\xff/lib y.so" };
 /* Few names, so that groups are met again; some of which have every kind of neighbour in order. */
 static void pick_physical(struct physical *frame)
 {
-	static const char *const files[] = { NULL, "/src/a.c", "/src/b.c", "/src/\xc3\xa9.c", "/src/\xe9.c",
+	static const char *const files[] = { NULL, "/src/a.c", "/src/b.c", "/src/z/a.c", "/src/\xc3\xa9.c", "/src/\xe9.c",
 					     "/src/\xf0\x9f\x98\x80.c", "/src/\xee\x80\x80.c" };
 	static const char *const functions[] = { NULL, "serve", "main", "Pool::get(int)", "f\xe9" };
 
@@ -45,13 +47,26 @@ static void pick_physical(struct physical *frame)
 	}
 }
 
-static uint32_t add_physical(struct snapshot *s, const struct physical *frame)
+/* The sources of each build of the program lie elsewhere, but for odd ones. */
+static const char *file_of(const struct series *series, const char *file, char text[64])
 {
+	static const char *const folders[] = { "", "/x-1.1", "/y" };
+
+	if (!file || !strstr(file, ".c") || strcmp(file, "/src/b.c") == 0)
+		return file;
+	snprintf(text, 64, "%s%s", folders[series->builds[0]], file);
+	return text;
+}
+
+static uint32_t add_physical(struct snapshot *s, const struct series *series, const struct physical *frame)
+{
+	char text[64];
 	uint32_t id = build_frame(s, frame->object ? frame->object - 1 : MODULE_NONE, FRAME_CALL, frame->offset);
 
 	for (unsigned i = 0; i < frame->count; i++)
 		build_location(s, frame->shown[i].function ? frame->shown[i].function : "", frame->shown[i].offset,
-			       frame->shown[i].file, frame->shown[i].file ? frame->shown[i].line : 0, i + 1 < frame->count);
+			       file_of(series, frame->shown[i].file, text), frame->shown[i].file ? frame->shown[i].line : 0,
+			       i + 1 < frame->count);
 	return id;
 }
 
@@ -60,12 +75,14 @@ json_t *hex_or_null(const char *text)
 	return text ? oracle_hex(text) : json_null();
 }
 
-static void list_shown(json_t *list, const struct physical *frame)
+static void list_shown(json_t *list, const struct series *series, const struct physical *frame)
 {
+	char text[64];
 	const char *object = objects[frame->object];
 
 	for (unsigned i = 0; i < frame->count; i++)
-		json_array_append_new(list, json_pack("[o, i, o, o, I, b]", hex_or_null(frame->shown[i].file),
+		json_array_append_new(list, json_pack("[o, i, o, o, I, b]",
+			hex_or_null(file_of(series, frame->shown[i].file, text)),
 			frame->shown[i].file ? (int)frame->shown[i].line : 0, hex_or_null(frame->shown[i].function),
 			oracle_hex(object), (json_int_t)(frame->shown[i].function ? frame->shown[i].offset : frame->offset),
 			i + 1 < frame->count));
@@ -87,14 +104,14 @@ static uint32_t add_stack(struct snapshot *s, const struct series *series, json_
 		frames[made++] = build_frame(s, MODULE_NONE, FRAME_TRUNCATED, TRUNCATED_NO_CFI);
 	for (unsigned i = 0; i < count; i++) {
 		used[i] = &series->pool[pick(pick(3) ? SERIES_POOL : 3)];
-		frames[made++] = add_physical(s, used[i]);
+		frames[made++] = add_physical(s, series, used[i]);
 	}
 	for (unsigned i = count > 0 ? pick(3) : 0; i > 0; i--) {
 		frames[made++] = build_frame(s, 0, FRAME_CALL, 0);
 		build_location(s, pick(2) ? "malloc" : "operator new(unsigned long)", 1, "/src/a.c", 1, false);
 	}
 	for (unsigned i = count; i > 0; i--)
-		list_shown(list, used[i - 1]);
+		list_shown(list, series, used[i - 1]);
 	json_object_set_new(trace, "frames", list);
 	json_object_set_new(trace, "truncated", cut ? json_string("code without unwind information") : json_null());
 	return build_stack(s, frames, made);
@@ -149,12 +166,19 @@ static void add_trace(struct snapshot *s, const struct series *series, json_t *t
 	json_array_append_new(traces, document);
 }
 
-static json_t *describe(const struct snapshot *s, json_t *traces, json_t *blocks)
+static json_t *describe(const struct snapshot *s, const struct series *series, json_t *traces, json_t *blocks)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:i, s:b, s:o, s:o, s:o}", "pid", (json_int_t)s->pid,
+	return json_pack("{s:[i, i], s:I, s:I, s:I, s:I, s:i, s:b, s:o, s:o, s:o}", "builds", (int)series->builds[0],
+			 (int)series->builds[1], "pid", (json_int_t)s->pid,
 			 "start", (json_int_t)s->start_time, "clock", (json_int_t)s->clock_ns, "taken", (json_int_t)s->taken_ns,
 			 "limit", (int)s->frames_limit, "exact", s->exact, "unknown", codec_unknown(&s->unknown),
 			 "traces", traces, "blocks", s->has_blocks ? blocks : json_null());
+}
+
+static void set_build(struct snapshot *s, uint32_t module, unsigned build)
+{
+	s->modules.items[module].build_id[0] = (uint8_t)build;
+	s->modules.items[module].build_id_len = 1;
 }
 
 static struct snapshot *random_snapshot(struct series *series, uint64_t at)
@@ -164,8 +188,10 @@ static struct snapshot *random_snapshot(struct series *series, uint64_t at)
 	const char *reason = "";
 
 	ck_assert_ptr_nonnull(s);
-	build_module(s, objects[1]);
-	build_module(s, objects[2]);
+	for (unsigned i = 0; i < 2; i++) {
+		series->builds[i] = pick(3) ? series->builds[i] : pick(3);
+		set_build(s, build_module(s, objects[1 + i]), series->builds[i]);
+	}
 	s->pid = pick(30) ? 4242 : 17;
 	s->start_time = pick(40) ? 1 : 2;
 	s->clock_ns = pick(30) ? (1000 + at) * series->unit : 0;
@@ -177,7 +203,7 @@ static struct snapshot *random_snapshot(struct series *series, uint64_t at)
 	s->counters.peak_ns = s->counters.peak_bytes = 1;
 	for (unsigned i = pick(16) ? 1 + pick(TRACES_MAX) : 0; i > 0; i--)
 		add_trace(s, series, traces, blocks);
-	json_array_append_new(series->documents, describe(s, traces, blocks));
+	json_array_append_new(series->documents, describe(s, series, traces, blocks));
 	if (!s->has_blocks) {
 		s->blocks.count = 0;
 		json_decref(blocks);

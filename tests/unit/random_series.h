@@ -25,6 +25,7 @@ struct series {
 	struct snapshot *snapshots[SERIES_MAX];
 	json_t *documents;        /* of each snapshot, what is meant */
 	struct physical pool[SERIES_POOL];
+	unsigned builds[2];       /* of the snapshot at hand: of the program and the library; the one's sources tell */
 	uint64_t unit;            /* of times and ages, so that many of them meet */
 };
 
