@@ -16,6 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of resident memory and of snapshots' files: all that allocwatchd.conf(5) takes for the same, in whole TiB. */
+#define WATCH_SIZE_MAX (4095ULL << 40)
+
 struct option_kind {
 	const char *name;
 	const char *value;              /* NULL: it takes none */
@@ -123,8 +126,8 @@ static int set_keep_count(struct options *options, const char *value, const char
 
 static int set_size(const char *value, uint64_t *ret_bytes, const char **ret_reason)
 {
-	if (units_parse_size(value, ret_bytes) < 0 || *ret_bytes == 0 || *ret_bytes > 1ULL << 40)
-		return refuse(ret_reason, "not a size up to 1TiB: write 500M or 2G (steps of 1024)");
+	if (units_parse_size(value, ret_bytes) < 0 || *ret_bytes == 0 || *ret_bytes > WATCH_SIZE_MAX)
+		return refuse(ret_reason, "not a size up to 4095TiB: write 500M or 2G (steps of 1024)");
 	return 0;
 }
 

@@ -168,6 +168,8 @@ static const struct {
 	{ "watch /usr/bin/x", "is no unit; a program is named by --exe" },
 	{ "watch x --every 1ms", "not an interval of at least 100ms" },
 	{ "watch x --keep 0", "not a number of snapshots" },
+	{ "watch x --rss-limit 4096T", "not a size up to 4095TiB" },
+	{ "watch x --keep-size 4096T", "not a size up to 4095TiB" },
 	{ "watch --every 5s", "'watch' wants a unit, or --exe PATH" },
 	{ "unwatch", "wants a unit, or --exe PATH" },
 	{ "history x --exe /bin/sh", "wants a unit or --exe, not both" },
@@ -204,6 +206,8 @@ START_TEST(a_socket_asked_for_by_name_is_the_only_one)
 	expect_failure("attach 1", 1, "given by ALLOCWATCH_SOCKET");
 	expect_failure("--socket /nonexistent/other.sock list", 1, "given by --socket");
 	expect_failure("list --socket /nonexistent/other.sock", 1, "given by --socket");
+	/* sizes that are right, however large */
+	expect_failure("watch x --rss-limit 4095T --keep-size 2T", 1, "given by ALLOCWATCH_SOCKET");
 	unsetenv("ALLOCWATCH_SOCKET");
 }
 END_TEST
