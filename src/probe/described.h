@@ -22,6 +22,8 @@ void described_fini(struct described *described);
 
 /* The entry of a symbol in the object at `path`, or NULL; described may be NULL. */
 const struct catalog_entry *described_find(struct described *described, const char *path, const char *symbol);
+/* How many of the arguments matter, from the first one on. */
+int described_arguments(const struct described *described);
 /* The name of a function that no object had so far; NULL: there is none. */
 const char *described_missing(const struct described *described);
 

@@ -72,11 +72,13 @@ struct ring_head {
 	uint64_t sp;                           /* where the return address is */
 };
 
+#define RING_ARGUMENTS 3
+
 /* At a function's entry, and at a jump out of it. */
 struct ring_call {
 	struct ring_head head;
 	uint64_t return_address;
-	uint64_t args[3];
+	uint64_t args[RING_ARGUMENTS];
 };
 
 /* At its return instruction. */

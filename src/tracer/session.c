@@ -5,6 +5,7 @@
 #include "tracer/snapshot.h"
 
 #include "model/snapshot.h"
+#include "ring/layout.h"
 #include "target/action.h"
 #include "target/loader.h"
 #include "target/ptrace.h"
@@ -140,7 +141,8 @@ static int new_engine(struct session *session)
 	int r = engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
 			   &session->described, &session->engine);
 
-	if (r == 0 && session->wants_ring && !session->follows && !session->described.operators)
+	if (r == 0 && session->wants_ring && !session->follows && !session->described.operators &&
+	    described_arguments(&session->described) <= RING_ARGUMENTS)
 		engine_want_ring(session->engine, &options);
 	return r;
 }
@@ -153,6 +155,8 @@ const char *session_engine_reason(const struct session *session)
 		return "children are followed, and that works with int3 alone";
 	if (session->described.operators)
 		return "what new has made is told apart, and the stacks that this takes at a free come with int3 alone";
+	if (described_arguments(&session->described) > RING_ARGUMENTS)
+		return "a described allocator is asked for its fourth argument, or a later one, which int3 alone sees";
 	return engine_ring_refusal(session->engine);
 }
 

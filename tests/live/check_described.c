@@ -186,6 +186,19 @@ static void a_function_that_cannot_be_watched_says_why(void)
 	tool_end(tool, subject, before);
 }
 
+/* Its records have three arguments. */
+static void the_ring_engine_leaves_later_arguments_to_int3(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = start_pools();
+	struct state *before = state_take(subject->pid);
+	const char *who = pid_text(subject->pid);
+
+	tool_out(tool, "attach", who, "--engine", "ring", "--allocator", "four slab_get(-, -, -, size)", NULL);
+	require_text(json_text(tool_status(tool, subject->pid), "engine"), "int3");
+	tool_end(tool, subject, before);
+}
+
 static void a_bad_description_is_refused(void)
 {
 	struct tool *tool = tool_start();
@@ -225,6 +238,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(one_that_jumps_to_malloc_is_seen_in_both_domains),
 	LIVE_CASE(those_of_the_configuration_are_hidden_frames),
 	LIVE_CASE(a_function_that_cannot_be_watched_says_why),
+	LIVE_CASE(the_ring_engine_leaves_later_arguments_to_int3),
 	LIVE_CASE(a_bad_description_is_refused),
 };
 
