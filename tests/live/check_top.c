@@ -221,6 +221,8 @@ static void each_key_does_what_the_help_says(void)
 	row_with("copy_header", 100);
 	require_first("copy_header");
 	terminal_keys("g");
+	terminal_expect("by definition, sorted by count");
+	terminal_keys("g");
 	terminal_expect("by traceback, sorted by count");
 	terminal_keys("K");
 	terminal_expect("by object");

@@ -119,7 +119,7 @@ START_TEST(the_description_is_what_is_served)
 		required += check_method(at);
 	}
 	json_decref(reply);
-	ck_assert_uint_eq(methods, 21);
+	ck_assert_uint_eq(methods, 22);
 	ck_assert_uint_eq(required, 18);
 }
 END_TEST
