@@ -120,7 +120,7 @@ START_TEST(the_description_is_what_is_served)
 	}
 	json_decref(reply);
 	ck_assert_uint_eq(methods, 22);
-	ck_assert_uint_eq(required, 18);
+	ck_assert_uint_eq(required, 19);
 }
 END_TEST
 
