@@ -1,12 +1,12 @@
 #include "unwind/framepointer.h"
 
-static bool is_return_address(const struct frame_pointer *by, raddr address)
+static bool is_return_address(const struct frame_pointer *by, raddr address, bool anonymous)
 {
 	uint8_t code[ARCH_CALL_MAX];
 
 	if (address < sizeof(code))
 		return false;
-	if (!module_map_find(by->map, address - 1) && !by->anonymous)
+	if (!module_map_find(by->map, address - 1) && !anonymous)
 		return false;
 	return stack_copy_peek(by->memory, address - sizeof(code), code, sizeof(code)) &&
 	       arch_ends_in_call(code, sizeof(code));
@@ -16,11 +16,18 @@ static bool step_from_top(const struct frame_pointer *by, struct arch_regs *regs
 {
 	uint64_t sp = regs->reg[ARCH_DWARF_SP], address;
 
-	if (!stack_copy_word(by->memory, sp, &address) || !is_return_address(by, address))
+	if (!stack_copy_word(by->memory, sp, &address) || !is_return_address(by, address, by->anonymous))
 		return false;
 	regs->reg[ARCH_DWARF_PC] = address;
 	regs->reg[ARCH_DWARF_SP] = sp + 8;
 	return true;
+}
+
+/* Code in an object calls code in none, and is called by it: an interpreter's own, say.  That [bp] is another
+ * frame pointer then makes up for what is not known of the caller. */
+static bool goes_on(uint64_t bp, uint64_t saved)
+{
+	return saved % 8 == 0 && saved > bp && saved - bp <= FRAME_POINTER_REACH;
 }
 
 enum frame_pointer_result frame_pointer_step(const struct frame_pointer *by, struct arch_regs *regs)
@@ -35,7 +42,7 @@ enum frame_pointer_result frame_pointer_step(const struct frame_pointer *by, str
 	if (bp % 8 != 0 || bp < sp || bp - sp > FRAME_POINTER_REACH)
 		return FRAME_POINTER_UNKNOWN;
 	if (!stack_copy_word(by->memory, bp, &saved) || !stack_copy_word(by->memory, bp + 8, &address) ||
-	    !is_return_address(by, address))
+	    !is_return_address(by, address, by->anonymous || goes_on(bp, saved)))
 		return FRAME_POINTER_UNKNOWN;
 	regs->reg[ARCH_DWARF_BP] = saved;
 	regs->reg[ARCH_DWARF_SP] = bp + 16;

@@ -358,6 +358,34 @@ START_TEST(a_frame_pointer_leads_on_only_to_what_was_called)
 }
 END_TEST
 
+/* As a JIT's code calls an interpreter's, which is in an object and has no tables, either. */
+START_TEST(code_in_no_object_is_a_caller_where_its_frame_pointer_leads_on)
+{
+	struct little_process little;
+	struct frame_pointer by = { .map = &little.map, .memory = &little.memory };
+	struct reader reader;
+	struct arch_regs regs = regs_at(STACK_AT, STACK_AT + 64);
+
+	little_init(&little, &reader);
+	module_map_remove(&little.map, 0);
+	little.stack[8] = STACK_AT + 160;
+	little.stack[9] = CODE_AT + 16;
+	ck_assert_int_eq(frame_pointer_step(&by, &regs), FRAME_POINTER_STEP);
+	ck_assert_uint_eq(regs.reg[ARCH_DWARF_PC], CODE_AT + 16);
+	ck_assert_uint_eq(regs.reg[ARCH_DWARF_BP], STACK_AT + 160);
+	/* Back to itself; behind no call. */
+	little.stack[8] = STACK_AT + 64;
+	regs = regs_at(STACK_AT, STACK_AT + 64);
+	stack_copy_begin(&little.memory, &reader, STACK_AT);
+	ck_assert_int_eq(frame_pointer_step(&by, &regs), FRAME_POINTER_UNKNOWN);
+	little.stack[8] = STACK_AT + 160;
+	little.stack[9] = CODE_AT + 17;
+	stack_copy_begin(&little.memory, &reader, STACK_AT);
+	ck_assert_int_eq(frame_pointer_step(&by, &regs), FRAME_POINTER_UNKNOWN);
+	little_fini(&little);
+}
+END_TEST
+
 /* Stopped at the entry of a function without tables, the frame pointer is the caller's, who would be missed. */
 START_TEST(at_an_entry_the_return_address_is_at_the_top)
 {
@@ -474,6 +502,7 @@ static Suite *parts_suite(void)
 	tcase_add_test(tcase, an_expression_that_pushes_without_end_is_stopped);
 	tcase_add_test(tcase, the_linkage_table_is_unwound_by_its_expression);
 	tcase_add_test(tcase, a_frame_pointer_leads_on_only_to_what_was_called);
+	tcase_add_test(tcase, code_in_no_object_is_a_caller_where_its_frame_pointer_leads_on);
 	tcase_add_test(tcase, at_an_entry_the_return_address_is_at_the_top);
 	tcase_add_test(tcase, a_call_is_recognised_by_its_end);
 	tcase_add_test(tcase, registers_are_numbered_as_dwarf_numbers_them);
