@@ -10,9 +10,13 @@ src_libsymbol_a_SOURCES = \
 	src/symbol/elf_file.c src/symbol/elf_file.h \
 	src/symbol/file_names.c src/symbol/file_names.h \
 	src/symbol/intervals.c src/symbol/intervals.h \
+	src/symbol/jit_names.c src/symbol/jit_names.h \
+	src/symbol/jit_table.c src/symbol/jit_table.h \
+	src/symbol/jitdump.c src/symbol/jitdump.h \
 	src/symbol/minidebug.c src/symbol/minidebug.h \
 	src/symbol/opener.c src/symbol/opener.h \
 	src/symbol/path.c src/symbol/path.h \
+	src/symbol/perf_map.c src/symbol/perf_map.h \
 	src/symbol/scopes.c src/symbol/scopes.h \
 	src/symbol/server.c src/symbol/server.h \
 	src/symbol/split.c src/symbol/split.h \

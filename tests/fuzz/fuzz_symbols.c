@@ -6,6 +6,7 @@
 
 #include "symbol/answers.h"
 #include "symbol/demangle.h"
+#include "symbol/jit_names.h"
 #include "symbol/symbol.h"
 #include "symbol/wire.h"
 
@@ -70,6 +71,35 @@ static void fuzz_symbols_run(const uint8_t *data, size_t len)
 	symbol_module_free(module);
 }
 
+/* A perf map or a jitdump.  The kept inputs have their code at the first addresses. */
+static void fuzz_jit_run(const uint8_t *data, size_t len)
+{
+	struct symbol_location location;
+	struct answers *answers;
+	struct jit_names *names;
+
+	if (jit_names_open(fuzz_file(data, len), &names) < 0)
+		return;
+	answers = answers_new();
+	MUST(answers);
+	for (uint32_t i = 0; i < ADDRESSES; i++) {
+		int count = jit_names_resolve(names, 0x1000 + 0x18 * i, i % 2, &location);
+
+		MUST(count >= -ENOMEM && count <= 1);
+		if (count <= 0)
+			continue;
+		MUST(location.function && location.function[0]);
+		fuzz_reached(0);
+		if (location.file)
+			fuzz_reached(1);
+		check_locations(&location, count);
+		send(answers, i, &location, count);
+	}
+	jit_names_resolve(names, UINT64_MAX, false, &location);
+	answers_free(answers);
+	jit_names_free(names);
+}
+
 static void fuzz_demangle_run(const uint8_t *data, size_t len)
 {
 	char *text = malloc(len + 1), *name;
@@ -88,6 +118,7 @@ static void fuzz_demangle_run(const uint8_t *data, size_t len)
 
 const struct fuzz_target fuzz_targets[] = {
 	{ "symbols", fuzz_symbols_run, NULL, { "an ELF file", "a name", "a line" } },
+	{ "jit", fuzz_jit_run, NULL, { "a name", "a line" } },
 	{ "demangle", fuzz_demangle_run, NULL, { "mangled", "demangled" } },
 	{ 0 }
 };

@@ -1,7 +1,7 @@
 if HAVE_CHECK
-check_PROGRAMS += tests/unit/check_symbol tests/unit/check_symbol_parts \
+check_PROGRAMS += tests/unit/check_jit_names tests/unit/check_symbol tests/unit/check_symbol_parts \
 	tests/unit/check_symbol_server tests/unit/check_symbolize tests/unit/fake_symbolizer
-TESTS += tests/unit/check_symbol tests/unit/check_symbol_parts tests/unit/check_symbol_server \
+TESTS += tests/unit/check_jit_names tests/unit/check_symbol tests/unit/check_symbol_parts tests/unit/check_symbol_server \
 	tests/unit/check_symbolize
 tests_unit_check_symbol_SOURCES = tests/unit/check_symbol.c \
 	tests/unit/symbol_fixture.c tests/unit/symbol_fixture.h
@@ -11,6 +11,10 @@ tests_unit_check_symbol_CPPFLAGS = $(AM_CPPFLAGS) $(symbol_data)
 tests_unit_check_symbol_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ELF_CFLAGS)
 tests_unit_check_symbol_LDADD = src/libsymbol.a src/libbase.a $(DW_LIBS) $(ELF_LIBS) $(IBERTY_LIBS) \
 	$(CHECK_LIBS)
+
+tests_unit_check_jit_names_SOURCES = tests/unit/check_jit_names.c
+tests_unit_check_jit_names_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_jit_names_LDADD = src/libsymbol.a src/libbase.a $(CHECK_LIBS)
 
 tests_unit_check_symbol_parts_SOURCES = tests/unit/check_symbol_parts.c
 tests_unit_check_symbol_parts_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
