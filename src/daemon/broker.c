@@ -113,10 +113,10 @@ static int start(struct broker *broker, const struct file_user *user)
 	return 1;
 }
 
-static int ask(struct broker *broker, const struct file_user *user, const char *path)
+static int ask(struct broker *broker, const struct file_user *user, const char *path, bool names)
 {
 	struct wire_open message = { .head = { WIRE_OPEN, ++broker->serial, user->pid, sizeof(message) },
-				     .identity = user->identity };
+				     .identity = user->identity, .names = names };
 	size_t len = strlen(path);
 	int r;
 
@@ -131,12 +131,12 @@ static int ask(struct broker *broker, const struct file_user *user, const char *
 	return tracer_send(broker->tracer, &message, sizeof(message), -1);
 }
 
-void broker_open(struct broker *broker, const struct file_user *user, const char *path,
+void broker_open(struct broker *broker, const struct file_user *user, const char *path, bool names,
 		 void (*opened)(void *context, int fd), void *context)
 {
 	broker->opened = opened;
 	broker->context = context;
-	broker->result = ask(broker, user, path);
+	broker->result = ask(broker, user, path, names);
 	if (broker->result < 0)
 		sd_event_source_set_enabled(broker->failed, SD_EVENT_ONESHOT);
 }

@@ -127,9 +127,9 @@ static void on_opened(void *context, int fd)
 	symbolize_opened(((struct daemon *)context)->symbolize, fd);
 }
 
-static void open_file(void *context, const struct file_user *user, const char *path)
+static void open_file(void *context, const struct file_user *user, const char *path, bool names)
 {
-	broker_open(((struct daemon *)context)->broker, user, path, on_opened, context);
+	broker_open(((struct daemon *)context)->broker, user, path, names, on_opened, context);
 }
 
 static void cancel_file(void *context)

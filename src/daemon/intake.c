@@ -114,10 +114,13 @@ static void find_names(struct intake *intake)
 	struct snapshot *snapshot = intake->snapshot;
 	int r = -ENOMEM;
 
+	/* Its user may have changed since. */
+	module_files_look(intake->files, (int)intake->pid, intake->start_time);
 	intake->fds = module_files_match(intake->files, snapshot);
 	if (intake->fds)
 		r = symbolize_snapshot(intake->intakes->symbolize, snapshot, intake->fds, snapshot->modules.count,
-				       module_files_user(intake->files), on_named, intake);
+				       module_files_user(intake->files), module_files_generated(intake->files), on_named,
+				       intake);
 	if (r < 0)
 		on_named(intake, snapshot, r);
 }

@@ -152,7 +152,7 @@ struct limits {
 /* --- descriptors --- */
 /* Of a session: the target's pidfd, its tracer's socket and pidfd, what is on its way between them, and up to four files of
  * its cgroup. */
-#define DESCRIPTORS_OF_SESSION 12
+#define DESCRIPTORS_OF_SESSION 14
 /* Sockets and timers of its own, files that are written, healers, the symbolizer. */
 #define DESCRIPTORS_OF_DAEMON 128
 /* Those that are not files of modules: as many as all that have a limit may take at once. */

@@ -19,6 +19,7 @@ struct module_file {
 struct module_files {
 	unsigned references;
 	struct file_user user;
+	struct generated generated;
 	VEC_OF(struct module_file) files;  /* sorted by hash */
 };
 
@@ -47,6 +48,7 @@ struct module_files *module_files_new(void)
 		return NULL;
 	files->references = 1;
 	file_user_of_nobody(&files->user);
+	generated_init(&files->generated);
 	return files;
 }
 
@@ -58,6 +60,16 @@ void module_files_set_user(struct module_files *files, const struct file_user *u
 const struct file_user *module_files_user(const struct module_files *files)
 {
 	return &files->user;
+}
+
+void module_files_look(struct module_files *files, int pid, uint64_t start_time)
+{
+	generated_look(&files->generated, pid, start_time);
+}
+
+struct generated *module_files_generated(struct module_files *files)
+{
+	return &files->generated;
 }
 
 struct module_files *module_files_ref(struct module_files *files)
@@ -75,6 +87,7 @@ void module_files_unref(struct module_files *files)
 		fd_close(&files->files.items[i].fd);
 	}
 	vec_fini(&files->files);
+	generated_fini(&files->generated);
 	free(files);
 }
 
@@ -132,6 +145,7 @@ int module_files_add(struct module_files *files, const struct wire_module *messa
 	size_t at = lower_bound(files, hash);
 	struct module_file *file = known(files, at, hash, message->module);
 
+	generated_note_mapping(&files->generated, message->path);
 	if (file) {
 		take_file(file, fd);
 		return -EEXIST;

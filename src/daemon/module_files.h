@@ -4,6 +4,7 @@
 #define ALLOCWATCH_DAEMON_MODULE_FILES_H
 
 #include "daemon/file_user.h"
+#include "daemon/generated.h"
 #include "model/snapshot.h"
 #include "tracer/wire.h"
 
@@ -20,6 +21,10 @@ void module_files_unref(struct module_files *files);        /* accepts NULL; the
 /* With whose rights what belongs to them is opened; nobody's, unless it is said. */
 void module_files_set_user(struct module_files *files, const struct file_user *user);
 const struct file_user *module_files_user(const struct module_files *files);
+
+/* Looks at the process that they belong to: where the names of code are that it generates. */
+void module_files_look(struct module_files *files, int pid, uint64_t start_time);
+struct generated *module_files_generated(struct module_files *files);
 
 /* Takes over *fd (which may be -1).  -ENOSPC past a limit, -EEXIST: that module, or its
  * file, is known (a file that was missing is taken), -ENOMEM. */

@@ -354,6 +354,7 @@ static struct session *session_new(struct sessions *sessions, int pid, struct pr
 		session_unref(session);
 		return NULL;
 	}
+	module_files_look(session->modules, pid, session->start_time);
 	return session;
 }
 

@@ -19,6 +19,7 @@ _Static_assert(SYMBOL_WIRE_LOCATIONS_MAX <= SYMBOLIZE_LOCATIONS_MAX, "an answer 
 
 enum phase {
 	IDLE,                    /* nothing has been asked */
+	SEEKING,                 /* waiting for a file with the names of generated code; the process has nothing to do */
 	STARTING,                /* waiting for READY */
 	OPENING,                 /* waiting for OPENED */
 	RESOLVING,               /* waiting for the rest of the ANSWERS */
@@ -90,6 +91,8 @@ static int ask_open(struct symbolize *symbolize, const struct symbolize_work *wo
 
 	symbolize_files_take_slot(&symbolize->files, work->file);
 	head.module = (uint32_t)work->file->slot;
+	if (work->file->names)
+		head.type = SYMBOL_WIRE_OPEN_NAMES;
 	return ask(symbolize, OPENING, &head, work->fd);
 }
 
@@ -183,6 +186,10 @@ static void on_end(void *context)
 	struct symbolize_work *work = current_work(symbolize);
 
 	symbolize->deaths++;
+	if (symbolize->phase == SEEKING) {
+		end_process(symbolize);
+		return;
+	}
 	if (symbolize->phase == STARTING)
 		fail_first(symbolize, -ECHILD);
 	else if (work)
@@ -209,15 +216,56 @@ static int on_idle(sd_event_source *source, uint64_t at, void *userdata)
 	return 0;
 }
 
+/* --- files with the names of generated code --- */
+
+/* Asks for the next one; false when nothing more is to be waited for. */
+static bool seek(struct symbolize *symbolize)
+{
+	struct symbolize_job *job = symbolize->first;
+	enum generated_kind kind;
+	char path[SYMBOL_WIRE_PATH_MAX];
+	int r = -ENOSPC;
+
+	if (!job->generated)
+		return false;
+	while (symbolize->opener.open &&
+	       (r = generated_place(job->generated, job->place, path, sizeof(path), &kind)) != -ENOSPC) {
+		if (r == 0 && !(job->found & 1u << kind))
+			break;
+		job->place++;
+	}
+	if (r < 0) {
+		if (symbolize_job_list_generated(job, &symbolize->files, symbolize->cache) < 0)
+			job->result = -ENOMEM;
+		return false;
+	}
+	symbolize->phase = SEEKING;
+	symbolize->opener.open(symbolize->opener.context, &job->user, path, true);
+	return true;
+}
+
+/* fd: taken over; or negative errno.  Whose file system does not answer is not asked for another one. */
+static void found(struct symbolize *symbolize, int fd)
+{
+	struct symbolize_job *job = symbolize->first;
+	enum generated_kind kind = generated_place_kind(job->place);
+
+	if (fd >= 0 && generated_take(job->generated, kind, fd))
+		job->found |= 1u << kind;
+	job->place = fd == -ETIMEDOUT ? GENERATED_PLACES : job->place + 1;
+	step_soon(symbolize);
+}
+
 static int on_step(sd_event_source *source, void *userdata)
 {
 	struct symbolize *symbolize = userdata;
-	struct symbolize_work *work = current_work(symbolize);
+	struct symbolize_work *work;
 	int r;
 
 	(void)source;
-	if (symbolize->phase != IDLE || !symbolize->first)
+	if (symbolize->phase != IDLE || !symbolize->first || seek(symbolize))
 		return 0;
+	work = current_work(symbolize);
 	if (!work) {
 		if (!symbolize->first->next)
 			rest(symbolize);
@@ -280,7 +328,7 @@ static int take_need(struct symbolize *symbolize, const struct symbol_wire_need 
 		return -ETIMEDOUT;
 	symbolize->needs_file = true;
 	if (symbolize->opener.open && !work->mute) {
-		symbolize->opener.open(symbolize->opener.context, &symbolize->first->user, need->path);
+		symbolize->opener.open(symbolize->opener.context, &symbolize->first->user, need->path, false);
 		return symbolizer_expect(symbolize->process, 0);
 	}
 	return send_file(symbolize, -EACCES);
@@ -290,6 +338,10 @@ void symbolize_opened(struct symbolize *symbolize, int fd)
 {
 	struct symbolize_work *work = current_work(symbolize);
 
+	if (symbolize->phase == SEEKING) {
+		found(symbolize, fd);
+		return;
+	}
 	if (!symbolize->needs_file) {
 		fd_close(&fd);
 		return;
@@ -441,12 +493,13 @@ bool symbolize_is_asking(const struct symbolize *symbolize)
 }
 
 int symbolize_snapshot(struct symbolize *symbolize, struct snapshot *snapshot, const int *fds,
-		       size_t fd_count, const struct file_user *user,
+		       size_t fd_count, const struct file_user *user, struct generated *generated,
 		       void (*done)(void *context, struct snapshot *snapshot, int result),
 		       void *context)
 {
 	struct symbolize_job *job;
-	int r = symbolize_job_new(snapshot, fds, fd_count, user, &symbolize->files, symbolize->cache, &job);
+	int r = symbolize_job_new(snapshot, fds, fd_count, user, generated, &symbolize->files, symbolize->cache,
+				  &job);
 
 	if (r < 0)
 		return r;

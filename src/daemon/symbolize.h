@@ -4,6 +4,7 @@
 #define ALLOCWATCH_DAEMON_SYMBOLIZE_H
 
 #include "daemon/file_user.h"
+#include "daemon/generated.h"
 #include "model/snapshot.h"
 
 #include <systemd/sd-event.h>
@@ -24,7 +25,8 @@ void symbolize_set_deadlines(struct symbolize *symbolize, uint64_t silence_ms, u
  * loop.  Without one there are none. */
 struct symbolize_opener {
 	void *context;
-	void (*open)(void *context, const struct file_user *user, const char *path);
+	/* names: of generated code, any regular file; else an ELF file. */
+	void (*open)(void *context, const struct file_user *user, const char *path, bool names);
 	/* It is of no interest any more: no answer. */
 	void (*cancel)(void *context);
 };
@@ -40,7 +42,8 @@ bool symbolize_is_asking(const struct symbolize *symbolize);
 
 /* Resolves all frames of `snapshot` (as snapshot_image_read made it) and fills its locations and
  * strings, then calls done(context, snapshot, 0).  fds[i] is the ELF file of snapshot->modules[i],
- * borrowed until done, -1 when there is none.  What cannot be resolved (no file, the symbolizer
+ * borrowed until done, -1 when there is none; generated, likewise, NULL where it makes no code: its files are looked for
+ * when the snapshot has frames in no module.  What cannot be resolved (no file, the symbolizer
  * crashed twice on it, a deadline) stays without locations; done is called in any case and only
  * from the event loop, except after symbolize_free().  Its result is negative when the symbolizer
  * could not be started or there was no memory; the snapshot then has the names found so far.
@@ -56,7 +59,7 @@ bool symbolize_is_asking(const struct symbolize *symbolize);
 #define SYMBOLIZE_CACHE_MAX (256u << 20)
 #define SYMBOLIZE_NAMES_MAX (256u << 20)
 int symbolize_snapshot(struct symbolize *symbolize, struct snapshot *snapshot, const int *fds,
-		       size_t fd_count, const struct file_user *user,
+		       size_t fd_count, const struct file_user *user, struct generated *generated,
 		       void (*done)(void *context, struct snapshot *snapshot, int result),
 		       void *context);
 

@@ -15,14 +15,19 @@ static bool is_same_time(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
+static bool has_build_id(const struct symbolize_file *file, const struct snapshot_module *module)
+{
+	return file->build_id_len == module->build_id_len &&
+	       memcmp(file->build_id, module->build_id, file->build_id_len) == 0;
+}
+
 static bool is_same(const struct symbolize_file *file, const struct stat *st,
 		    const struct snapshot_module *module, uint64_t user_key)
 {
 	return file->user_key == user_key && file->device == st->st_dev && file->inode == st->st_ino &&
 	       file->size == st->st_size && is_same_time(&file->modified, &st->st_mtim) &&
-	       is_same_time(&file->changed, &st->st_ctim) &&
-	       file->build_id_len == module->build_id_len &&
-	       memcmp(file->build_id, module->build_id, file->build_id_len) == 0;
+	       is_same_time(&file->changed, &st->st_ctim) && file->names == !module &&
+	       (!module || has_build_id(file, module));
 }
 
 static void forget(struct symbolize_files *files, size_t i)
@@ -67,8 +72,11 @@ static struct symbolize_file *add(struct symbolize_files *files, const struct st
 	file->size = st->st_size;
 	file->modified = st->st_mtim;
 	file->changed = st->st_ctim;
-	file->build_id_len = module->build_id_len;
-	memcpy(file->build_id, module->build_id, module->build_id_len);
+	file->names = !module;
+	if (module) {
+		file->build_id_len = module->build_id_len;
+		memcpy(file->build_id, module->build_id, module->build_id_len);
+	}
 	file->slot = -1;
 	return file;
 }
@@ -90,7 +98,7 @@ struct symbolize_file *symbolize_files_get(struct symbolize_files *files, int fd
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-	    module->build_id_len > BUILD_ID_MAX)
+	    (module && module->build_id_len > BUILD_ID_MAX))
 		return NULL;
 	file = find(files, &st, module, user_key);
 	if (!file)

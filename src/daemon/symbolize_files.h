@@ -27,7 +27,8 @@ struct symbolize_file {
 	uint32_t build_id_len;
 	uint32_t references;         /* from jobs; a referenced one is not forgotten */
 	uint32_t crashes;
-	bool unreadable;             /* the symbolizer said it is no ELF file */
+	bool names;                  /* of generated code; else an ELF file */
+	bool unreadable;             /* the symbolizer said it is no such file */
 	int slot;                    /* in the running symbolizer, or -1 */
 };
 
@@ -39,7 +40,8 @@ struct symbolize_files {
 
 void symbolize_files_fini(struct symbolize_files *files);
 
-/* The record of an open file for a user, with one more reference; NULL: no memory, or no regular file. */
+/* The record of an open file for a user, with one more reference; NULL: no memory, or no regular file.  module: NULL: it has
+ * names of generated code. */
 struct symbolize_file *symbolize_files_get(struct symbolize_files *files, int fd,
 					   const struct snapshot_module *module, uint64_t user_key);
 void symbolize_files_put(struct symbolize_file *file);        /* accepts NULL */

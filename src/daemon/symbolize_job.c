@@ -11,6 +11,8 @@ int symbolize_job_name(struct symbolize_job *job, uint32_t frame,
 	struct snapshot *snapshot = job->snapshot;
 	size_t first = snapshot->locations.count;
 
+	if (snapshot->frames.items[frame].location_count > 0)
+		return 0;
 	if (strtab_memory(snapshot->strings) + first * sizeof(struct snapshot_location) >
 	    SYMBOLIZE_NAMES_MAX)
 		return -ENOSPC;
@@ -48,20 +50,19 @@ struct symbolize_key symbolize_work_key(const struct symbolize_job *job,
 	return key_of(job->snapshot, work->file, work->frames.items[i]);
 }
 
-static int list_frame(struct symbolize_job *job, struct symbolize_cache *cache, uint32_t frame)
+static bool is_code(const struct frame *frame)
 {
-	const struct snapshot_frame *place = &job->snapshot->frames.items[frame];
+	return frame->kind == FRAME_CALL || frame->kind == FRAME_EXACT;
+}
+
+static int list_frame(struct symbolize_job *job, struct symbolize_work *work, struct symbolize_cache *cache, uint32_t frame)
+{
 	struct symbolize_location locations[SYMBOLIZE_LOCATIONS_MAX];
-	struct symbolize_work *work;
 	struct symbolize_key key;
 	size_t count;
 	uint32_t *listed;
 
-	if ((place->frame.kind != FRAME_CALL && place->frame.kind != FRAME_EXACT) ||
-	    place->frame.module >= job->work_count || place->location_count > 0)
-		return 0;
-	work = &job->works[place->frame.module];
-	if (!work->file)
+	if (!work->file || job->snapshot->frames.items[frame].location_count > 0)
 		return 0;
 	key = key_of(job->snapshot, work->file, frame);
 	if (symbolize_cache_find(cache, &key, locations, &count))
@@ -80,27 +81,70 @@ static int list_works(struct symbolize_job *job, const int *fds, size_t fd_count
 {
 	const struct snapshot *snapshot = job->snapshot;
 
-	job->work_count = snapshot->modules.count < fd_count ? snapshot->modules.count : fd_count;
-	job->works = calloc(job->work_count + 1, sizeof(*job->works));
-	if (!job->works) {
-		job->work_count = 0;
+	job->module_count = snapshot->modules.count < fd_count ? snapshot->modules.count : fd_count;
+	job->works = calloc(job->module_count + GENERATED_KINDS, sizeof(*job->works));
+	if (!job->works)
 		return -ENOMEM;
-	}
-	for (size_t i = 0; i < job->work_count; i++) {
+	job->work_count = job->module_count;
+	for (size_t i = 0; i < job->module_count; i++) {
 		job->works[i].fd = fds[i];
 		job->works[i].file = symbolize_files_get(files, fds[i], &snapshot->modules.items[i], job->user_key);
 	}
 	for (size_t i = 0; i < snapshot->frames.count; i++) {
-		int r = list_frame(job, cache, (uint32_t)i);
+		const struct frame *frame = &snapshot->frames.items[i].frame;
 
-		if (r == -ENOMEM)
-			return r;
+		if (is_code(frame) && frame->module < job->module_count &&
+		    list_frame(job, &job->works[frame->module], cache, (uint32_t)i) == -ENOMEM)
+			return -ENOMEM;
 	}
 	return 0;
 }
 
+static bool has_generated(const struct snapshot *snapshot)
+{
+	for (size_t i = 0; i < snapshot->frames.count; i++) {
+		const struct frame *frame = &snapshot->frames.items[i].frame;
+
+		if (is_code(frame) && frame->module == MODULE_NONE)
+			return true;
+	}
+	return false;
+}
+
+static int list_generated(struct symbolize_job *job, struct symbolize_work *work, struct symbolize_cache *cache)
+{
+	const struct snapshot *snapshot = job->snapshot;
+
+	for (size_t i = 0; i < snapshot->frames.count; i++) {
+		const struct frame *frame = &snapshot->frames.items[i].frame;
+
+		if (is_code(frame) && frame->module == MODULE_NONE && list_frame(job, work, cache, (uint32_t)i) == -ENOMEM)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int symbolize_job_list_generated(struct symbolize_job *job, struct symbolize_files *files, struct symbolize_cache *cache)
+{
+	struct generated *generated = job->generated;
+	int r = 0;
+
+	job->generated = NULL;
+	for (int kind = 0; kind < GENERATED_KINDS && r == 0; kind++) {
+		struct symbolize_work *work = &job->works[job->work_count];
+
+		if (generated->fds[kind] < 0)
+			continue;
+		work->fd = generated->fds[kind];
+		work->file = symbolize_files_get(files, work->fd, NULL, job->user_key);
+		job->work_count++;
+		r = list_generated(job, work, cache);
+	}
+	return r;
+}
+
 int symbolize_job_new(struct snapshot *snapshot, const int *fds, size_t fd_count, const struct file_user *user,
-		      struct symbolize_files *files, struct symbolize_cache *cache,
+		      struct generated *generated, struct symbolize_files *files, struct symbolize_cache *cache,
 		      struct symbolize_job **ret)
 {
 	struct symbolize_job *job = calloc(1, sizeof(*job));
@@ -111,6 +155,8 @@ int symbolize_job_new(struct snapshot *snapshot, const int *fds, size_t fd_count
 	job->snapshot = snapshot_ref(snapshot);
 	job->user = *user;
 	job->user_key = file_user_key(user);
+	if (generated && has_generated(snapshot))
+		job->generated = generated;
 	r = list_works(job, fds, fd_count, files, cache);
 	if (r < 0) {
 		symbolize_job_free(job);

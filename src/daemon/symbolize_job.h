@@ -4,6 +4,7 @@
 #define ALLOCWATCH_DAEMON_SYMBOLIZE_JOB_H
 
 #include "daemon/file_user.h"
+#include "daemon/generated.h"
 #include "daemon/symbolize_cache.h"
 #include "daemon/symbolize_files.h"
 #include "model/snapshot.h"
@@ -21,8 +22,11 @@ struct symbolize_work {
 struct symbolize_job {
 	struct symbolize_job *next;
 	struct snapshot *snapshot;           /* a reference */
-	struct symbolize_work *works;        /* by module */
-	size_t work_count, current;
+	struct symbolize_work *works;        /* by module; behind them those of generated code */
+	size_t work_count, module_count, current;
+	struct generated *generated;         /* the caller's; NULL: its files are not, or no more, to be looked for */
+	unsigned place;                      /* where to look for them next */
+	unsigned found;                      /* bits by kind */
 	struct file_user user;
 	uint64_t user_key;
 	int result;
@@ -30,10 +34,12 @@ struct symbolize_job {
 	void *context;
 };
 
-/* Fills in what the cache knows and lists the rest.  -ENOMEM. */
+/* Fills in what the cache knows and lists the rest.  generated: NULL: there is nothing of that kind.  -ENOMEM. */
 int symbolize_job_new(struct snapshot *snapshot, const int *fds, size_t fd_count, const struct file_user *user,
-		      struct symbolize_files *files, struct symbolize_cache *cache,
+		      struct generated *generated, struct symbolize_files *files, struct symbolize_cache *cache,
 		      struct symbolize_job **ret);
+/* Lists what is in no module, for the files that were found.  Once; -ENOMEM. */
+int symbolize_job_list_generated(struct symbolize_job *job, struct symbolize_files *files, struct symbolize_cache *cache);
 void symbolize_job_free(struct symbolize_job *job);           /* accepts NULL */
 
 /* The module to ask about next, or NULL when the job is finished. */
@@ -42,7 +48,7 @@ struct symbolize_work *symbolize_job_work(struct symbolize_job *job);
 void symbolize_work_drop(struct symbolize_work *work);
 struct symbolize_key symbolize_work_key(const struct symbolize_job *job,
 					const struct symbolize_work *work, size_t i);
-/* Puts an answer into the snapshot's frame.  -ENOMEM; -ENOSPC past SYMBOLIZE_NAMES_MAX. */
+/* Puts an answer into the snapshot's frame, unless it has one.  -ENOMEM; -ENOSPC past SYMBOLIZE_NAMES_MAX. */
 int symbolize_job_name(struct symbolize_job *job, uint32_t frame,
 		       const struct symbolize_location *locations, size_t count);
 

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "symbol/answers.h"
+#include "symbol/jit_names.h"
 #include "symbol/opener.h"
 #include "symbol/symbol.h"
 #include "symbol/wire.h"
@@ -17,10 +18,16 @@ _Static_assert(SYMBOL_LOCATIONS_MAX <= SYMBOL_WIRE_LOCATIONS_MAX, "an answer mus
 /* The daemon hears of us at least so often, unless a single address takes longer. */
 #define FLUSH_INTERVAL_NS (100 * NSEC_PER_MSEC)
 
+/* One of the two. */
+struct opened {
+	struct symbol_module *elf;
+	struct jit_names *names;
+};
+
 struct server {
 	int sock;
 	const char *debug_root;
-	struct symbol_module *modules[SYMBOL_WIRE_MODULES_MAX];
+	struct opened modules[SYMBOL_WIRE_MODULES_MAX];
 	struct answers *answers;
 	uint64_t sent_ns;
 	struct symbol_wire_head asked;       /* what is being answered */
@@ -77,12 +84,14 @@ static int open_elsewhere(void *context, const char *path)
 
 static void close_module(struct server *server, uint32_t module)
 {
-	symbol_module_free(server->modules[module]);
-	server->modules[module] = NULL;
+	symbol_module_free(server->modules[module].elf);
+	jit_names_free(server->modules[module].names);
+	server->modules[module] = (struct opened){ 0 };
 }
 
-static int open_file(struct server *server, uint32_t module, int fd)
+static int open_file(struct server *server, const struct symbol_wire_head *head, int fd)
 {
+	struct opened *opened = &server->modules[head->module];
 	struct stat st;
 
 	if (fd < 0)
@@ -91,7 +100,8 @@ static int open_file(struct server *server, uint32_t module, int fd)
 		fd_close(&fd);
 		return -ENOEXEC;
 	}
-	return symbol_module_open(fd, server->debug_root, &server->modules[module]);
+	return head->type == SYMBOL_WIRE_OPEN_NAMES ? jit_names_open(fd, &opened->names) :
+	       symbol_module_open(fd, server->debug_root, &opened->elf);
 }
 
 static int handle_open(struct server *server, const struct symbol_wire_head *head, int fd)
@@ -101,9 +111,9 @@ static int handle_open(struct server *server, const struct symbol_wire_head *hea
 	};
 
 	close_module(server, head->module);
-	opened.result = open_file(server, head->module, fd);
-	if (opened.result == 0)
-		opened.sources = symbol_module_sources(server->modules[head->module]);
+	opened.result = open_file(server, head, fd);
+	if (server->modules[head->module].elf)
+		opened.sources = symbol_module_sources(server->modules[head->module].elf);
 	return fd_send_message(server->sock, &opened, sizeof(opened), -1);
 }
 
@@ -130,19 +140,25 @@ static int add_answer(struct server *server, const struct symbol_wire_head *head
 	return r;
 }
 
+static int resolve_one(const struct opened *opened, const struct symbol_wire_query *query,
+		       struct symbol_location *locations)
+{
+	return opened->names ? jit_names_resolve(opened->names, query->address, query->is_call, locations) :
+	       symbol_module_resolve(opened->elf, query->address, query->is_call, locations);
+}
+
 static int handle_resolve(struct server *server, const struct symbol_wire_resolve *resolve)
 {
 	const struct symbol_wire_head *head = &resolve->head;
-	struct symbol_module *module = server->modules[head->module];
+	const struct opened *opened = &server->modules[head->module];
 
-	if (!module)
+	if (!opened->elf && !opened->names)
 		return -EBADMSG;
 	server->sent_ns = clock_monotonic_ns();
 	answers_begin(server->answers, head->serial, head->module, 0);
 	for (uint32_t i = 0; i < resolve->count; i++) {
 		struct symbol_location locations[SYMBOL_LOCATIONS_MAX];
-		int r = symbol_module_resolve(module, resolve->queries[i].address,
-					      resolve->queries[i].is_call, locations);
+		int r = resolve_one(opened, &resolve->queries[i], locations);
 
 		/* This process is then of no more use; the daemon starts a fresh one. */
 		if (r >= 0)
@@ -163,7 +179,7 @@ static int dispatch(struct server *server, int fd)
 	const struct symbol_wire_head *head = (const void *)server->request;
 
 	server->asked = *head;
-	if (head->type == SYMBOL_WIRE_OPEN)
+	if (head->type == SYMBOL_WIRE_OPEN || head->type == SYMBOL_WIRE_OPEN_NAMES)
 		return handle_open(server, head, fd);
 	fd_close(&fd);
 	if (head->type == SYMBOL_WIRE_RESOLVE)

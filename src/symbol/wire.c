@@ -90,6 +90,7 @@ int symbol_wire_check(const void *data, size_t len, bool from_symbolizer)
 		return -EBADMSG;
 	switch (head->type) {
 	case SYMBOL_WIRE_OPEN:
+	case SYMBOL_WIRE_OPEN_NAMES:
 	case SYMBOL_WIRE_CLOSE:
 	case SYMBOL_WIRE_READY:
 		return len == sizeof(*head) ? 0 : -EBADMSG;

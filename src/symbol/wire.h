@@ -26,6 +26,8 @@ enum symbol_wire_type {
 	SYMBOL_WIRE_OPEN = 1,      /* head; descriptor: the ELF file.  Answer: OPENED */
 	SYMBOL_WIRE_RESOLVE,       /* symbol_wire_resolve.  Answer: ANSWERS, once or more */
 	SYMBOL_WIRE_CLOSE,         /* head.  No answer */
+	SYMBOL_WIRE_OPEN_NAMES,    /* head; descriptor: a perf map or jitdump, whose addresses are those of a process.
+				    * Answer: OPENED */
 	SYMBOL_WIRE_FILE,          /* symbol_wire_file; descriptor: the file, when there is one.  The answer to a NEED */
 	/* symbolizer -> daemon */
 	SYMBOL_WIRE_READY = 32,    /* head, unasked and first: it has given up its privileges */
@@ -43,7 +45,7 @@ struct symbol_wire_head {
 };
 
 struct symbol_wire_query {
-	uint64_t address;          /* ELF virtual address */
+	uint64_t address;          /* ELF virtual address; of what is named by OPEN_NAMES that at run time */
 	uint32_t is_call;          /* 1: a return address; 0: the instruction itself */
 	uint32_t pad;
 };

@@ -34,12 +34,10 @@ static int become(const struct wire_identity *identity)
 }
 
 /* What it is, is looked at before it is opened, which may be an action of its own. */
-static int check_place(const struct mounts *mounts, int place)
+static int check_place(int place)
 {
 	struct stat st;
 
-	if (mounts_may_wait(mounts, place))
-		return -EREMOTE;
 	if (fstat(place, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
@@ -55,7 +53,7 @@ static int check_elf(int fd)
 		       ? 0 : -ENOEXEC;
 }
 
-static int reopen(int place)
+static int reopen(int place, bool names)
 {
 	char path[48];
 	int fd, r;
@@ -64,25 +62,35 @@ static int reopen(int place)
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
-	r = check_elf(fd);
+	r = names ? 0 : check_elf(fd);
 	if (r < 0)
 		fd_close(&fd);
 	return r < 0 ? r : fd;
 }
 
-/* A descriptor or negative errno. */
-static int open_elf(const char *path)
+/* Among the mounts that the process sees. */
+static bool may_wait(pid_t pid, int place)
 {
-	int place = open(path, O_PATH | O_CLOEXEC), r;
 	struct mounts *mounts = NULL;
+	bool may;
+
+	mounts_read(pid, &mounts);
+	may = mounts_may_wait(mounts, place);
+	mounts_free(mounts);
+	return may;
+}
+
+/* A descriptor or negative errno. */
+static int open_file(const struct wire_open *request)
+{
+	int place = open(request->path, O_PATH | O_CLOEXEC), r = -EREMOTE;
 
 	if (place < 0)
 		return -errno;
-	mounts_read(getpid(), &mounts);
-	r = check_place(mounts, place);
-	mounts_free(mounts);
+	if (!may_wait(getpid(), place) || (request->names && !may_wait(request->head.pid, place)))
+		r = check_place(place);
 	if (r == 0)
-		r = reopen(place);
+		r = reopen(place, request->names);
 	fd_close(&place);
 	return r;
 }
@@ -93,7 +101,7 @@ void opening_send(struct link *link, const struct wire_open *request)
 	int r = become(&request->identity);
 
 	if (r == 0)
-		r = open_elf(request->path);
+		r = open_file(request);
 	answer.result = r < 0 ? r : 0;
 	link_send(link, &answer, sizeof(answer), r < 0 ? -1 : r);
 }

@@ -5,8 +5,8 @@
 
 #include "tracer/link.h"
 
-/* Becomes the user, the first time, and answers as wire.h says.  Only ELF files that are regular ones of at most
- * OPENING_BYTES_MAX, on a file system of the kernel's own, are handed out. */
+/* Becomes the user, the first time, and answers as wire.h says.  Only regular files of at most OPENING_BYTES_MAX,
+ * on a file system of the kernel's own, are handed out, and of these only ELF files but where names are asked for. */
 #define OPENING_BYTES_MAX (4ULL << 30)
 void opening_send(struct link *link, const struct wire_open *request);
 

@@ -48,7 +48,7 @@ static bool open_valid(const void *data)
 {
 	const struct wire_open *m = data;
 
-	return m->identity.as_other <= 1 && m->identity.group_count <= WIRE_GROUPS_MAX && m->path[0] == '/' &&
+	return m->identity.as_other <= 1 && m->identity.group_count <= WIRE_GROUPS_MAX && m->names <= 1 && m->path[0] == '/' &&
 	       text_ends(m->path, sizeof(m->path));
 }
 

@@ -127,6 +127,8 @@ struct wire_identity {
 struct wire_open {
 	struct wire_head head;
 	struct wire_identity identity;
+	uint32_t names, pad;           /* 1: names of generated code, any regular file; the path may go through
+					* /proc/PID/root of the head's process.  0: an ELF file */
 	char path[WIRE_PATH_MAX];
 };
 

@@ -50,6 +50,7 @@ torture_tests = \
 	tests/live/check_lost \
 	tests/live/check_disk \
 	tests/live/check_names \
+	tests/live/check_jit \
 	tests/live/check_follow \
 	tests/live/check_rights \
 	tests/live/check_owners \
@@ -258,6 +259,11 @@ tests_live_check_limits_LDADD = src/libvarlink.a src/libmodel.a $(live_libs)
 tests_live_check_disk_SOURCES = tests/live/check_disk.c
 tests_live_check_disk_CFLAGS = $(live_cflags)
 tests_live_check_disk_LDADD = $(live_libs)
+
+tests_live_check_jit_SOURCES = tests/live/check_jit.c
+tests_live_check_jit_CFLAGS = $(live_cflags) -DSOURCE_FOLDER='"$(abs_srcdir)"'
+tests_live_check_jit_LDADD = $(live_libs)
+EXTRA_DIST += tests/live/generated_names.py
 
 tests_live_check_names_SOURCES = tests/live/check_names.c
 tests_live_check_names_CFLAGS = $(live_cflags)

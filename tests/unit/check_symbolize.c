@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/proc.h"
 #include "daemon/symbolize.h"
 #include "daemon/symbolize_cache.h"
 #include "require.h"
@@ -88,7 +89,7 @@ static void ask(struct input *input)
 {
 	input->done = 0;
 	ck_assert_int_eq(symbolize_snapshot(symbolize, input->snapshot, input->fds,
-					    input->snapshot->modules.count, input->user, on_done, input), 0);
+					    input->snapshot->modules.count, input->user, NULL, on_done, input), 0);
 	ck_assert_uint_eq(input->done, 0);       /* only from the event loop */
 }
 
@@ -172,6 +173,168 @@ static void levels_input(struct input *input, uint32_t *ret_take)
 	input_frame(input, module, fixture_address("levels", "three_levels", NULL), FRAME_EXACT);
 }
 
+/* --- generated code --- */
+
+static struct generated own;
+static unsigned places_asked;
+static char last_place[4096];
+
+/* It has its files in its own folder here. */
+static int open_place(sd_event_source *source, void *context)
+{
+	(void)context;
+	sd_event_source_set_enabled(source, SD_EVENT_OFF);
+	symbolize_opened(symbolize, strstr(last_place, ".map") ? open("own.map", O_RDONLY | O_CLOEXEC) : -ENOENT);
+	return 0;
+}
+
+static void on_place(void *context, const struct file_user *user, const char *path, bool names)
+{
+	sd_event_source *source;
+
+	(void)context;
+	(void)user;
+	ck_assert(names);
+	places_asked++;
+	snprintf(last_place, sizeof(last_place), "%s", path);
+	ck_assert_int_ge(sd_event_add_defer(event, &source, open_place, NULL), 0);
+	sd_event_source_set_floating(source, 1);
+	sd_event_source_unref(source);
+}
+
+static void on_no_cancel(void *context)
+{
+	(void)context;
+}
+
+static void start_with_map(const char *text)
+{
+	const struct symbolize_opener opener = { NULL, on_place, on_no_cancel };
+	uint64_t ticks;
+
+	start(SYMBOLIZER);
+	symbolize_set_opener(symbolize, &opener);
+	places_asked = 0;
+	fixture_run("printf '%s' > own.map", text);
+	ck_assert_int_eq(proc_start_time(getpid(), &ticks), 0);
+	generated_init(&own);
+	generated_look(&own, getpid(), ticks);
+	ck_assert_int_eq(own.pid, getpid());
+}
+
+static void ask_generated(struct input *input)
+{
+	input->done = 0;
+	ck_assert_int_eq(symbolize_snapshot(symbolize, input->snapshot, input->fds, input->snapshot->modules.count,
+					    &nobody, &own, on_done, input), 0);
+	await(input);
+	ck_assert_int_eq(input->result, 0);
+}
+
+START_TEST(what_is_in_no_module_has_the_names_that_the_process_tells)
+{
+	struct input input, again;
+	uint32_t call, other, take;
+	char expected[64];
+
+	start_with_map("7000 100 made\\n8000 10 elsewhere\\n");
+	levels_input(&input, &take);
+	call = input_frame(&input, MODULE_NONE, 0x7100, FRAME_CALL);
+	other = input_frame(&input, MODULE_NONE, 0x9000, FRAME_EXACT);
+	ask_generated(&input);
+	snprintf(expected, sizeof(expected), "/proc/%d/root/tmp/perf-%d.map", getpid(), own.inner_pid);
+	ck_assert_str_eq(last_place, expected);
+	ck_assert_uint_eq(places_asked, 1);
+	ck_assert_str_eq(name_of(&input, call), "made");
+	ck_assert_str_eq(name_of(&input, other), "");
+	ck_assert_str_eq(name_of(&input, take), "take");
+	/* The next snapshot has what was told by then, which may be that there is something else now. */
+	fixture_run("echo 7000 100 later >> own.map");
+	input_init(&again);
+	call = input_frame(&again, MODULE_NONE, 0x7100, FRAME_CALL);
+	ask_generated(&again);
+	ck_assert_str_eq(name_of(&again, call), "later");
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
+	input_fini(&input);
+	input_fini(&again);
+	generated_fini(&own);
+}
+END_TEST
+
+START_TEST(nothing_is_looked_for_where_all_is_in_modules)
+{
+	struct input input;
+	uint32_t take;
+
+	start_with_map("7000 100 made\\n");
+	levels_input(&input, &take);
+	ask_generated(&input);
+	ck_assert_uint_eq(places_asked, 0);
+	ck_assert_str_eq(name_of(&input, take), "take");
+	input_fini(&input);
+	generated_fini(&own);
+}
+END_TEST
+
+/* Its folder is gone with it, and nobody else may have the file. */
+START_TEST(the_file_that_was_open_serves_when_the_process_is_gone)
+{
+	struct input input;
+	uint32_t call;
+
+	start_with_map("7000 100 made\\n");
+	ck_assert(generated_take(&own, GENERATED_MAP, open("own.map", O_RDONLY | O_CLOEXEC)));
+	fixture_run("rm own.map");
+	input_init(&input);
+	call = input_frame(&input, MODULE_NONE, 0x7010, FRAME_CALL);
+	ask_generated(&input);
+	ck_assert_uint_ge(places_asked, 1);
+	ck_assert_str_eq(name_of(&input, call), "made");
+	input_fini(&input);
+	generated_fini(&own);
+}
+END_TEST
+
+START_TEST(a_file_that_another_process_has_left_is_not_believed)
+{
+	start_with_map("7000 100 made\\n");
+	fixture_run("touch -d '@%llu' own.map", (unsigned long long)(own.started_ns / NSEC_PER_SEC) - 10);
+	ck_assert(!generated_take(&own, GENERATED_MAP, open("own.map", O_RDONLY | O_CLOEXEC)));
+	fixture_run("touch own.map");
+	ck_assert(generated_take(&own, GENERATED_MAP, open("own.map", O_RDONLY | O_CLOEXEC)));
+	own.uid++;
+	ck_assert(getuid() == 0 || !generated_take(&own, GENERATED_MAP, open("own.map", O_RDONLY | O_CLOEXEC)));
+	ck_assert(!generated_take(&own, GENERATED_MAP, open(".", O_RDONLY | O_CLOEXEC)));
+	ck_assert_int_ge(own.fds[GENERATED_MAP], 0);
+	generated_fini(&own);
+}
+END_TEST
+
+START_TEST(a_jitdump_is_where_it_is_mapped)
+{
+	char path[4096], mapped[64];
+	enum generated_kind kind;
+
+	start_with_map("");
+	ck_assert_int_eq(generated_place(&own, 0, path, sizeof(path), &kind), -ENOENT);
+	generated_note_mapping(&own, "/usr/lib/libc.so.6");
+	generated_note_mapping(&own, "/a/jit-1.dump");
+	ck_assert_ptr_null(own.dump_path);
+	snprintf(mapped, sizeof(mapped), "/a/b/jit-%d.dump", own.inner_pid);
+	generated_note_mapping(&own, mapped);
+	ck_assert_int_eq(generated_place(&own, 0, path, sizeof(path), &kind), 0);
+	ck_assert_int_eq(kind, GENERATED_DUMP);
+	ck_assert_ptr_nonnull(strstr(path, mapped));
+	/* In another PID namespace its number says nothing here. */
+	own.inner_pid = 1;
+	ck_assert_int_eq(generated_place(&own, 2, path, sizeof(path), &kind), 0);
+	ck_assert_ptr_nonnull(strstr(path, "/root/tmp/perf-1.map"));
+	ck_assert_int_eq(generated_place(&own, 3, path, sizeof(path), &kind), -ENOENT);
+	ck_assert_int_eq(generated_place(&own, 4, path, sizeof(path), &kind), -ENOSPC);
+	generated_fini(&own);
+}
+END_TEST
+
 /* --- what it is for --- */
 
 START_TEST(frames_get_names_lines_and_inlined_calls)
@@ -230,11 +393,12 @@ static int answer_late(sd_event_source *source, void *context)
 	return 0;
 }
 
-static void on_open(void *context, const struct file_user *user, const char *path)
+static void on_open(void *context, const struct file_user *user, const char *path, bool names)
 {
 	sd_event_source *source;
 
 	(void)context;
+	ck_assert(!names);
 	files.asked++;
 	files.last_uid = user->identity.uid;
 	snprintf(files.path, sizeof(files.path), "%s", user->identity.uid == files.may_read ? path : "/nowhere");
@@ -545,7 +709,7 @@ START_TEST(it_may_be_freed_when_done_and_before)
 	start(SYMBOLIZER);
 	levels_input(&first, &take);
 	levels_input(&second, &take);
-	ck_assert_int_eq(symbolize_snapshot(symbolize, first.snapshot, first.fds, 1, &nobody, free_symbolize,
+	ck_assert_int_eq(symbolize_snapshot(symbolize, first.snapshot, first.fds, 1, &nobody, NULL, free_symbolize,
 					    &first), 0);
 	ask(&second);
 	await(&first);
@@ -863,6 +1027,11 @@ int main(void)
 
 	tcase_add_checked_fixture(use, set_up, tear_down);
 	tcase_add_test(use, frames_get_names_lines_and_inlined_calls);
+	tcase_add_test(use, what_is_in_no_module_has_the_names_that_the_process_tells);
+	tcase_add_test(use, nothing_is_looked_for_where_all_is_in_modules);
+	tcase_add_test(use, the_file_that_was_open_serves_when_the_process_is_gone);
+	tcase_add_test(use, a_file_that_another_process_has_left_is_not_believed);
+	tcase_add_test(use, a_jitdump_is_where_it_is_mapped);
 	tcase_add_test(use, what_belongs_to_a_file_is_asked_for_with_its_users_rights);
 	tcase_add_test(use, without_somebody_who_opens_files_there_are_none);
 	tcase_add_test(use, where_a_file_does_not_come_in_time_no_other_is_waited_for);

@@ -28,6 +28,7 @@ check_PROGRAMS += \
 	tests/victims/grower \
 	tests/victims/hammer \
 	tests/victims/held \
+	tests/victims/jitted \
 	tests/victims/hostile \
 	tests/victims/int3s \
 	tests/victims/jumper \
@@ -284,6 +285,11 @@ tests_victims_grower_SOURCES = tests/victims/grower.c
 tests_victims_grower_CFLAGS = $(victim_cflags)
 tests_victims_grower_LDFLAGS = $(victim_ldflags)
 tests_victims_grower_LDADD = $(victim_libs)
+
+tests_victims_jitted_SOURCES = tests/victims/jitted.c
+tests_victims_jitted_CFLAGS = $(victim_cflags)
+tests_victims_jitted_LDFLAGS = $(victim_ldflags)
+tests_victims_jitted_LDADD = $(victim_libs)
 
 tests_victims_turnover_SOURCES = tests/victims/turnover.c
 tests_victims_turnover_CFLAGS = $(victim_cflags)
