@@ -250,9 +250,21 @@ static const char *state_folder(const struct tool *tool)
 #define STATE_FILES (1 + LOAD_TARGETS)
 
 struct settling {
+	const struct load *load;
 	struct tool *tool;
 	long descriptors;              /* of the daemon, when it was warm; 0: not yet */
 };
+
+/* A tracer that is taken for stuck while no hand is at work is missed by none: another one takes its place. */
+static void attach_again(const struct load *load)
+{
+	for (unsigned t = 0; t < LOAD_TARGETS; t++) {
+		struct tool_run run = tool_try(load->tool, "attach", pid_text(load->targets[t].program.subject->pid), NULL);
+
+		if (run.status == 0)
+			atomic_fetch_add(&load->board->lost, 1);
+	}
+}
 
 /* Nobody traces children any more, connections are closed, what dies is dead; a snapshot that was asked for by who left is
  * kept a moment later. */
@@ -261,6 +273,8 @@ static bool is_settled(void *context)
 	struct settling *settling = context;
 	pid_t daemon = tool_daemon(settling->tool);
 
+	if (children_of(daemon).tracers < LOAD_TARGETS)
+		attach_again(settling->load);
 	if (folder_entries(state_folder(settling->tool), NULL) != STATE_FILES)
 		remove_all_snapshots(settling->tool);
 	return children_of(daemon).tracers == LOAD_TARGETS &&
@@ -277,7 +291,7 @@ static void look_at(struct row *row, enum mark mark, pid_t pid)
 
 static void measure(const struct load *load, struct held *held, enum mark mark)
 {
-	struct settling settling = { .tool = load->tool,
+	struct settling settling = { .load = load, .tool = load->tool,
 				     .descriptors = mark == WARM ? 0 : held->rows[DAEMON].held[WARM].descriptors };
 
 	if (!live_wait(is_settled, &settling, SETTLE_MS))
