@@ -64,10 +64,11 @@ static void coming_and_going_in_a_storm_of_execs_does_no_harm(void)
 	enum { BURST = 12 };
 	struct tool *tool = tool_start();
 	struct subject *execer = victim_start(EXECER, NULL);
-	unsigned rounds = live_rounds(40, 1000), attached = 0, sent = 0;
+	unsigned rounds = live_rounds(40, 1000), attached = 0, sent = 0, i;
 	struct tool_run attach;
 
-	for (unsigned i = 0; i < rounds; i++) {
+	/* On a busy machine most attaches come too early or too late: then there are more of them. */
+	for (i = 0; i < rounds || (attached < rounds / 10 && i < 10 * rounds); i++) {
 		for (unsigned k = 0; k < BURST; k++, sent++)
 			subject_send(execer, 'g');
 		attach = tool_try(tool, "attach", pid_text(execer->pid), NULL);
@@ -79,11 +80,11 @@ static void coming_and_going_in_a_storm_of_execs_does_no_harm(void)
 		attached++;
 		tool_detach(tool, execer->pid);
 	}
-	for (unsigned i = 0; i < sent; i++)
+	for (unsigned k = 0; k < sent; k++)
 		require_text(subject_line(execer), "R");
 	subject_command(execer, 'a');
 	require_equal(subject_tally(execer, "execs"), sent);
-	live_note("%u execs, %u of %u attaches", sent, attached, rounds);
+	live_note("%u execs, %u of %u attaches", sent, attached, i);
 	require_at_least(attached, rounds / 10);
 	require_unharmed(execer->pid, NULL);
 	subject_quit(execer);
