@@ -87,6 +87,9 @@ size_t heap_find(const struct heap *heap, raddr address, struct heap_block *foun
 /* Whether a block of this domain's family lives at exactly this address. */
 bool heap_is_live(const struct heap *heap, raddr address, uint32_t domain);
 
+/* That block, in a look at one place.  False: there is none, or it was forgotten by heap_clear(). */
+bool heap_block_at(const struct heap *heap, raddr address, uint32_t domain, struct heap_block *ret);
+
 /* Visits all; a non-zero return of the visitor ends it and is returned. */
 /* Traces come in an order that is the same until heap_clear(); the number of one in it is its
  * index, -ENOENT when there is none. */

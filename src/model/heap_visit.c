@@ -49,21 +49,38 @@ struct block_visit {
 	void *context;
 };
 
-static int visit_block(void *context, const struct block_entry *entry)
+/* Of one that is not forgotten. */
+static struct heap_block block_of(const struct heap *heap, const struct block_entry *entry)
 {
-	const struct block_visit *v = context;
-	struct heap_block block = {
+	return (struct heap_block){
 		.address = entry->address,
 		.size = entry->size,
 		.domain = entry->domain,
-		.thread = (uint32_t)thread_table_tid(&v->heap->threads, (uint16_t)entry->thread),
-		.born_ns = v->heap->start_ns + entry->born * BORN_UNIT_NS,
+		.stack = heap_trace_of(heap, entry)->stack,
+		.thread = (uint32_t)thread_table_tid(&heap->threads, (uint16_t)entry->thread),
+		.born_ns = heap->start_ns + entry->born * BORN_UNIT_NS,
 	};
+}
+
+static int visit_block(void *context, const struct block_entry *entry)
+{
+	const struct block_visit *v = context;
+	struct heap_block block;
 
 	if (heap_forgotten(v->heap, entry))
 		return 0;
-	block.stack = heap_trace_of(v->heap, entry)->stack;
+	block = block_of(v->heap, entry);
 	return v->visit(v->context, &block);
+}
+
+bool heap_block_at(const struct heap *heap, raddr address, uint32_t domain, struct heap_block *ret)
+{
+	struct block_place place;
+
+	if (!block_table_find(&heap->blocks, address, domain, &place) || heap_forgotten(heap, place.entry))
+		return false;
+	*ret = block_of(heap, place.entry);
+	return true;
 }
 
 int heap_each_block(const struct heap *heap, int (*visit)(void *context, const struct heap_block *),

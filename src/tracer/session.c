@@ -90,16 +90,12 @@ static bool on_is_wild(void *context, raddr address, uint32_t domain)
 static bool on_find(void *context, raddr address, uint32_t domain, struct engine_block *ret)
 {
 	const struct session *session = context;
-	struct heap_block found[WIRE_BLOCKS_MAX];
-	size_t count = heap_find(session->heap, address, found, WIRE_BLOCKS_MAX);
+	struct heap_block block;
 
-	for (size_t i = 0; i < count; i++) {
-		if (found[i].address != address || domain_family(found[i].domain) != domain_family(domain))
-			continue;
-		*ret = (struct engine_block){ found[i].domain, found[i].stack, found[i].size };
-		return true;
-	}
-	return false;
+	if (!heap_block_at(session->heap, address, domain, &block))
+		return false;
+	*ret = (struct engine_block){ block.domain, block.stack, block.size };
+	return true;
 }
 
 static void on_misused(void *context, const struct misuse *seen)

@@ -630,6 +630,25 @@ START_TEST(the_innermost_block_is_found_first)
 }
 END_TEST
 
+START_TEST(a_block_is_told_by_where_it_begins_and_its_family)
+{
+	struct heap_block block;
+
+	ck_assert_int_eq(born_in(DOMAIN_MALLOC, 0x1000, 64, 2), 0);
+	ck_assert_int_eq(born_in(DOMAIN_NEW, 0x2000, 32, 3), 0);
+	ck_assert(heap_block_at(heap, 0x1000, DOMAIN_MALLOC, &block));
+	ck_assert_uint_eq(block.size, 64);
+	ck_assert_uint_eq(block.stack, 2);
+	ck_assert(heap_block_at(heap, 0x2000, DOMAIN_MALLOC, &block));
+	ck_assert_uint_eq(block.domain, DOMAIN_NEW);
+	ck_assert_uint_eq(block.stack, 3);
+	ck_assert(!heap_block_at(heap, 0x1001, DOMAIN_MALLOC, &block));
+	ck_assert(!heap_block_at(heap, 0x1000, DOMAIN_MMAP, &block));
+	heap_clear(heap);
+	ck_assert(!heap_block_at(heap, 0x1000, DOMAIN_MALLOC, &block));
+}
+END_TEST
+
 START_TEST(a_block_of_no_bytes_is_found_at_its_address)
 {
 	born(0x1000, 0, 1);
@@ -1103,6 +1122,7 @@ static TCase *semantics(void)
 	tcase_add_test(tcase, past_the_limit_allocations_are_lost_and_counted);
 	tcase_add_test(tcase, the_peak_starts_again_from_what_lives);
 	tcase_add_test(tcase, the_innermost_block_is_found_first);
+	tcase_add_test(tcase, a_block_is_told_by_where_it_begins_and_its_family);
 	tcase_add_test(tcase, a_block_of_no_bytes_is_found_at_its_address);
 	tcase_add_test(tcase, births_are_dated);
 	tcase_add_test(tcase, a_cut_parts_older_from_younger_blocks_whatever_the_clock);
