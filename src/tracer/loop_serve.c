@@ -334,9 +334,13 @@ bool loop_catch_up(struct loop *loop, pid_t held)
 {
 	const struct timespec pause = { 0, CATCH_UP_PAUSE_NS };
 	struct engine *engine = loop->session->engine;
-	uint64_t head = engine_ring_head(engine), deadline_ns = clock_monotonic_ns() + CATCH_UP_DEADLINE_MS * NSEC_PER_MSEC;
+	uint64_t head, deadline_ns;
 	pid_t writer;
 
+	if (!engine_has_ring(engine))
+		return true;
+	head = engine_ring_head(engine);
+	deadline_ns = clock_monotonic_ns() + CATCH_UP_DEADLINE_MS * NSEC_PER_MSEC;
 	while (!engine_read_until(engine, head, &writer)) {
 		if ((writer != 0 && writer == held) || loop->catching_up || engine_is_late(engine, clock_passed(deadline_ns)))
 			return false;
