@@ -18,7 +18,7 @@ static void become(struct file_user *user, uint32_t uid, uint32_t gid)
 
 void file_user_of_nobody(struct file_user *user)
 {
-	*user = (struct file_user){ 0 };
+	*user = (struct file_user){ .owner = geteuid() };
 	if (geteuid() == 0)
 		become(user, NOBODY, NOBODY);
 }
@@ -38,7 +38,7 @@ static void become_process(struct file_user *user)
 
 void file_user_of_attach(const struct wire_attach *attach, int pid, struct file_user *ret)
 {
-	struct file_user user = { .pid = pid };
+	struct file_user user = { .pid = pid, .owner = attach->as_owner ? attach->owner_uid : geteuid() };
 
 	if (attach->as_owner) {
 		become(&user, attach->owner_uid, attach->owner_gid);
@@ -55,6 +55,7 @@ void file_user_of_owner(uint32_t uid, int pid, struct file_user *ret)
 {
 	file_user_of_nobody(ret);
 	ret->pid = pid;
+	ret->owner = uid;
 	if (uid != geteuid())
 		become(ret, uid, NOBODY);
 }

@@ -9,6 +9,7 @@
 
 struct file_user {
 	int pid;                       /* for the log */
+	uint32_t owner;                /* who has had it traced */
 	struct wire_identity identity; /* whom to become; none: the daemon's own user */
 };
 

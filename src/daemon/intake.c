@@ -3,9 +3,11 @@
 
 #include "base/fd.h"
 #include "daemon/limits.h"
+#include "daemon/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -103,7 +105,10 @@ static void on_named(void *context, struct snapshot *snapshot, int result)
 {
 	struct intake *intake = context;
 
-	(void)result;       /* without names it is still a snapshot */
+	/* Without names it is still a snapshot. */
+	if (result == -ETIMEDOUT)
+		log_info("process %" PRIi64 ": a snapshot's names took more than %d seconds; what is left has none", intake->pid,
+			 SYMBOLIZE_SNAPSHOT_MS / 1000);
 	snapshots_charge(intake->intakes->snapshots, snapshot);
 	intake->steps.named(intake->steps.context, snapshot);
 	intake_free(intake);

@@ -5,6 +5,7 @@
 #include "daemon/symbolize_cache.h"
 #include "daemon/symbolize_files.h"
 #include "daemon/symbolize_job.h"
+#include "daemon/symbolize_queue.h"
 #include "daemon/symbolizer.h"
 #include "symbol/wire.h"
 
@@ -28,11 +29,11 @@ enum phase {
 struct symbolize {
 	sd_event *event;
 	char *program;
-	uint64_t silence_ms, module_ms;
+	struct symbolize_times times;
 	struct symbolizer *process;
 	struct symbolize_cache *cache;
 	struct symbolize_files files;
-	struct symbolize_job *first, **last;     /* the queue; the first one is worked on */
+	struct symbolize_queue queue;            /* the first one is worked on */
 	sd_event_source *step_source, *idle_source;
 	enum phase phase;
 	uint32_t serial;
@@ -41,6 +42,8 @@ struct symbolize {
 	uint64_t user_key;                       /* for whom the process works */
 	struct symbolize_opener opener;
 	bool needs_file;                         /* the process waits for one */
+	bool moved_on;                           /* something was settled in this turn */
+	bool broken_off;                         /* it is ended, and its file is not to blame */
 };
 
 static int on_message(void *context, const void *data, size_t len);
@@ -55,9 +58,31 @@ static void step_soon(struct symbolize *symbolize)
 	sd_event_source_set_enabled(symbolize->step_source, SD_EVENT_ONESHOT);
 }
 
-static struct symbolize_work *current_work(struct symbolize *symbolize)
+static struct symbolize_job *current_job(const struct symbolize *symbolize)
 {
-	return symbolize->first ? symbolize_job_work(symbolize->first) : NULL;
+	return symbolize_queue_first(&symbolize->queue);
+}
+
+static struct symbolize_work *current_work(const struct symbolize *symbolize)
+{
+	struct symbolize_job *job = current_job(symbolize);
+
+	return job ? symbolize_job_work(job) : NULL;
+}
+
+static int expect_answer(const struct symbolize *symbolize)
+{
+	return symbolizer_expect(symbolize->process, symbolize->times.silence_ms * 1000);
+}
+
+static uint64_t deadline_in(uint64_t ms)
+{
+	return clock_monotonic_ns() + ms * NSEC_PER_MSEC;
+}
+
+static bool turn_is_over(const struct symbolize *symbolize, uint64_t turn_ms)
+{
+	return symbolize_queue_turn_ns(&symbolize->queue) > turn_ms * NSEC_PER_MSEC;
 }
 
 /* --- asking --- */
@@ -70,8 +95,8 @@ static int ask_start(struct symbolize *symbolize)
 	if (r < 0)
 		return r;
 	symbolize->phase = STARTING;
-	symbolize->user_key = symbolize->first->user_key;
-	return symbolizer_expect(symbolize->process, symbolize->silence_ms * 1000);
+	symbolize->user_key = current_job(symbolize)->user_key;
+	return expect_answer(symbolize);
 }
 
 static int ask(struct symbolize *symbolize, enum phase phase, const struct symbol_wire_head *head,
@@ -82,7 +107,7 @@ static int ask(struct symbolize *symbolize, enum phase phase, const struct symbo
 	if (r < 0)
 		return r;
 	symbolize->phase = phase;
-	return symbolizer_expect(symbolize->process, symbolize->silence_ms * 1000);
+	return expect_answer(symbolize);
 }
 
 static int ask_open(struct symbolize *symbolize, const struct symbolize_work *work)
@@ -109,7 +134,7 @@ static int ask_resolve(struct symbolize *symbolize, const struct symbolize_work 
 	memset(resolve, 0, sizeof(*resolve));
 	resolve->count = left < SYMBOL_WIRE_QUERIES_MAX ? (uint32_t)left : SYMBOL_WIRE_QUERIES_MAX;
 	for (uint32_t i = 0; i < resolve->count; i++) {
-		struct symbolize_key key = symbolize_work_key(symbolize->first, work,
+		struct symbolize_key key = symbolize_work_key(current_job(symbolize), work,
 							      work->answered + i);
 
 		resolve->queries[i] = (struct symbol_wire_query){ key.address, key.is_call, 0 };
@@ -126,12 +151,12 @@ static void end_process(struct symbolize *symbolize);
 
 static int ask_next(struct symbolize *symbolize, struct symbolize_work *work)
 {
-	if (symbolize->process && symbolize->user_key != symbolize->first->user_key)
+	if (symbolize->process && symbolize->user_key != current_job(symbolize)->user_key)
 		end_process(symbolize);
 	if (!symbolize->process)
 		return ask_start(symbolize);
 	if (work->deadline_ns == 0)
-		work->deadline_ns = clock_monotonic_ns() + symbolize->module_ms * NSEC_PER_MSEC;
+		work->deadline_ns = deadline_in(symbolize->times.module_ms);
 	if (work->file->slot < 0)
 		return ask_open(symbolize, work);
 	return ask_resolve(symbolize, work);
@@ -141,18 +166,16 @@ static int ask_next(struct symbolize *symbolize, struct symbolize_work *work)
 
 static void finish_first(struct symbolize *symbolize)
 {
-	struct symbolize_job *job = symbolize->first;
+	struct symbolize_job *job = symbolize_queue_take_first(&symbolize->queue);
 	struct snapshot *snapshot = snapshot_ref(job->snapshot);
 	void (*done)(void *context, struct snapshot *snapshot, int result) = job->done;
 	void *context = job->context;
 	int result = job->result;
 
-	symbolize->first = job->next;
-	if (!symbolize->first)
-		symbolize->last = &symbolize->first;
 	symbolize_job_free(job);
+	symbolize->moved_on = true;
 	snapshot->symbolized = result == 0;
-	if (symbolize->first)
+	if (current_job(symbolize))
 		step_soon(symbolize);
 	/* Last, since it may ask for another snapshot or free this object. */
 	done(context, snapshot, result);
@@ -162,9 +185,10 @@ static void finish_first(struct symbolize *symbolize)
 /* The whole job cannot go on: what is left of it stays unnamed. */
 static void fail_first(struct symbolize *symbolize, int result)
 {
-	struct symbolize_job *job = symbolize->first;
+	struct symbolize_job *job = current_job(symbolize);
 
 	job->result = result;
+	job->generated = NULL;
 	job->current = job->work_count;
 }
 
@@ -179,23 +203,30 @@ static void end_process(struct symbolize *symbolize)
 }
 
 /* The file that was being asked about is to blame: one that kills the symbolizer twice is left
- * alone.  A process that died before it was asked anything cannot work at all. */
-static void on_end(void *context)
+ * alone.  A process that died before it was asked anything cannot work at all; one that has worked for the user of the
+ * turn before says nothing about this one's files. */
+static void blame(struct symbolize *symbolize)
 {
-	struct symbolize *symbolize = context;
 	struct symbolize_work *work = current_work(symbolize);
 
 	symbolize->deaths++;
-	if (symbolize->phase == SEEKING) {
-		end_process(symbolize);
-		return;
-	}
+	symbolize->moved_on = true;
 	if (symbolize->phase == STARTING)
 		fail_first(symbolize, -ECHILD);
-	else if (work)
+	else if (symbolize->phase != SEEKING && work && symbolize->user_key == current_job(symbolize)->user_key)
 		work->file->crashes++;
+}
+
+static void on_end(void *context)
+{
+	struct symbolize *symbolize = context;
+
+	if (!symbolize->broken_off)
+		blame(symbolize);
+	symbolize->broken_off = false;
 	end_process(symbolize);
-	step_soon(symbolize);
+	if (symbolize->phase != SEEKING)
+		step_soon(symbolize);
 }
 
 static void rest(struct symbolize *symbolize)
@@ -211,7 +242,7 @@ static int on_idle(sd_event_source *source, uint64_t at, void *userdata)
 	struct symbolize *symbolize = userdata;
 
 	(void)source, (void)at;
-	if (!symbolize->first)
+	if (!current_job(symbolize))
 		end_process(symbolize);
 	return 0;
 }
@@ -221,7 +252,7 @@ static int on_idle(sd_event_source *source, uint64_t at, void *userdata)
 /* Asks for the next one; false when nothing more is to be waited for. */
 static bool seek(struct symbolize *symbolize)
 {
-	struct symbolize_job *job = symbolize->first;
+	struct symbolize_job *job = current_job(symbolize);
 	enum generated_kind kind;
 	char path[SYMBOL_WIRE_PATH_MAX];
 	int r = -ENOSPC;
@@ -247,13 +278,31 @@ static bool seek(struct symbolize *symbolize)
 /* fd: taken over; or negative errno.  Whose file system does not answer is not asked for another one. */
 static void found(struct symbolize *symbolize, int fd)
 {
-	struct symbolize_job *job = symbolize->first;
+	struct symbolize_job *job = current_job(symbolize);
 	enum generated_kind kind = generated_place_kind(job->place);
 
 	if (fd >= 0 && generated_take(job->generated, kind, fd))
 		job->found |= 1u << kind;
 	job->place = fd == -ETIMEDOUT ? GENERATED_PLACES : job->place + 1;
+	symbolize->moved_on = true;
 	step_soon(symbolize);
+}
+
+/* Between two questions: who is next, and whether there is still time for it.  A process that has only been started, or has
+ * only opened a file, would have to do the same again in each turn. */
+static void keep_times(struct symbolize *symbolize)
+{
+	struct symbolize_job *job;
+
+	if (symbolize->moved_on && turn_is_over(symbolize, symbolize->times.turn_ms)) {
+		symbolize_queue_next_turn(&symbolize->queue);
+		symbolize->moved_on = false;
+	}
+	job = current_job(symbolize);
+	if (job->deadline_ns == 0)
+		job->deadline_ns = deadline_in(symbolize->times.snapshot_ms);
+	else if (clock_passed(job->deadline_ns))
+		fail_first(symbolize, -ETIMEDOUT);
 }
 
 static int on_step(sd_event_source *source, void *userdata)
@@ -263,12 +312,14 @@ static int on_step(sd_event_source *source, void *userdata)
 	int r;
 
 	(void)source;
-	if (symbolize->phase != IDLE || !symbolize->first || seek(symbolize))
+	if (symbolize->phase != IDLE || !current_job(symbolize))
+		return 0;
+	keep_times(symbolize);
+	if (seek(symbolize))
 		return 0;
 	work = current_work(symbolize);
 	if (!work) {
-		if (!symbolize->first->next)
-			rest(symbolize);
+		rest(symbolize);
 		finish_first(symbolize);
 		return 0;
 	}
@@ -290,6 +341,17 @@ static int on_step(sd_event_source *source, void *userdata)
 
 /* --- its answers --- */
 
+/* In the middle of a question.  -ETIMEDOUT: the module is to blame; -ECANCELED: the process is ended for another
+ * user's turn or at the end of the snapshot's time. */
+static int may_go_on(struct symbolize *symbolize, const struct symbolize_work *work)
+{
+	if (clock_passed(work->deadline_ns))
+		return -ETIMEDOUT;
+	symbolize->broken_off = clock_passed(current_job(symbolize)->deadline_ns) ||
+				turn_is_over(symbolize, symbolize->times.long_turn_ms);
+	return symbolize->broken_off ? -ECANCELED : 0;
+}
+
 /* fd: taken over; or negative errno. */
 static int send_file(struct symbolize *symbolize, int fd)
 {
@@ -300,7 +362,7 @@ static int send_file(struct symbolize *symbolize, int fd)
 
 	symbolize->needs_file = false;
 	fd_close(&fd);
-	return r < 0 ? r : symbolizer_expect(symbolize->process, symbolize->silence_ms * 1000);
+	return r < 0 ? r : expect_answer(symbolize);
 }
 
 static int take_opened(struct symbolize *symbolize, const struct symbol_wire_opened *opened,
@@ -313,6 +375,7 @@ static int take_opened(struct symbolize *symbolize, const struct symbol_wire_ope
 		if (opened->result == -ENOMEM)
 			return -ENOMEM;
 		work->file->unreadable = true;
+		symbolize->moved_on = true;
 		symbolize_files_drop_slot(&symbolize->files, work->file);
 	}
 	step_soon(symbolize);
@@ -322,13 +385,16 @@ static int take_opened(struct symbolize *symbolize, const struct symbol_wire_ope
 /* The process waits, and so does its deadline. */
 static int take_need(struct symbolize *symbolize, const struct symbol_wire_need *need, const struct symbolize_work *work)
 {
+	int r;
+
 	if ((symbolize->phase != OPENING && symbolize->phase != RESOLVING) || symbolize->needs_file)
 		return -EBADMSG;
-	if (clock_passed(work->deadline_ns))
-		return -ETIMEDOUT;
+	r = may_go_on(symbolize, work);
+	if (r < 0)
+		return r;
 	symbolize->needs_file = true;
 	if (symbolize->opener.open && !work->mute) {
-		symbolize->opener.open(symbolize->opener.context, &symbolize->first->user, need->path, false);
+		symbolize->opener.open(symbolize->opener.context, &current_job(symbolize)->user, need->path, false);
 		return symbolizer_expect(symbolize->process, 0);
 	}
 	return send_file(symbolize, -EACCES);
@@ -356,15 +422,15 @@ static void take_answer(struct symbolize *symbolize, struct symbolize_work *work
 			const struct symbol_wire_location *from, size_t count, const char *text)
 {
 	struct symbolize_location locations[SYMBOLIZE_LOCATIONS_MAX];
-	struct symbolize_key key = symbolize_work_key(symbolize->first, work, work->answered);
+	struct symbolize_key key = symbolize_work_key(current_job(symbolize), work, work->answered);
 	uint32_t frame = work->frames.items[work->answered++];
 
 	for (size_t i = 0; i < count; i++)
 		locations[i] = (struct symbolize_location){
 			text + from[i].function, text + from[i].file, from[i].line,
 			from[i].function_offset, i + 1 < count };
-	if (symbolize_job_name(symbolize->first, frame, locations, count) == -ENOMEM)
-		symbolize->first->result = -ENOMEM;
+	if (symbolize_job_name(current_job(symbolize), frame, locations, count) == -ENOMEM)
+		current_job(symbolize)->result = -ENOMEM;
 	/* What the cache has no memory for will be asked again. */
 	symbolize_cache_add(symbolize->cache, &key, locations, count);
 }
@@ -381,8 +447,9 @@ static int take_answers(struct symbolize *symbolize, const struct symbol_wire_an
 	for (uint32_t i = 0; i < answers->count; location += counts[i], i++)
 		take_answer(symbolize, work, location, counts[i], symbol_wire_text(answers));
 	symbolize->answered += answers->count;
+	symbolize->moved_on = true;
 	if (symbolize->answered < symbolize->asked)
-		return clock_passed(work->deadline_ns) ? -ETIMEDOUT : 0;
+		return may_go_on(symbolize, work);
 	work->file->crashes = 0;
 	step_soon(symbolize);
 	return symbolizer_expect(symbolize->process, 0);
@@ -423,8 +490,9 @@ int symbolize_new(sd_event *event, const char *program, struct symbolize **ret)
 	if (!symbolize)
 		return r;
 	symbolize->event = sd_event_ref(event);
-	symbolize->last = &symbolize->first;
-	symbolize_set_deadlines(symbolize, SYMBOLIZE_SILENCE_MS, SYMBOLIZE_MODULE_MS);
+	symbolize_queue_init(&symbolize->queue);
+	symbolize->times = (struct symbolize_times){ SYMBOLIZE_SILENCE_MS, SYMBOLIZE_MODULE_MS, SYMBOLIZE_SNAPSHOT_MS,
+						     SYMBOLIZE_TURN_MS, SYMBOLIZE_LONG_TURN_MS };
 	symbolize->program = strdup(program);
 	symbolize->cache = symbolize_cache_new(SYMBOLIZE_CACHE_MAX);
 	if (!symbolize->program || !symbolize->cache)
@@ -451,12 +519,7 @@ void symbolize_free(struct symbolize *symbolize)
 	if (!symbolize)
 		return;
 	symbolizer_free(symbolize->process);
-	while (symbolize->first) {
-		struct symbolize_job *job = symbolize->first;
-
-		symbolize->first = job->next;
-		symbolize_job_free(job);
-	}
+	symbolize_queue_fini(&symbolize->queue);
 	sd_event_source_disable_unref(symbolize->step_source);
 	sd_event_source_disable_unref(symbolize->idle_source);
 	symbolize_files_fini(&symbolize->files);
@@ -466,10 +529,9 @@ void symbolize_free(struct symbolize *symbolize)
 	free(symbolize);
 }
 
-void symbolize_set_deadlines(struct symbolize *symbolize, uint64_t silence_ms, uint64_t module_ms)
+void symbolize_set_times(struct symbolize *symbolize, const struct symbolize_times *times)
 {
-	symbolize->silence_ms = silence_ms;
-	symbolize->module_ms = module_ms;
+	symbolize->times = *times;
 }
 
 void symbolize_set_opener(struct symbolize *symbolize, const struct symbolize_opener *opener)
@@ -505,9 +567,10 @@ int symbolize_snapshot(struct symbolize *symbolize, struct snapshot *snapshot, c
 		return r;
 	job->done = done;
 	job->context = context;
-	*symbolize->last = job;
-	symbolize->last = &job->next;
-	if (symbolize->first == job)
+	r = symbolize_queue_add(&symbolize->queue, job);
+	if (r < 0)
+		symbolize_job_free(job);
+	else if (current_job(symbolize) == job)
 		step_soon(symbolize);
-	return 0;
+	return r;
 }

@@ -19,7 +19,18 @@ void symbolize_free(struct symbolize *symbolize);            /* accepts NULL; ki
  * it is killed and what was asked stays without names. */
 #define SYMBOLIZE_SILENCE_MS 20000
 #define SYMBOLIZE_MODULE_MS 120000
-void symbolize_set_deadlines(struct symbolize *symbolize, uint64_t silence_ms, uint64_t module_ms);
+/* All modules of one snapshot: what is left then stays without names.  The time of others' turns does not count, nor
+ * for a module. */
+#define SYMBOLIZE_SNAPSHOT_MS 300000
+/* While other users wait one has a turn of so long, to the end of what is being asked; past the second time that is broken
+ * off and asked again in the next turn. */
+#define SYMBOLIZE_TURN_MS 1000
+#define SYMBOLIZE_LONG_TURN_MS 10000
+
+struct symbolize_times {
+	uint64_t silence_ms, module_ms, snapshot_ms, turn_ms, long_turn_ms;
+};
+void symbolize_set_times(struct symbolize *symbolize, const struct symbolize_times *times);
 
 /* Who opens files that belong to a module (broker.h): one at a time, and answers by symbolize_opened(), from the event
  * loop.  Without one there are none. */
@@ -46,7 +57,8 @@ bool symbolize_is_asking(const struct symbolize *symbolize);
  * when the snapshot has frames in no module.  What cannot be resolved (no file, the symbolizer
  * crashed twice on it, a deadline) stays without locations; done is called in any case and only
  * from the event loop, except after symbolize_free().  Its result is negative when the symbolizer
- * could not be started or there was no memory; the snapshot then has the names found so far.
+ * could not be started, there was no memory or the snapshot's time was over (-ETIMEDOUT); the snapshot then
+ * has the names found so far.
  *
  * Answers are cached across snapshots and targets, bounded by SYMBOLIZE_CACHE_MAX bytes.  The key is
  * the open file itself (device, inode, times, size) beside the build-id, never the build-id alone:

@@ -8,4 +8,5 @@ src_libsymbolize_a_SOURCES = \
 	src/daemon/symbolize_cache.c src/daemon/symbolize_cache.h \
 	src/daemon/symbolize_files.c src/daemon/symbolize_files.h \
 	src/daemon/symbolize_job.c src/daemon/symbolize_job.h \
+	src/daemon/symbolize_queue.c src/daemon/symbolize_queue.h \
 	src/daemon/symbolizer.c src/daemon/symbolizer.h

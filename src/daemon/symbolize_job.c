@@ -1,5 +1,6 @@
 #include "daemon/symbolize_job.h"
 
+#include "base/clock.h"
 #include "daemon/symbolize.h"
 
 #include <errno.h>
@@ -193,4 +194,21 @@ struct symbolize_work *symbolize_job_work(struct symbolize_job *job)
 void symbolize_work_drop(struct symbolize_work *work)
 {
 	work->answered = work->frames.count;
+}
+
+void symbolize_job_pause(struct symbolize_job *job)
+{
+	job->paused_ns = clock_monotonic_ns();
+}
+
+void symbolize_job_resume(struct symbolize_job *job)
+{
+	uint64_t waited_ns = job->paused_ns > 0 ? clock_monotonic_ns() - job->paused_ns : 0;
+
+	job->paused_ns = 0;
+	if (job->deadline_ns > 0)
+		job->deadline_ns += waited_ns;
+	/* Those before it are done, and those behind it have not begun. */
+	if (job->current < job->work_count && job->works[job->current].deadline_ns > 0)
+		job->works[job->current].deadline_ns += waited_ns;
 }

@@ -29,6 +29,8 @@ struct symbolize_job {
 	unsigned found;                      /* bits by kind */
 	struct file_user user;
 	uint64_t user_key;
+	uint64_t deadline_ns;                /* CLOCK_MONOTONIC; 0: not begun */
+	uint64_t paused_ns;                  /* since then it waits for its turn; 0: it does not */
 	int result;
 	void (*done)(void *context, struct snapshot *snapshot, int result);
 	void *context;
@@ -44,6 +46,9 @@ void symbolize_job_free(struct symbolize_job *job);           /* accepts NULL */
 
 /* The module to ask about next, or NULL when the job is finished. */
 struct symbolize_work *symbolize_job_work(struct symbolize_job *job);
+/* It waits for its turn from now on, and so do its deadlines; and no more. */
+void symbolize_job_pause(struct symbolize_job *job);
+void symbolize_job_resume(struct symbolize_job *job);
 /* Nothing more is asked about it: its other frames stay unnamed. */
 void symbolize_work_drop(struct symbolize_work *work);
 struct symbolize_key symbolize_work_key(const struct symbolize_job *job,

@@ -54,6 +54,7 @@ torture_tests = \
 	tests/live/check_follow \
 	tests/live/check_rights \
 	tests/live/check_owners \
+	tests/live/check_shares \
 	tests/live/check_allocators \
 	tests/live/check_calls \
 	tests/live/check_errors \
@@ -139,6 +140,9 @@ tests_live_check_allocators_LDADD = $(live_libs)
 tests_live_check_owners_SOURCES = tests/live/check_owners.c tests/live/client.c tests/live/client.h
 tests_live_check_owners_CFLAGS = $(live_cflags)
 tests_live_check_owners_LDADD = src/libvarlink.a $(live_libs)
+tests_live_check_shares_SOURCES = tests/live/check_shares.c tests/live/client.c tests/live/client.h
+tests_live_check_shares_CFLAGS = $(live_cflags)
+tests_live_check_shares_LDADD = src/libvarlink.a $(live_libs)
 
 tests_live_check_calls_SOURCES = tests/live/check_calls.c
 tests_live_check_calls_CFLAGS = $(live_cflags)

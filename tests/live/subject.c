@@ -246,7 +246,13 @@ static void copy_file(const char *from, const char *to)
 const char *public_copy(const char *path)
 {
 	const char *name = strrchr(path, '/');
-	const char *copy = live_text("%s/%s", live_folder(), name ? name + 1 : path);
+
+	return public_copy_as(path, name ? name + 1 : path);
+}
+
+const char *public_copy_as(const char *path, const char *name)
+{
+	const char *copy = live_text("%s/%s", live_folder(), name);
 
 	if (access(copy, F_OK))
 		copy_file(*path == '/' ? path : live_text("%s/%s", live_build(), path), copy);

@@ -56,5 +56,6 @@ struct tallies *subject_tallies(const char *path);
 void become_user(uid_t uid);
 /* A file of the build tree where the ordinary user can read it, too (copied once per case). */
 const char *public_copy(const char *path);
+const char *public_copy_as(const char *path, const char *name);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/proc.h"
 #include "daemon/symbolize.h"
 #include "daemon/symbolize_cache.h"
+#include "daemon/symbolize_queue.h"
 #include "require.h"
 #include "symbol_fixture.h"
 
@@ -27,6 +28,8 @@
 static sd_event *event;
 static struct symbolize *symbolize;
 static const struct file_user nobody;
+static const struct file_user user_one = { .owner = 1001, .identity = { 1, 1001, 1001, 0, { 0 } } };
+static const struct file_user user_other = { .owner = 1002, .identity = { 1, 1002, 1002, 0, { 0 } } };
 
 /* --- a snapshot and its files --- */
 
@@ -134,6 +137,14 @@ static void start(const char *program)
 	ck_assert_int_eq(symbolize_new(event, program, &symbolize), 0);
 }
 
+static void set_deadlines(uint64_t silence_ms, uint64_t module_ms)
+{
+	const struct symbolize_times times = { silence_ms, module_ms, SYMBOLIZE_SNAPSHOT_MS, SYMBOLIZE_TURN_MS,
+					       SYMBOLIZE_LONG_TURN_MS };
+
+	symbolize_set_times(symbolize, &times);
+}
+
 static void set_up(void)
 {
 	fixture_enter();
@@ -158,7 +169,7 @@ static void start_fake(const char *way)
 	ck_assert_ptr_nonnull(realpath(".", program));
 	snprintf(program + strlen(program), sizeof(program) - strlen(program), "/%s", way);
 	start(program);
-	symbolize_set_deadlines(symbolize, 300, 1000);
+	set_deadlines(300, 1000);
 }
 
 /* Three frames of `levels`, one of them in `take`. */
@@ -453,14 +464,13 @@ static size_t inlined_count(struct input *input)
 
 START_TEST(what_belongs_to_a_file_is_asked_for_with_its_users_rights)
 {
-	const struct file_user one = { .identity = { 1, 1001, 1001, 0, { 0 } } }, other = { .identity = { 1, 1002, 1002, 0, { 0 } } };
 	struct input of_one, of_other, again;
 	pid_t process;
 	unsigned asked;
 
 	start_with_files();
 	files.may_read = 1001;
-	split_input(&of_one, &one);
+	split_input(&of_one, &user_one);
 	ck_assert_uint_gt(inlined_count(&of_one), 0);
 	ck_assert_uint_gt(files.asked, 0);
 	ck_assert_uint_eq(files.last_uid, 1001);
@@ -468,7 +478,7 @@ START_TEST(what_belongs_to_a_file_is_asked_for_with_its_users_rights)
 	process = symbolize_pid(symbolize);
 	asked = files.asked;
 	/* Another one gets no answer that the first one's rights have made, and no process that has read for them. */
-	split_input(&of_other, &other);
+	split_input(&of_other, &user_other);
 	ck_assert_uint_eq(inlined_count(&of_other), 0);
 	ck_assert_uint_gt(files.asked, asked);
 	ck_assert_uint_eq(files.last_uid, 1002);
@@ -476,7 +486,7 @@ START_TEST(what_belongs_to_a_file_is_asked_for_with_its_users_rights)
 	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
 	/* And what is known already is not asked for again. */
 	asked = files.asked;
-	split_input(&again, &one);
+	split_input(&again, &user_one);
 	ck_assert_uint_gt(inlined_count(&again), 0);
 	ck_assert_uint_eq(files.asked, asked);
 	input_fini(&of_one);
@@ -772,7 +782,7 @@ START_TEST(stopped_it_is_killed_after_the_deadline_and_goes_on)
 	pid_t pid;
 
 	start(SYMBOLIZER);
-	symbolize_set_deadlines(symbolize, 2000, 60000);
+	set_deadlines(2000, 60000);
 	large_input(&input, 30000);
 	ask(&input);
 	run_until_some_are_named(&input);
@@ -809,7 +819,7 @@ START_TEST(a_module_that_ends_it_twice_stays_unnamed_and_the_next_one_works)
 	uint32_t take;
 
 	start(SYMBOLIZER);
-	symbolize_set_deadlines(symbolize, 3000, 60000);
+	set_deadlines(3000, 60000);
 	large_input(&bad, 300);
 	ask(&bad);
 	stop_or_kill_whenever_it_runs(&bad, _i == 0 ? SIGKILL : SIGSTOP);
@@ -945,6 +955,178 @@ START_TEST(one_that_is_slow_with_a_module_is_stopped_at_the_modules_deadline)
 }
 END_TEST
 
+START_TEST(a_snapshot_that_takes_too_long_has_the_names_found_by_then)
+{
+	const struct symbolize_times times = { 60000, 60000, 300, 60000, 60000 };
+	struct input input;
+	size_t named;
+
+	start_fake("slow");
+	symbolize_set_times(symbolize, &times);
+	large_input(&input, 2000);
+	ask(&input);
+	await(&input);
+	named = named_count(&input);
+	ck_assert_int_eq(input.result, -ETIMEDOUT);
+	ck_assert(!input.snapshot->symbolized);
+	ck_assert_uint_gt(named, 0);
+	ck_assert_uint_lt(named, 1000);
+	/* The file is not to blame, and the next snapshot has the rest of it, or some more. */
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		ask(&input);
+		await(&input);
+		ck_assert_uint_gt(named_count(&input), named);
+		named = named_count(&input);
+	}
+	input_fini(&input);
+}
+END_TEST
+
+/* --- users take turns --- */
+
+START_TEST(a_user_with_many_snapshots_does_not_hold_up_another)
+{
+	const struct symbolize_times times = { 60000, 60000, 60000, 0, 60000 };
+	struct input many[8], few[2];
+	uint32_t take;
+
+	start(SYMBOLIZER);
+	symbolize_set_times(symbolize, &times);
+	for (unsigned i = 0; i < 8; i++) {
+		levels_input(&many[i], &take);
+		many[i].user = &user_one;
+		ask(&many[i]);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		levels_input(&few[i], &take);
+		few[i].user = &user_other;
+		ask(&few[i]);
+	}
+	await(&many[7]);
+	ck_assert_uint_eq(few[1].done, 1);
+	ck_assert_uint_lt(few[1].order, many[5].order);
+	for (unsigned i = 0; i < 8; i++) {
+		ck_assert_str_eq(name_of(&many[i], take), "take");
+		ck_assert(i == 0 || many[i].order > many[i - 1].order);
+		input_fini(&many[i]);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		await(&few[i]);
+		ck_assert_str_eq(name_of(&few[i], take), "take");
+		input_fini(&few[i]);
+	}
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
+}
+END_TEST
+
+/* Each address takes it twenty milliseconds. */
+START_TEST(a_question_that_takes_long_is_broken_off_for_another_user_and_asked_again)
+{
+	const struct symbolize_times times = { 60000, 60000, 60000, 50, 200 };
+	struct input slow, quick;
+	uint32_t take;
+	size_t named;
+
+	start_fake("slow");
+	symbolize_set_times(symbolize, &times);
+	large_input(&slow, 200);
+	slow.user = &user_one;
+	ask(&slow);
+	run_until_some_are_named(&slow);
+	levels_input(&quick, &take);
+	quick.user = &user_other;
+	ask(&quick);
+	await(&quick);
+	named = named_count(&slow);
+	ck_assert_uint_eq(slow.done, 0);
+	ck_assert_uint_lt(named, 200);
+	ck_assert_uint_eq(named_count(&quick), 3);
+	await(&slow);
+	ck_assert_int_eq(slow.result, 0);
+	ck_assert_uint_eq(named_count(&slow), slow.snapshot->frames.count - 1);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
+	input_fini(&slow);
+	input_fini(&quick);
+}
+END_TEST
+
+static struct symbolize_job *job_of(struct symbolize_queue *queue, struct symbolize_files *nothing,
+				    const struct file_user *user)
+{
+	struct snapshot *snapshot = snapshot_new();
+	struct symbolize_job *job;
+
+	ck_assert_int_eq(symbolize_job_new(snapshot, NULL, 0, user, NULL, nothing, NULL, &job), 0);
+	snapshot_put(snapshot);
+	ck_assert_int_eq(symbolize_queue_add(queue, job), 0);
+	return job;
+}
+
+START_TEST(each_user_has_a_line_and_they_take_turns)
+{
+	struct file_user of_root = user_one, in_a_group = user_one;
+	struct symbolize_files nothing = { 0 };
+	struct symbolize_queue queue;
+	struct symbolize_job *jobs[6];
+
+	of_root.owner = 0;
+	in_a_group.identity.gid = 5;
+	symbolize_queue_init(&queue);
+	jobs[0] = job_of(&queue, &nothing, &user_one);
+	ck_assert_uint_eq(symbolize_queue_turn_ns(&queue), 0);
+	jobs[1] = job_of(&queue, &nothing, &user_one);
+	jobs[2] = job_of(&queue, &nothing, &in_a_group);
+	ck_assert_uint_eq(symbolize_queue_turn_ns(&queue), 0);
+	jobs[3] = job_of(&queue, &nothing, &user_other);
+	jobs[4] = job_of(&queue, &nothing, &of_root);
+	ck_assert_uint_gt(symbolize_queue_turn_ns(&queue), 0);
+	ck_assert_ptr_eq(symbolize_queue_first(&queue), jobs[0]);
+	symbolize_queue_next_turn(&queue);
+	ck_assert_ptr_eq(symbolize_queue_first(&queue), jobs[3]);
+	symbolize_queue_next_turn(&queue);
+	ck_assert_ptr_eq(symbolize_queue_first(&queue), jobs[4]);
+	symbolize_job_free(symbolize_queue_take_first(&queue));
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_ptr_eq(symbolize_queue_first(&queue), jobs[i]);
+		symbolize_job_free(symbolize_queue_take_first(&queue));
+	}
+	/* Who comes back has a line at the end. */
+	symbolize_queue_next_turn(&queue);
+	ck_assert_ptr_eq(symbolize_queue_first(&queue), jobs[3]);
+	jobs[5] = job_of(&queue, &nothing, &of_root);
+	symbolize_job_free(symbolize_queue_take_first(&queue));
+	ck_assert_ptr_eq(symbolize_queue_first(&queue), jobs[2]);
+	symbolize_job_free(symbolize_queue_take_first(&queue));
+	ck_assert_ptr_eq(symbolize_queue_first(&queue), jobs[5]);
+	ck_assert_uint_eq(symbolize_queue_turn_ns(&queue), 0);
+	symbolize_queue_fini(&queue);
+	ck_assert_ptr_null(symbolize_queue_first(&queue));
+}
+END_TEST
+
+START_TEST(the_turns_of_others_do_not_count_for_a_deadline)
+{
+	struct symbolize_files nothing = { 0 };
+	struct symbolize_queue queue;
+	struct symbolize_job *job;
+	uint64_t before_ns, paused_ns;
+
+	symbolize_queue_init(&queue);
+	job = job_of(&queue, &nothing, &user_one);
+	job_of(&queue, &nothing, &user_other);
+	job->deadline_ns = before_ns = clock_monotonic_ns() + NSEC_PER_SEC;
+	symbolize_queue_next_turn(&queue);
+	paused_ns = clock_monotonic_ns();
+	while (!clock_passed(paused_ns + 20 * NSEC_PER_MSEC))
+		;
+	ck_assert_uint_eq(job->deadline_ns, before_ns);
+	symbolize_queue_next_turn(&queue);
+	ck_assert_uint_ge(job->deadline_ns, before_ns + 20 * NSEC_PER_MSEC);
+	symbolize_queue_fini(&queue);
+}
+END_TEST
+
 /* --- the cache --- */
 
 #define FILES 50
@@ -1021,7 +1203,7 @@ END_TEST
 int main(void)
 {
 	Suite *suite = suite_create("symbolize");
-	TCase *use = tcase_create("use"), *misuse = tcase_create("misuse"), *cache = tcase_create("cache");
+	TCase *use = tcase_create("use"), *misuse = tcase_create("misuse"), *turns = tcase_create("turns"), *cache = tcase_create("cache");
 	SRunner *runner;
 	int failed;
 
@@ -1062,8 +1244,17 @@ int main(void)
 	tcase_add_test(misuse, a_missing_program_is_an_error_of_the_snapshot);
 	tcase_add_test(misuse, one_that_dies_at_every_second_answer_does_not_go_on_for_ever);
 	tcase_add_test(misuse, one_that_is_slow_with_a_module_is_stopped_at_the_modules_deadline);
+	tcase_add_test(misuse, a_snapshot_that_takes_too_long_has_the_names_found_by_then);
 	tcase_set_timeout(misuse, 120);
 	suite_add_tcase(suite, misuse);
+
+	tcase_add_checked_fixture(turns, set_up, tear_down);
+	tcase_add_test(turns, a_user_with_many_snapshots_does_not_hold_up_another);
+	tcase_add_test(turns, a_question_that_takes_long_is_broken_off_for_another_user_and_asked_again);
+	tcase_add_test(turns, each_user_has_a_line_and_they_take_turns);
+	tcase_add_test(turns, the_turns_of_others_do_not_count_for_a_deadline);
+	tcase_set_timeout(turns, 120);
+	suite_add_tcase(suite, turns);
 
 	tcase_add_test(cache, the_cache_is_right_or_empty_and_never_larger_than_its_bound);
 	tcase_add_test(cache, what_is_used_stays_in_the_cache);

@@ -20,15 +20,20 @@ static void send_head(uint32_t type, uint32_t serial)
 	fd_send_message(SOCK, &message, sizeof(message), -1);
 }
 
+static void await_any(void)
+{
+	int fd;
+
+	if (fd_receive_message(SOCK, request, sizeof(request), &fd) <= 0)
+		exit(0);
+	fd_close(&fd);
+}
+
 static void await(uint32_t type)
 {
-	do {
-		int fd;
-
-		if (fd_receive_message(SOCK, request, sizeof(request), &fd) <= 0)
-			exit(0);
-		fd_close(&fd);
-	} while (head->type != type);
+	do
+		await_any();
+	while (head->type != type);
 }
 
 static void send_opened(int32_t result, uint32_t serial)
@@ -198,6 +203,21 @@ static void slow(void)
 	await(0);
 }
 
+/* Answers everything, a third of a second after the last. */
+static void sleepy(void)
+{
+	send_head(SYMBOL_WIRE_READY, 0);
+	for (;;) {
+		await_any();
+		if (head->type != SYMBOL_WIRE_RESOLVE)
+			send_opened(0, head->serial);
+		for (uint32_t i = 0; head->type == SYMBOL_WIRE_RESOLVE && i < asked(); i++) {
+			usleep(333333);
+			send_answers(i, 1, head->serial);
+		}
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -207,7 +227,7 @@ static const struct {
 	{ "wrong_serial", wrong_serial }, { "wrong_type", wrong_type }, { "too_many", too_many },
 	{ "not_in_turn", not_in_turn }, { "unasked", unasked }, { "ready_twice", ready_twice },
 	{ "dies_opening", dies_opening }, { "dies_resolving", dies_resolving },
-	{ "dies_often", dies_often }, { "no_memory", no_memory }, { "slow", slow },
+	{ "dies_often", dies_often }, { "no_memory", no_memory }, { "slow", slow }, { "sleepy", sleepy },
 };
 
 int main(int argc, char **argv)
