@@ -56,6 +56,7 @@ static int show(const struct options *options, const struct statistics_query *qu
 	if (r < 0)
 		return fail_memory();
 	show_limits(trend->statistics);
+	show_names(trend->statistics);
 	show_key(options, trend->statistics);
 	if (options_have(options, OPTION(JSON)))
 		r = show_json(codec_trend(trend, options->limit));

@@ -187,6 +187,13 @@ void show_limits(const struct statistics *statistics)
 		     "smallest one");
 }
 
+void show_names(const struct statistics *statistics)
+{
+	if (statistics->unnamed)
+		note("not all names were found, since the symbolizer could not be started or had no more time for the "
+		     "snapshot; the frames without one are shown as OBJECT(+0xOFFSET)");
+}
+
 void show_key(const struct options *options, const struct statistics *statistics)
 {
 	if (statistics->key != options->key)
@@ -200,6 +207,7 @@ int show_statistics(const struct options *options, const struct statistics *stat
 	int r;
 
 	show_limits(statistics);
+	show_names(statistics);
 	show_key(options, statistics);
 	if (options_have(options, OPTION(JSON)))
 		r = show_json(codec_statistics(statistics, options->limit, diff));

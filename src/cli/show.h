@@ -18,6 +18,8 @@ int show_statistics(const struct options *options, const struct statistics *stat
 
 /* Says so on stderr when snapshots had different frames limits and that decided the answer. */
 void show_limits(const struct statistics *statistics);
+/* ... when not all names of a snapshot could be looked for. */
+void show_names(const struct statistics *statistics);
 /* Says so on stderr when rows are by another key than options have, since builds differ. */
 void show_key(const struct options *options, const struct statistics *statistics);
 /* What could not be known, in words; nothing when all is known. */

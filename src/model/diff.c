@@ -108,6 +108,7 @@ static int compare(const struct snapshot *const *both, const struct statistics_q
 	if (!statistics)
 		return -ENOMEM;
 	statistics->exact = older->exact && newer->exact;
+	statistics->unnamed = !older->symbolized || !newer->symbolized;
 	statistics->limits_differ = statistics_common_limit(both, 2, query, &limit);
 	r = grouping_init(&grouping, query, statistics->strings, ret_reason);
 	if (r < 0)

@@ -42,6 +42,7 @@ struct statistics *statistics_new(const struct snapshot *snapshot, enum statisti
 	statistics->key = key;
 	statistics->exact = snapshot->exact;
 	statistics->unknown = snapshot->unknown;
+	statistics->unnamed = !snapshot->symbolized;
 	return statistics;
 }
 

@@ -116,6 +116,7 @@ struct statistics {
 	bool has_ages, has_churn, has_histograms;
 	enum diff_sort sort;
 	bool limits_differ;                       /* diff by traceback at the smaller limit */
+	bool unnamed;                             /* of a snapshot not all names could be looked for */
 };
 
 static inline struct block_ages statistics_older_than(uint64_t ns)

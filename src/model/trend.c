@@ -245,8 +245,10 @@ static int fill_in(struct trend *trend, const struct snapshot *const *snapshots,
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < trend->snapshot_count; i++)
+	for (size_t i = 0; i < trend->snapshot_count; i++) {
 		statistics->exact &= snapshots[i]->exact;
+		statistics->unnamed |= !snapshots[i]->symbolized;
+	}
 	statistics->limits_differ = statistics_common_limit(snapshots, trend->snapshot_count, query, &limit);
 	r = take_series(trend, &grouping, snapshots, builds, limit, room, ret_reason);
 	if (r == 0)

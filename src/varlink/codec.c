@@ -182,13 +182,14 @@ static json_t *encode_total(const struct statistics *statistics, bool with_diff)
 
 json_t *codec_statistics_frame(const struct statistics *statistics, json_t *rows, bool with_diff)
 {
-	return json_pack("{s:o, s:s, s:o, s:b, s:o, s:I, s:b}", "statistics", rows,
+	return json_pack("{s:o, s:s, s:o, s:b, s:o, s:I, s:b, s:o*}", "statistics", rows,
 			 "key", statistics_key_name(statistics->key),
 			 "total", encode_total(statistics, with_diff),
 			 "exact", statistics->exact,
 			 "unknown", codec_unknown(&statistics->unknown),
 			 "rows", codec_count(statistics->all_rows),
-			 "limits_differ", statistics->limits_differ);
+			 "limits_differ", statistics->limits_differ,
+			 "unnamed", statistics->unnamed ? json_true() : NULL);
 }
 
 json_t *codec_statistics(const struct statistics *statistics, size_t limit, bool with_diff)

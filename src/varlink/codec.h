@@ -19,8 +19,8 @@ json_t *codec_snapshot_info(const struct snapshot *snapshot);      /* type Snaps
 /* Rows [first, first + count) as a list of type Statistic; with_diff adds the *_diff members. */
 json_t *codec_statistics_rows(const struct statistics *statistics, size_t first, size_t count,
 			      bool with_diff);
-/* The whole answer: {"statistics", "key", "total", "exact", "unknown", "rows", "limits_differ"}; at most
- * limit rows (0: all). */
+/* The whole answer: {"statistics", "key", "total", "exact", "unknown", "rows", "limits_differ"}, and "unnamed" where it is
+ * true; at most limit rows (0: all). */
 json_t *codec_statistics(const struct statistics *statistics, size_t limit, bool with_diff);
 /* The same around rows made before, whose reference it takes (NULL: fails). */
 json_t *codec_statistics_frame(const struct statistics *statistics, json_t *rows, bool with_diff);

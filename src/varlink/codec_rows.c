@@ -516,6 +516,7 @@ static int take_frame_of_rows(struct codec_rows_reader *reader, const json_t *re
 	statistics->all_rows = rows;
 	statistics->exact = json_is_true(exact);
 	statistics->limits_differ = json_is_true(differ);
+	statistics->unnamed = json_is_true(json_object_get(reply, "unnamed"));
 	/* Older daemons do not say, and keep to what is asked for. */
 	if (key)
 		(void)statistics_key_parse(key, &statistics->key);
