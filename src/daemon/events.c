@@ -2,14 +2,15 @@
 
 #include "base/clock.h"
 #include "base/vec.h"
+#include "daemon/events_queue.h"
 #include "daemon/failures.h"
-#include "daemon/limits.h"
 #include "daemon/permit.h"
 #include "varlink/codec.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* What a subscriber may be interested in, and whether it is the last of its process. */
 struct event {
@@ -26,9 +27,7 @@ struct subscription {
 	int pid;                       /* 0: all */
 	uint64_t start_time;
 	bool idle;                     /* the client has taken all that was sent */
-	json_t *queue[EVENTS_QUEUED_MAX];      /* a ring */
-	size_t first, count;
-	uint64_t missed;               /* since the queue was full */
+	struct events_queue queue;
 	bool over;                     /* its process is no longer traced, which is told after all of that: */
 	json_t *last;
 };
@@ -75,8 +74,7 @@ static struct call *subscription_end(struct subscription *subscription)
 			break;
 		}
 	}
-	for (size_t i = 0; i < subscription->count; i++)
-		json_decref(subscription->queue[(subscription->first + i) % EVENTS_QUEUED_MAX]);
+	events_queue_fini(&subscription->queue);
 	json_decref(subscription->last);
 	free(subscription);
 	call->context = NULL;
@@ -95,7 +93,6 @@ static json_t *body_new(const char *kind)
 	return json_pack("{s:s, s:I}", "kind", kind, "time", (json_int_t)clock_realtime_ns());
 }
 
-/* Once it has taken the ones before: those after them are gone. */
 static json_t *body_of_missed(uint64_t count)
 {
 	return json_pack("{s:s, s:I, s:I}", "kind", "missed", "time", (json_int_t)clock_realtime_ns(), "count",
@@ -105,14 +102,12 @@ static json_t *body_of_missed(uint64_t count)
 /* The next one, whose reference is the caller's.  False: there is none. */
 static bool take_next(struct subscription *subscription, json_t **ret_body, bool *ret_last)
 {
+	uint64_t missed;
+
 	*ret_last = false;
-	if (subscription->count > 0) {
-		*ret_body = subscription->queue[subscription->first];
-		subscription->first = (subscription->first + 1) % EVENTS_QUEUED_MAX;
-		subscription->count--;
-	} else if (subscription->missed > 0) {
-		*ret_body = body_of_missed(subscription->missed);
-		subscription->missed = 0;
+	if (events_queue_take(&subscription->queue, ret_body, &missed)) {
+		if (missed > 0)
+			*ret_body = body_of_missed(missed);
 	} else if (subscription->over) {
 		*ret_body = subscription->last;
 		subscription->last = NULL;
@@ -140,18 +135,19 @@ static void send_next(struct call *call)
 		fail_memory(subscription_end(subscription));
 }
 
-/* Once something is missed, so is all that follows until that was told. */
-static void offer(struct subscription *subscription, json_t *body, bool last)
+/* Whether events of this user must leave room for others. */
+static bool shares(const struct subscription *subscription, uid_t owner)
+{
+	return subscription->pid == 0 && owner != geteuid() && owner != subscription->call->peer.uid;
+}
+
+static void offer(struct subscription *subscription, uid_t owner, json_t *body, bool last)
 {
 	if (last && subscription->pid != 0) {
 		subscription->over = true;
 		subscription->last = json_incref(body);
-	} else if (!body || subscription->missed > 0 || subscription->count == EVENTS_QUEUED_MAX) {
-		subscription->missed++;
 	} else {
-		size_t slot = (subscription->first + subscription->count++) % EVENTS_QUEUED_MAX;
-
-		subscription->queue[slot] = json_incref(body);
+		events_queue_add(&subscription->queue, owner, shares(subscription, owner), body);
 	}
 	if (subscription->idle)
 		send_next(subscription->call);
@@ -170,7 +166,7 @@ static void tell(struct events *events, const struct event *event)
 {
 	for (size_t i = events->list.count; i-- > 0;) {
 		if (concerns(events->list.items[i], event))
-			offer(events->list.items[i], event->body, event->last);
+			offer(events->list.items[i], event->owner, event->body, event->last);
 	}
 	json_decref(event->body);
 }
@@ -195,7 +191,7 @@ int events_subscribe(struct events *events, struct call *call, const struct sess
 	call->context = subscription;
 	call->pull = send_next;
 	call->abandoned = on_reader_gone;
-	offer(subscription, body, false);
+	offer(subscription, call->peer.uid, body, false);
 	json_decref(body);
 	return 0;
 }

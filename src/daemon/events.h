@@ -2,7 +2,7 @@
  * limits that are reached.
  *
  * Each subscriber is told what it may see, as `List` shows it, and has a queue of EVENTS_QUEUED_MAX.  One that reads
- * slowly is told how many it has missed; nobody waits for it. */
+ * slowly is told how many it has missed; nobody waits for it, and one user's events take no room from another's. */
 #ifndef ALLOCWATCH_DAEMON_EVENTS_H
 #define ALLOCWATCH_DAEMON_EVENTS_H
 

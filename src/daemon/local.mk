@@ -12,6 +12,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/conn.c src/daemon/conn.h \
 	src/daemon/daemon.c src/daemon/daemon.h \
 	src/daemon/events.c src/daemon/events.h \
+	src/daemon/events_queue.c src/daemon/events_queue.h \
 	src/daemon/failures.c src/daemon/failures.h \
 	src/daemon/healing.c src/daemon/healing.h \
 	src/daemon/heartbeat.c src/daemon/heartbeat.h \

@@ -28,6 +28,12 @@ tests_unit_check_kept_SOURCES = tests/unit/check_kept.c
 tests_unit_check_kept_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_check_kept_LDADD = src/libdaemon.a $(DAEMON_LIBS) $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/check_events_queue
+TESTS += tests/unit/check_events_queue
+tests_unit_check_events_queue_SOURCES = tests/unit/check_events_queue.c
+tests_unit_check_events_queue_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_check_events_queue_LDADD = src/libdaemon.a $(DAEMON_LIBS) $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/check_services
 TESTS += tests/unit/check_services
 tests_unit_check_services_SOURCES = tests/unit/check_services.c
