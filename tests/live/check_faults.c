@@ -28,6 +28,7 @@
 #define FREE_MS 15000          /* a tracer that does nothing more is found so after some seconds */
 #define HOPELESS_MS 1000       /* all tries of the daemon to heal come to nothing meanwhile */
 #define EACH_MOST 400          /* of one call in one step, in the long form */
+#define COUNT_ROUNDS 5         /* of each step before it is played, in the long form */
 #define OTHER_WAYS_MOST 12     /* of one call in one step, by each further way to fail */
 
 enum outcome { LIVED, MISSED, TOLD_NONSENSE, NOT_EXACT, LEFTOVERS, CORRUPT, DEAD, OUTCOMES };
@@ -337,18 +338,26 @@ static void play_point(const struct point *point)
 		  point->kind);
 }
 
-/* The step's calls, by playing it without a fault. */
-static void count_points(unsigned step)
+/* The step's calls, by playing it without a fault: the fewest of so many rounds, since a target that works on has more of them
+ * when the round takes longer, which the next one does not come to. */
+static void count_points(unsigned step, unsigned rounds)
 {
 	struct point none = { .step = step };
-	uint64_t ns;
-	enum outcome outcome = play_round(&none, &ns);
+	uint32_t *counts = table.counts[step];
 
-	if (outcome != LIVED)
-		live_fail("%s: %s without any fault", steps[step].name, outcome_names[outcome]);
-	memcpy(table.counts[step], faults->counts, sizeof(faults->counts));
+	for (unsigned round = 0; round < rounds; round++) {
+		uint64_t ns;
+		enum outcome outcome = play_round(&none, &ns);
+
+		if (outcome != LIVED)
+			live_fail("%s: %s without any fault", steps[step].name, outcome_names[outcome]);
+		for (unsigned call = 0; call < FAULT_CALL_COUNT; call++) {
+			if (round == 0 || faults->counts[call] < counts[call])
+				counts[call] = faults->counts[call];
+		}
+	}
 	for (unsigned call = 0; call < FAULT_CALL_COUNT; call++)
-		table.points[step] += faults->counts[call];
+		table.points[step] += counts[call];
 	require_at_least(table.points[step], 10);
 }
 
@@ -471,7 +480,7 @@ static void whatever_fails_in_the_tracer_the_target_is_as_before(void)
 	for (unsigned step = 0; step < STEPS; step++) {
 		if (only && strcmp(steps[step].name, only) != 0)
 			continue;
-		count_points(step);
+		count_points(step, all ? COUNT_ROUNDS : 1);
 		if (all)
 			play_all(step);
 	}
