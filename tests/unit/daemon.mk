@@ -22,6 +22,12 @@ tests_unit_check_memory_files_SOURCES = tests/unit/check_memory_files.c
 tests_unit_check_memory_files_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_memory_files_LDADD = src/libdaemon.a src/libmodel.a src/libbase.a $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/check_alarm_files
+TESTS += tests/unit/check_alarm_files
+tests_unit_check_alarm_files_SOURCES = tests/unit/check_alarm_files.c
+tests_unit_check_alarm_files_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_check_alarm_files_LDADD = src/libdaemon.a $(DAEMON_LIBS) $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/check_kept
 TESTS += tests/unit/check_kept
 tests_unit_check_kept_SOURCES = tests/unit/check_kept.c
