@@ -82,7 +82,9 @@ static void fill(struct figures *figures, const struct session *session)
 
 static bool sees(const struct metrics_viewer *viewer, const struct session *session)
 {
-	return viewer->all || viewer->uid == session_owner(session);
+	uid_t owner = session_owner(session);
+
+	return viewer->all || viewer->uid == owner || (viewer->sees_roots && owner == 0);
 }
 
 /* All processes together have so many lines at most. */
@@ -124,14 +126,20 @@ static uint64_t resident_memory(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static size_t count_snapshots(const struct snapshots *snapshots, const struct metrics_viewer *viewer)
+{
+	size_t of_root = viewer->sees_roots && !viewer->all ? snapshots_count_of(snapshots, 0, false) : 0;
+
+	return snapshots_count_of(snapshots, viewer->uid, viewer->all) + of_root;
+}
+
 static void fill_daemon(const struct collection *collection, struct openmetrics *metrics)
 {
 	const struct daemon *daemon = collection->metrics->daemon;
 
 	metrics->version = PACKAGE_VERSION;
 	metrics->whole = collection->viewer.all || collection->viewer.uid == geteuid();
-	metrics->snapshots = snapshots_count_of(daemon->snapshots, collection->viewer.uid,
-						collection->viewer.all);
+	metrics->snapshots = count_snapshots(daemon->snapshots, &collection->viewer);
 	metrics->clients = server_client_count(daemon->server);
 	metrics->snapshot_memory = snapshots_memory(daemon->snapshots);
 	metrics->snapshot_disk = snapshots_disk(daemon->snapshots);

@@ -18,6 +18,7 @@ struct metrics;
 struct metrics_viewer {
 	uid_t uid;
 	bool all;              /* sees what is others', too */
+	bool sees_roots;       /* sees root's, too: see permit.h */
 };
 
 int metrics_new(struct daemon *daemon, const struct options *options, struct metrics **ret);

@@ -3,6 +3,7 @@
 #include "daemon/failures.h"
 #include "daemon/metrics.h"
 #include "daemon/params.h"
+#include "daemon/permit.h"
 #include "daemon/requests.h"
 
 #include <errno.h>
@@ -97,7 +98,8 @@ static void on_made(void *context, char *text, size_t len)
 
 void handle_metrics(struct call *call)
 {
-	const struct metrics_viewer viewer = { .uid = call->peer.uid, .all = call->peer.uid == 0 };
+	const struct metrics_viewer viewer = { .uid = call->peer.uid, .all = call->peer.uid == 0,
+					       .sees_roots = permit_viewer(call).sees_roots };
 	enum openmetrics_format format;
 
 	if (openmetrics_format_parse(param_text(call->parameters, "format", "openmetrics"), &format) < 0)
