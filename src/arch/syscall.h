@@ -32,6 +32,9 @@ void syscall_forget(struct user_regs_struct *regs);
 /* At a stop for system calls: the one at the entry, before the call is made.  (A call that returns ENOSYS may pass
  * for one; it can be made again as well.) */
 bool syscall_is_entered(const struct user_regs_struct *regs);
+/* A wait that the kernel, when it was broken off for no signal, begins again with the rest of its time, with nobody's
+ * help. */
+bool syscall_begins_again(long number);
 bool syscall_is_sigaction(const struct user_regs_struct *regs);
 /* Of the call that it is in, from 0 on. */
 uint64_t syscall_argument(const struct user_regs_struct *regs, int number);

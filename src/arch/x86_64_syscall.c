@@ -28,6 +28,20 @@ static bool fails_for_no_signal(long number)
 	return false;
 }
 
+/* Not read and its kin, for which it depends on the file. */
+bool syscall_begins_again(long number)
+{
+	static const short calls[] = {
+		SYS_futex, SYS_nanosleep, SYS_clock_nanosleep, SYS_poll, SYS_wait4, SYS_waitid, SYS_pause, SYS_rt_sigsuspend,
+	};
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		if (calls[i] == number)
+			return true;
+	}
+	return false;
+}
+
 bool syscall_was_broken_off(const struct user_regs_struct *regs)
 {
 	return (long)regs->orig_rax >= 0 && (long)regs->rax == -EINTR &&

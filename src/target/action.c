@@ -175,6 +175,19 @@ void action_check(struct target *target)
 		target->handler_lost = !(caught & TRAP_BIT);
 }
 
+void action_ask(struct task *task)
+{
+	struct target *target = task->target;
+	struct kernel_sigaction now;
+
+	if (!target->ask_for_handler || !target->handler_installed || task->guest || task->stop.kind == STOP_SIGNAL ||
+	    stop_is_end(task->stop.kind))
+		return;
+	target->ask_for_handler = false;
+	if (!process_is_filtered(task->tid) && action_get(task, &now) == 0)
+		target->handler_replaced = now.handler > HANDLER_IGNORE && now.handler != action_ours(target).handler;
+}
+
 int action_repair(struct task *task)
 {
 	struct target *target = task->target;
@@ -256,7 +269,7 @@ int action_before_delivery(struct task *task)
 	struct kernel_sigaction programs;
 	int code, r = ptrace_signal_code(task->tid, &code);
 
-	if (r < 0 || task->guest || !target->handler_installed)
+	if (r < 0 || task->guest || !target->handler_installed || target->handler_replaced)
 		return r;
 	programs = programs_action(target);
 	if (programs.handler == HANDLER_IGNORE && code <= 0) {

@@ -29,6 +29,10 @@ int action_before_delivery(struct task *task);
 
 /* Looks whether the kernel has taken ours away. */
 void action_check(struct target *target);
+/* Asks the kernel which handler there is, which nothing else tells, when that is due (ask_for_handler): by a system call of the
+ * task, which is held, at no signal.  A task with a seccomp filter is not asked: it might be killed for the call, or for ours
+ * when the tracer dies in that moment. */
+void action_ask(struct task *task);
 /* Sets it again, when it has; the task is held, at no signal. */
 int action_repair(struct task *task);
 

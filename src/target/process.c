@@ -78,6 +78,23 @@ uint64_t process_blocked_pc(pid_t tid)
 	return pc;
 }
 
+int process_call(pid_t tid, long *ret_number, uint64_t *ret_argument)
+{
+	char path[64], *text, *end;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
+	r = file_read_text(path, SYSCALL_TEXT_MAX, &text, NULL);
+	if (r < 0)
+		return r;
+	*ret_number = strtol(text, &end, 10);
+	if (end == text)
+		*ret_number = PROCESS_RUNS;
+	*ret_argument = strtoull(end, NULL, 16);
+	free(text);
+	return 0;
+}
+
 bool process_thread_is_exiting(pid_t pid, pid_t tid)
 {
 	uint64_t flags, signals;

@@ -30,6 +30,10 @@ void process_exe(pid_t pid, char *buf, size_t space);
 char process_thread_state(pid_t pid, pid_t tid);
 /* Where a thread that waits in the kernel goes on; 0: it runs, or that cannot be seen. */
 uint64_t process_blocked_pc(pid_t tid);
+/* What it waits in: *ret_number of a system call, and its first argument, PROCESS_RUNS, or another negative number; or
+ * negative errno. */
+#define PROCESS_RUNS (-2)
+int process_call(pid_t tid, long *ret_number, uint64_t *ret_argument);
 /* Gone, or a zombie. */
 bool process_thread_is_dead(pid_t pid, pid_t tid);
 /* Or about to be: it was killed, or exits, and runs no more of its program. */

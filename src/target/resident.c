@@ -60,7 +60,7 @@ int resident_install_handler(struct target *target)
 	if (r < 0)
 		return r;
 	target->handler_installed = true;
-	target->handler_lost = false;
+	target->handler_lost = target->handler_replaced = false;
 	install_in_guests(target, &ours);
 	return 0;
 }
@@ -240,6 +240,9 @@ bool resident_is_safe(struct target *target, const char **ret_reason)
 		*ret_reason = "nothing is planted yet";
 		return true;
 	}
+	if (target->handler_replaced)
+		*ret_reason = "the program has set a SIGTRAP handler of its own by a system call, in place of ours; detach, and "
+			      "attach again, to have it behind ours";
 	if (is_taken_away(target))
 		*ret_reason = "the program has unmapped the object that the SIGTRAP handler stood in";
 	for (size_t i = 0; i < target->tasks.count; i++) {

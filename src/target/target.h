@@ -96,6 +96,8 @@ struct target {
 	bool adopted;                  /* the areas are those of a tracer that died */
 	bool handler_installed;
 	bool handler_lost;             /* the kernel has set the default in its place */
+	bool handler_replaced;         /* the program has set one of its own, past the C library */
+	bool ask_for_handler;          /* at the next stop that allows it: is it still ours? */
 	uint8_t old_action[32];        /* the kernel's struct sigaction of SIGTRAP: the program's own */
 	uint64_t longest_stop_ns;      /* of one thread, at once; see held.h */
 	uint64_t held_ns;              /* of all threads together, ever */

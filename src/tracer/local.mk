@@ -10,7 +10,7 @@ src_allocwatch_tracer_SOURCES = \
 	src/tracer/heal.c src/tracer/heal.h \
 	src/tracer/link.c src/tracer/link.h \
 	src/tracer/loop.c src/tracer/loop.h src/tracer/loop_private.h \
-	src/tracer/loop_requests.c src/tracer/loop_serve.c \
+	src/tracer/loop_ask.c src/tracer/loop_requests.c src/tracer/loop_serve.c \
 	src/tracer/main.c \
 	src/tracer/opening.c src/tracer/opening.h \
 	src/tracer/placement.c src/tracer/placement.h \

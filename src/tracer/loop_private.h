@@ -22,6 +22,7 @@ struct loop {
 	uint32_t owed_serial;
 	pid_t stranger;                /* who stopped and is no task yet */
 	uint64_t stranger_deadline_ns;
+	size_t next_asked;             /* the thread that is looked at next for loop_ask_*() */
 	bool catching_up;              /* a stop is served out of its turn, so that its thread can finish a record */
 	bool daemon_silent;
 	bool left_something;           /* by an attach that failed */
@@ -41,6 +42,13 @@ void loop_serve_exec(struct loop *loop, struct task *task);
 void loop_serve_lost(struct loop *loop);
 /* The process has ended: what is left to do is to say so. */
 void loop_finish(struct loop *loop);
+
+/* --- whether the handler is still ours (loop_ask.c) --- */
+/* Once a second: at the next stop, or at one of a thread that runs when none has come since the last time. */
+void loop_ask_in_time(struct loop *loop);
+/* Before that is said: of a thread that runs, or waits in a call that this does not disturb; when it stops soon enough.  The
+ * session may be over after it. */
+void loop_ask_now(struct loop *loop);
 
 /* --- messages (loop_requests.c) --- */
 void loop_serve_message(struct loop *loop, struct link_message *message);

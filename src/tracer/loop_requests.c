@@ -129,13 +129,19 @@ void loop_leave(struct loop *loop, uint32_t serial)
 	loop_detach(loop, serial);
 }
 
+static void verify(struct loop *loop)
+{
+	session_verify(loop->session);
+	loop_ask_in_time(loop);
+}
+
 static void tick(struct loop *loop)
 {
 	loop->ticks++;
 	if (loop->session && loop->session->heap)
 		snapshot_start_waiting(loop->session);
 	if (loop->ticks % TICKS_PER_SECOND == 0 && loop->session && !loop->session->leaving)
-		session_verify(loop->session);
+		verify(loop);
 	if (loop->ticks % TICKS_PER_BEAT == 0)
 		link_beat(loop->link, loop->session ? loop->session->target->pid : 0, HEARTBEAT_PATIENCE_MS);
 }
@@ -196,6 +202,8 @@ static void serve_request(struct loop *loop, const struct link_message *message)
 	}
 	/* Answers are of now, or say that they are not exact. */
 	session->out_of_order += !loop_catch_up(loop, 0);
+	if (message->type == WIRE_STATUS && !loop->done)
+		loop_ask_now(loop);
 	if (loop->done || (session->leaving && !session->set_aside)) {
 		session_fail(loop->link, head->serial, head->pid, FAILURE_GONE, 0, "process %d has just ended", head->pid);
 		return;

@@ -92,6 +92,11 @@ static bool serve_guard(struct loop *loop, struct task *task, const struct break
 	return true;
 }
 
+static bool handler_needs_a_call(const struct target *target)
+{
+	return target->handler_lost || target->ask_for_handler;
+}
+
 /* An int3 of ours: true when it was one. */
 static bool serve_breakpoint(struct loop *loop, struct task *task)
 {
@@ -118,9 +123,12 @@ static bool serve_breakpoint(struct loop *loop, struct task *task)
 		return true;
 	if (!task_hits_again(task, bp, &regs))
 		engine_hit(session->engine, task, bp, &regs);
-	if (session->target->handler_lost && !task->guest && leave_signal_stop(task)) {
-		action_repair(task);
+	if (handler_needs_a_call(session->target) && !task->guest && leave_signal_stop(task)) {
+		if (session->target->handler_lost)
+			action_repair(task);
+		action_ask(task);
 		task_resume(task);
+		serve_ends(loop);
 		return true;
 	}
 	resume_running(task);
@@ -392,6 +400,8 @@ void loop_serve(struct loop *loop, struct task *task, const struct stop *stop)
 		if (loop->session->target->handler_installed)
 			task_unmask(task);
 		engine_task_born(loop->session->engine, task);
+		if (stop->kind == STOP_INTERRUPTED)
+			action_ask(task);
 		task_resume(task);
 	}
 	serve_ends(loop);

@@ -456,12 +456,24 @@ size_t session_memory(const struct session *session)
 	       target_memory(session->target);
 }
 
+/* Once, each time that it happens. */
+static void tell_of_handler(struct session *session)
+{
+	const char *reason;
+
+	if (session->target->handler_replaced && !session->handler_told && !resident_is_safe(session->target, &reason))
+		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
+			     "it would not outlive its tracer: %s", reason);
+	session->handler_told = session->target->handler_replaced;
+}
+
 void session_verify(struct session *session)
 {
 	uint64_t orphans = engine_counters(session->engine).orphans;
 	unsigned missing = bp_verify(session->target, true);
 
 	action_check(session->target);
+	tell_of_handler(session);
 
 	/* A uprobe set on the byte of an entry after ours takes its stops, and the byte does not show it: what does is
 	 * returns that no call belongs to.  A few come from calls that were under way at the attach. */

@@ -59,7 +59,7 @@ struct session {
 	struct breakpoint *loader_hook;
 	VEC_OF(struct guard_site) guards;
 	bool checks_leaks;             /* at its exit, by a sanitizer's runtime */
-	bool uprobes_told;
+	bool uprobes_told, handler_told;
 	uint64_t orphans_seen;         /* returns without a call, when they were last looked at */
 	uint32_t tasks_at_attach;
 	pid_t daemon;

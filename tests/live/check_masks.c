@@ -6,8 +6,10 @@
 #include "tool.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +23,7 @@
 #define CHILDREN 12
 #define BLOCKERS 8                     /* of the 12 threads */
 #define HEAL_MS 10000
+#define LOG_MS 10000
 #define SETTLE_MS 1000
 #define TRAPS 60                       /* each beside a fork */
 #define ROUNDS 6
@@ -385,6 +388,66 @@ static void what_a_program_does_by_system_calls_of_its_own_is_told(void)
 	require_unsafe(tool, trapper, 'd', "reset SIGTRAP");
 	require_text(subject_command(trapper, 'o'), "done");
 	require_safe(tool, trapper->pid);
+	require_unsafe(tool, trapper, 'h', "SIGTRAP handler of its own");
+	require_text(subject_command(trapper, 'o'), "done");
+	require_safe(tool, trapper->pid);
+	tool_end(tool, trapper, before);
+}
+
+/* What the answer advises: a handler that was there before is kept, and ours is in front of it. */
+static void a_handler_set_by_a_system_call_is_safe_after_another_attach(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *trapper = victim_start("tests/victims/trapper", NULL);
+
+	tool_attach(tool, trapper->pid);
+	require_unsafe(tool, trapper, 'h', "attach again");
+	tool_detach(tool, trapper->pid);
+	subject_command(trapper, 'r');
+	require_equal(subject_tally(trapper, "caught"), 1);
+	tool_attach(tool, trapper->pid);
+	require_safe(tool, trapper->pid);
+	kill_both(tool, trapper->pid);
+	subject_command(trapper, 'r');
+	require_equal(subject_tally(trapper, "caught"), 2);
+	require_equal(tool_heal(pid_text(trapper->pid)), 0);
+	subject_command(trapper, 'r');
+	require_equal(subject_tally(trapper, "caught"), 3);
+	require_unharmed(trapper->pid, NULL);
+	subject_quit(trapper);
+}
+
+static bool tells_of_the_handler(void *context)
+{
+	bool told = false;
+	char *text;
+
+	if (file_read_text(context, 1 << 20, &text, NULL) == 0) {
+		told = strstr(text, "SIGTRAP handler of its own") != NULL;
+		free(text);
+	}
+	return told;
+}
+
+/* By a look at one of its stops, once a second. */
+static void a_handler_set_by_a_system_call_is_told_in_the_log(void)
+{
+	const char *log = live_text("%s/log", live_folder());
+	int errors = dup(STDERR_FILENO), file = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	struct subject *trapper;
+	struct tool *tool;
+	struct state *before;
+
+	require(errors >= 0 && file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+	tool = tool_start();
+	require(dup2(errors, STDERR_FILENO) >= 0);
+	trapper = victim_start("tests/victims/trapper", NULL);
+	before = state_take(trapper->pid);
+	tool_attach(tool, trapper->pid);
+	subject_command(trapper, 'h');
+	subject_command(trapper, 'm');
+	require(live_wait(tells_of_the_handler, (void *)log, LOG_MS));
+	subject_command(trapper, 'o');
 	tool_end(tool, trapper, before);
 }
 
@@ -398,6 +461,8 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_handler_that_began_while_traced_ends_after_it),
 	LIVE_CASE(own_traps_are_caught_through_attach_and_detach),
 	LIVE_CASE(what_a_program_does_by_system_calls_of_its_own_is_told),
+	LIVE_CASE(a_handler_set_by_a_system_call_is_safe_after_another_attach),
+	LIVE_CASE(a_handler_set_by_a_system_call_is_told_in_the_log),
 };
 
 int main(int argc, char **argv)
