@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <gelf.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -103,14 +104,14 @@ static int each_symbol(const struct elf_code *code,
 struct function_visit {
 	int (*visit)(void *context, const char *symbol, uint64_t vaddr);
 	void *context;
+	bool local;
 };
 
 static int visit_function(void *context, const GElf_Sym *symbol, const char *name)
 {
 	const struct function_visit *v = context;
 
-	/* A local symbol of that name is somebody's own static function. */
-	if (GELF_ST_BIND(symbol->st_info) == STB_LOCAL)
+	if ((GELF_ST_BIND(symbol->st_info) == STB_LOCAL) != v->local)
 		return 0;
 	return v->visit(v->context, name, symbol->st_value);
 }
@@ -118,9 +119,48 @@ static int visit_function(void *context, const GElf_Sym *symbol, const char *nam
 int elf_code_each_function(struct elf_code *code,
 			   int (*visit)(void *context, const char *symbol, uint64_t vaddr), void *context)
 {
-	struct function_visit v = { visit, context };
+	/* A local symbol of that name is somebody's own static function. */
+	struct function_visit v = { visit, context, false };
 
 	return each_symbol(code, visit_function, &v);
+}
+
+static bool has_flag_pie(Elf *elf, const GElf_Phdr *dynamic)
+{
+	Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)dynamic->p_offset, dynamic->p_filesz, ELF_T_DYN);
+	GElf_Dyn entry;
+
+	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
+		if (entry.d_tag == DT_FLAGS_1)
+			return entry.d_un.d_val & DF_1_PIE;
+	}
+	return false;
+}
+
+/* Of type ET_DYN are libraries, too, and they have no interpreter either. */
+static bool is_static_program(const struct elf_code *code)
+{
+	bool is_program = false;
+	GElf_Ehdr ehdr;
+	GElf_Phdr phdr;
+	size_t count;
+
+	if (!gelf_getehdr(code->elf, &ehdr) || elf_getphdrnum(code->elf, &count) < 0)
+		return false;
+	for (size_t i = 0; i < count && gelf_getphdr(code->elf, (int)i, &phdr); i++) {
+		if (phdr.p_type == PT_INTERP)
+			return false;
+		is_program |= phdr.p_type == PT_DYNAMIC && has_flag_pie(code->elf, &phdr);
+	}
+	return is_program || ehdr.e_type == ET_EXEC;
+}
+
+int elf_code_each_local_function(struct elf_code *code,
+				 int (*visit)(void *context, const char *symbol, uint64_t vaddr), void *context)
+{
+	struct function_visit v = { visit, context, true };
+
+	return is_static_program(code) ? each_symbol(code, visit_function, &v) : 0;
 }
 
 struct size_search {

@@ -18,6 +18,10 @@ void elf_code_close(struct elf_code *code);                 /* accepts NULL */
  * return ends it and is returned. */
 int elf_code_each_function(struct elf_code *code,
 			   int (*visit)(void *context, const char *symbol, uint64_t vaddr), void *context);
+/* The local ones of a program that binds to nothing at run time; of any other object none.  Linkers make the hidden functions of
+ * a static libc local ones when the program may be loaded anywhere (-static-pie). */
+int elf_code_each_local_function(struct elf_code *code,
+				 int (*visit)(void *context, const char *symbol, uint64_t vaddr), void *context);
 /* How far the function at vaddr reaches, by the unwind tables (which know static functions, too, and cut
  * off cold parts that lie elsewhere), else by a symbol's size; 0: unknown. */
 uint64_t elf_code_function_size(struct elf_code *code, uint64_t vaddr);

@@ -383,6 +383,22 @@ static int note_function(void *context, const char *symbol, uint64_t vaddr)
 	return 0;
 }
 
+/* A static function of the program's own may have the name of one that libc has, too. */
+static int note_local_function(void *context, const char *symbol, uint64_t vaddr)
+{
+	const struct naming *naming = context;
+	unsigned prefix;
+	const struct catalog_entry *entry = find_entry(naming, symbol, &prefix);
+
+	for (size_t i = 0; entry && i < naming->plan->functions.count; i++) {
+		const struct plan_function *function = &naming->plan->functions.items[i];
+
+		if (!strcmp(function->entry->name, entry->name) && function->vaddr != vaddr)
+			return 0;
+	}
+	return note_function(context, symbol, vaddr);
+}
+
 /* Those beside a malloc that is not there, and those of a prefix that is no allocator's. */
 static void drop_strangers(struct plan *plan, const unsigned *halves, bool operators)
 {
@@ -518,6 +534,8 @@ int plan_make(int elf_fd, struct described *described, const char *path, bool wi
 	if (r < 0)
 		return r;
 	r = elf_code_each_function(code, note_function, &naming);
+	if (r == 0)
+		r = elf_code_each_local_function(code, note_local_function, &naming);
 	drop_strangers(&plan, halves, described && described->operators);
 	for (uint32_t i = 0; r == 0 && i < plan.functions.count; i++)
 		r = add_function(&naming, code, i);

@@ -547,6 +547,18 @@ START_TEST(most_places_of_glibc_have_room_for_a_jump)
 }
 END_TEST
 
+/* Its linker has made libc's malloc a local function. */
+START_TEST(the_local_malloc_of_a_static_program_is_found)
+{
+	struct plan plan;
+
+	ck_assert_msg(make_plan("tests/victims/brief_static_pie", &plan), "not built here: run in the build tree");
+	ck_assert_ptr_nonnull(planned(&plan, "malloc"));
+	ck_assert_ptr_nonnull(planned(&plan, "free"));
+	plan_fini(&plan);
+}
+END_TEST
+
 START_TEST(one_address_is_one_function)
 {
 	struct plan plan;
@@ -617,6 +629,7 @@ int main(void)
 	tcase_add_test(plans, the_catalog_knows_its_names_and_no_others);
 	tcase_add_test(plans, every_function_of_glibc_can_be_probed);
 	tcase_add_test(plans, every_function_of_jemalloc_can_be_probed);
+	tcase_add_test(plans, the_local_malloc_of_a_static_program_is_found);
 	tcase_add_test(plans, one_address_is_one_function);
 	tcase_add_test(plans, most_places_of_glibc_have_room_for_a_jump);
 	tcase_add_test(plans, callocs_jump_to_memset_is_a_way_out);

@@ -16,6 +16,7 @@ check_PROGRAMS += \
 	tests/victims/callers \
 	tests/victims/brief_padded \
 	tests/victims/brief_static \
+	tests/victims/brief_static_pie \
 	tests/victims/clones \
 	tests/victims/confined \
 	tests/victims/eater \
@@ -100,6 +101,10 @@ tests_victims_brief_static_SOURCES = tests/victims/brief.c
 tests_victims_brief_static_CFLAGS = $(victim_cflags)
 tests_victims_brief_static_LDFLAGS = $(victim_ldflags) -static
 tests_victims_brief_static_LDADD = $(victim_libs)
+tests_victims_brief_static_pie_SOURCES = tests/victims/brief.c
+tests_victims_brief_static_pie_CFLAGS = $(victim_cflags) -fPIE
+tests_victims_brief_static_pie_LDFLAGS = $(victim_ldflags) -static-pie
+tests_victims_brief_static_pie_LDADD = $(victim_libs)
 
 tests_victims_callers_SOURCES = tests/victims/callers.c
 tests_victims_callers_CFLAGS = $(victim_cflags)
