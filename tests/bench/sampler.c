@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "process_map.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,12 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BREAKPOINTS_MAX 8
+#define BREAKPOINTS_MAX 32
 
 struct breakpoint {
 	raddr at;
@@ -68,45 +70,56 @@ static void add_breakpoint(struct sampler *s, raddr at)
 	plant(s, s->process, b);
 }
 
-static raddr find_malloc(int fd)
+static const char *const malloc_alone[] = { "malloc", NULL };
+
+static bool is_among(const char *const *functions, const char *name)
+{
+	while (*functions && strcmp(*functions, name) != 0)
+		functions++;
+	return *functions;
+}
+
+/* All functions of these names that a table of symbols defines. */
+static void plant_table(struct sampler *s, Elf *elf, Elf_Scn *section, const GElf_Shdr *header, raddr bias,
+			const char *const *functions)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	GElf_Sym symbol;
+
+	for (int i = 0; data && gelf_getsym(data, i, &symbol); i++) {
+		const char *name = elf_strptr(elf, header->sh_link, symbol.st_name);
+
+		if (name && GELF_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF &&
+		    is_among(functions, name))
+			add_breakpoint(s, symbol.st_value + bias);
+	}
+}
+
+/* A program without libraries has no dynamic table. */
+static void plant_module(struct sampler *s, int fd, raddr bias, const char *const *functions)
 {
 	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
 	Elf_Scn *section = NULL;
-	raddr found = 0;
+	GElf_Shdr header;
 
-	while (elf && found == 0 && (section = elf_nextscn(elf, section))) {
-		GElf_Shdr header;
-		Elf_Data *data;
-		GElf_Sym symbol;
-
-		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_DYNSYM)
-			continue;
-		data = elf_getdata(section, NULL);
-		for (int i = 0; data && gelf_getsym(data, i, &symbol); i++) {
-			const char *name = elf_strptr(elf, header.sh_link, symbol.st_name);
-
-			if (name && strcmp(name, "malloc") == 0 && symbol.st_shndx != SHN_UNDEF)
-				found = symbol.st_value;
-		}
+	while (elf && (section = elf_nextscn(elf, section))) {
+		if (gelf_getshdr(section, &header) && (header.sh_type == SHT_DYNSYM || header.sh_type == SHT_SYMTAB))
+			plant_table(s, elf, section, &header, bias, functions);
 	}
 	elf_end(elf);
-	return found;
 }
 
-static int plant_all(struct sampler *s)
+static int plant_all(struct sampler *s, const char *const *functions)
 {
 	int err = process_map_update(s->process, &s->map, NULL);
 
 	elf_version(EV_CURRENT);
 	for (uint32_t i = 0; err == 0 && i < s->map.modules.count; i++) {
 		int fd = process_map_open(s->process, &s->map, i);
-		raddr at;
 
 		if (fd < 0)
 			continue;
-		at = find_malloc(fd);
-		if (at != 0)
-			add_breakpoint(s, at + s->map.modules.items[i].bias);
+		plant_module(s, fd, s->map.modules.items[i].bias, functions);
 		fd_close(&fd);
 	}
 	if (err == 0 && s->breakpoint_count == 0)
@@ -185,7 +198,7 @@ struct sampler *sampler_start(const struct sampler_options *options)
 	ptrace(PTRACE_SETOPTIONS, s->process, 0, PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE);
 	err = run_to_entry(s->process);
 	if (err == 0)
-		err = plant_all(s);
+		err = plant_all(s, options->functions ? options->functions : malloc_alone);
 	if (err < 0)
 		goto fail;
 	s->thread = s->process;
@@ -313,8 +326,55 @@ bool sampler_next(struct sampler *s, struct sample *ret_sample)
 	return true;
 }
 
+/* The thread stands still, with the signal that is then to be given to it; -1: it is gone. */
+static int stop_thread(struct sampler *s, pid_t thread)
+{
+	int status;
+
+	if (syscall(SYS_tgkill, s->process, thread, SIGSTOP) < 0 || waitpid(thread, &status, __WALL) < 0 ||
+	    !WIFSTOPPED(status))
+		return -1;
+	if (is_hit(s, thread, status) || status >> 16 != 0 || WSTOPSIG(status) == SIGTRAP)
+		return 0;                       /* the SIGSTOP is still to come, and means them all */
+	return WSTOPSIG(status);
+}
+
+/* Calls act for all threads but the stopped one. */
+static void for_others(struct sampler *s, void (*act)(struct sampler *s, pid_t thread))
+{
+	char path[64];
+	struct dirent *entry;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)s->process);
+	tasks = opendir(path);
+	while (tasks && (entry = readdir(tasks))) {
+		pid_t thread = (pid_t)atoi(entry->d_name);
+
+		if (thread > 0 && thread != s->thread)
+			act(s, thread);
+	}
+	if (tasks)
+		closedir(tasks);
+}
+
+static void let_thread_go(struct sampler *s, pid_t thread)
+{
+	int signal = stop_thread(s, thread);
+
+	if (signal >= 0)
+		ptrace(PTRACE_DETACH, thread, 0, signal);
+}
+
+static void take_thread_back(struct sampler *s, pid_t thread)
+{
+	(void)s;
+	ptrace(PTRACE_SEIZE, thread, 0, PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE);
+}
+
 int sampler_let_go(struct sampler *s)
 {
+	for_others(s, let_thread_go);
 	for (unsigned int i = 0; i < s->breakpoint_count; i++)
 		lift(s->thread, &s->breakpoints[i]);
 	return ptrace(PTRACE_DETACH, s->thread, 0, SIGSTOP) < 0 ? -errno : 0;
@@ -328,6 +388,7 @@ int sampler_take_back(struct sampler *s)
 		return -errno;
 	if (waitpid(s->thread, &status, __WALL) < 0 || !WIFSTOPPED(status))
 		return -ECHILD;
+	for_others(s, take_thread_back);
 	for (unsigned int i = 0; i < s->breakpoint_count; i++)
 		plant(s, s->thread, &s->breakpoints[i]);
 	kill(s->process, SIGCONT);

@@ -1,4 +1,4 @@
-/* Runs a program and stops it at its calls of malloc, or a few instructions after one, for tests and
+/* Runs a program and stops it at its calls of malloc or others, or a few instructions after one, for tests and
  * benchmarks of the unwinder.  A plain ptrace loop: int3 in the text, restored for one single step; the
  * daemon does this differently. */
 #ifndef ALLOCWATCH_TESTS_SAMPLER_H
@@ -17,6 +17,7 @@ struct sampler;
 struct sampler_options {
 	char *const *argv;
 	const char *stdin_path;            /* NULL: /dev/null */
+	const char *const *functions;      /* whose calls, up to a NULL; NULL: malloc alone */
 	uint32_t every;                    /* stop at each so-many-th call, counted at random around it */
 	uint32_t max_steps;                /* then go on for 0 to so many instructions */
 };

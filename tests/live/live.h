@@ -49,6 +49,8 @@ void live_require_at_least(const char *file, int line, const char *is_text, long
 			   const char *least_text, long long least);
 void live_require_text(const char *file, int line, const char *text, const char *part);
 
+/* Of the case that runs. */
+const char *live_case_name(void);
 /* A folder that exists as long as the case runs, readable by everybody. */
 const char *live_folder(void);
 /* The same text each time for the same arguments; freed with the case. */

@@ -75,7 +75,7 @@ torture_tests = \
 	tests/live/check_users_line \
 	tests/live/check_described \
 	tests/live/check_mismatches
-live_tests = $(torture_tests) tests/live/check_chaos tests/live/check_load
+live_tests = $(torture_tests) tests/live/check_chaos tests/live/check_load tests/live/check_matrix
 check_PROGRAMS += $(live_tests)
 TESTS += $(live_tests)
 
@@ -300,14 +300,24 @@ EXTRA_DIST += tests/live/seeds/run \
 	tests/live/seeds/stop_and_clear.py tests/live/seeds/traceback_of_a_block.py \
 	tests/live/seeds/useful_methods.py
 
-# It stops programs by itself, with the sampler of the benchmarks.
-tests_live_check_oracle_SOURCES = tests/live/check_oracle.c \
+# They stop programs by themselves, with the sampler of the benchmarks.
+oracle_sources = tests/live/oracle.c tests/live/oracle.h \
 	tests/bench/process_map.c tests/bench/process_map.h \
-	tests/bench/sampler.c tests/bench/sampler.h \
-	tests/bench/workload.c tests/bench/workload.h
-tests_live_check_oracle_CFLAGS = $(live_cflags) -I$(srcdir)/tests/bench $(UNWIND_CFLAGS)
-tests_live_check_oracle_LDADD = $(live_libs) src/libaw_unwind.a src/libarch.a src/libmodel.a src/libbase.a \
+	tests/bench/sampler.c tests/bench/sampler.h
+oracle_cflags = $(live_cflags) -I$(srcdir)/tests/bench $(UNWIND_CFLAGS)
+oracle_libs = $(live_libs) src/libaw_unwind.a src/libarch.a src/libmodel.a src/libbase.a \
 	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS)
+tests_live_check_oracle_SOURCES = tests/live/check_oracle.c $(oracle_sources) \
+	tests/bench/workload.c tests/bench/workload.h
+tests_live_check_oracle_CFLAGS = $(oracle_cflags)
+tests_live_check_oracle_LDADD = $(oracle_libs)
+
+# The whole table is make matrix.
+tests_live_check_matrix_SOURCES = tests/live/check_matrix.c tests/live/matrix_rows.c tests/live/matrix_rows.h \
+	$(oracle_sources)
+tests_live_check_matrix_CFLAGS = $(oracle_cflags)
+tests_live_check_matrix_LDADD = $(oracle_libs)
+EXTRA_DIST += tests/oracle/stacks_and_names.py tests/live/matrix
 
 # The long form: minutes to hours, by the counts in live_rounds(); that of check_chaos is a target of its own.
 torture: $(check_PROGRAMS) $(check_DATA) all
@@ -319,8 +329,11 @@ chaos: tests/live/check_chaos $(check_PROGRAMS) $(check_DATA) all
 LOAD_SECONDS = 1200
 load: tests/live/check_load $(check_PROGRAMS) $(check_DATA) all
 	srcdir=$(srcdir) LIVE_TORTURE=1 LOAD_SECONDS=$(LOAD_SECONDS) tests/live/check_load
+# Every kind of program with each engine, as a table.
+matrix: tests/live/check_matrix $(check_PROGRAMS) $(check_DATA) all
+	$(srcdir)/tests/live/matrix
 EXTRA_DIST += tests/live/torture
-.PHONY: torture chaos load
+.PHONY: torture chaos load matrix
 
 # Needs the packages prometheus and python3-prometheus-client.
 TESTS += tests/live/check_metrics

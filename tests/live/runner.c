@@ -24,6 +24,7 @@
 #define POLL_MS 2
 
 static char folder[64];
+static const char *case_name;
 static char skip_reason_path[128];
 static uint64_t random_state;
 
@@ -86,6 +87,11 @@ void live_require_text(const char *file, int line, const char *text, const char 
 {
 	if (!strstr(text, part))
 		live_fail_at(file, line, "'%s' is missing in: %s", part, text);
+}
+
+const char *live_case_name(void)
+{
+	return case_name;
 }
 
 const char *live_folder(void)
@@ -317,6 +323,7 @@ static enum verdict run_case(const struct live_case *c)
 	pid_t pid;
 
 	make_folder();
+	case_name = c->name;
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0)

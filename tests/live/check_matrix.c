@@ -1,0 +1,257 @@
+/* make matrix: every kind of program, with each engine.  A case is a row; tests/live/matrix makes a table of what they print.
+ *
+ * A program of our own is run twice.  First it is stopped at its calls of the allocator, where our stack must be libunwind's
+ * and gdb's, and libunwind's are written down.  Then a daemon attaches to another one, with each engine: its blocks are those
+ * that the program has counted, its stacks are among those written down, its names are addr2line's. */
+#include "live.h"
+
+#include "matrix_rows.h"
+#include "oracle.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FRAMES "100"
+#define ROUNDS 3
+#define ROUNDS_WRITTEN_DOWN 12
+#define STOPS_MAX 2000
+#define GDB_EVERY 11                 /* stops: another shape each time */
+
+static const char *const engine_names[] = { [MATRIX_INT3] = "int3", [MATRIX_RING] = "ring" };
+static const char *const allocator[] = { "malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign", NULL };
+
+/* A field of the table. */
+static void cell(const struct matrix_row *row, const char *engine, const char *column, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void cell(const struct matrix_row *row, const char *engine, const char *column, const char *format, ...)
+{
+	va_list args;
+
+	printf("CELL: %s\t%s\t%s\t", row->name, engine, column);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	fflush(stdout);
+}
+
+static const char *in_folder(const char *name)
+{
+	return live_text("%s/%s", live_folder(), name);
+}
+
+static void build(const struct matrix_row *row)
+{
+	const char *command = live_text("cd %s && S=%s && %s", live_folder(),
+					realpath(live_text("%s/tests/victims", live_source()), NULL), row->build);
+
+	if (row->needs_own_debug_folder &&
+	    (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	     mount("none", "/usr/lib/debug", "tmpfs", 0, NULL)))
+		live_skip("a mount of its own on /usr/lib/debug is not permitted here: %s", strerror(errno));
+	if (system(command) != 0)
+		live_fail("'%s' does not work; contrib/install-deps --test installs what it needs", command);
+}
+
+static FILE *create(const char *name)
+{
+	FILE *file = fopen(in_folder(name), "w");
+
+	if (!file)
+		live_fail("%s: %s", in_folder(name), strerror(errno));
+	return file;
+}
+
+static void write_input(void)
+{
+	FILE *input = create("input");
+
+	for (unsigned i = 0; i < ROUNDS_WRITTEN_DOWN; i++)
+		fputc('g', input);
+	fclose(input);
+}
+
+/* Stops at its calls; what libunwind says, or gdb, goes to the file "record". */
+static struct oracle_counts write_down(const struct matrix_row *row)
+{
+	char *argv[] = { strdup(in_folder("program")), NULL };
+	struct oracle_options options = {
+		.sampler = { .argv = argv, .stdin_path = in_folder("input"), .functions = allocator },
+		.gdb_alone = row->gdb_alone,
+		.record = create("record"),
+	};
+	unsigned wanted = live_rounds(1, 4);
+	struct oracle *oracle;
+	struct oracle_counts counts;
+
+	write_input();
+	oracle = oracle_start(&options);
+	if (!oracle)
+		live_fail("the program does not start: %s", strerror(errno));
+	while (oracle_counts(oracle).compared < STOPS_MAX && oracle_next(oracle)) {
+		counts = oracle_counts(oracle);
+		if (!row->gdb_alone && counts.compared % GDB_EVERY == 0 && counts.gdb_compared < wanted)
+			oracle_ask_gdb(oracle);
+	}
+	counts = oracle_counts(oracle);
+	live_note("%u stacks (%u distinct) compared with libunwind, %u differ; %u with gdb, %u differ, %u are cut", counts.compared,
+		  counts.distinct, counts.differ, counts.gdb_compared, counts.gdb_differ, counts.cut);
+	oracle_free(oracle);
+	fclose(options.record);
+	free(argv[0]);
+	return counts;
+}
+
+/* True: an engine refuses it, as is known, and there is no more to see. */
+static bool is_refused(const struct matrix_row *row, enum matrix_engine engine, struct tool *tool, pid_t pid)
+{
+	struct tool_run run = tool_try(tool, "attach", "--engine", engine_names[engine], "--frames", FRAMES, pid_text(pid), NULL);
+	const char *refusal = row->refusals[engine], *said = run.err;
+
+	if (run.status == 0) {
+		json_t *status = tool_status(tool, pid);
+
+		if (!strcmp(json_text(status, "engine"), engine_names[engine])) {
+			cell(row, engine_names[engine], "attach", "yes");
+			require(!refusal);
+			return false;
+		}
+		said = json_text(status, "engine_reason");
+	}
+	cell(row, engine_names[engine], "attach", "refused: %.*s", (int)strcspn(said, "\n"), said);
+	if (!refusal)
+		live_fail("refused, and it should not: %s", said);
+	require_text(said, refusal);
+	return true;
+}
+
+static void require_counted(const struct matrix_row *row, const char *engine, struct tool *tool, struct subject *subject)
+{
+	json_t *status = tool_status(tool, subject->pid);
+
+	cell(row, engine, "blocks", "%lld of %ld", json_number(status, "blocks"), subject_tally(subject, "blocks"));
+	require_equal(json_number(status, "blocks"), subject_tally(subject, "blocks"));
+	require_equal(json_number(status, "traced_current"), subject_tally(subject, "bytes"));
+	require_nothing_unknown(status, 0);
+}
+
+static void compare_names_and_stacks(const struct matrix_row *row, const char *engine, const struct oracle_counts *counts)
+{
+	const char *reference = access(in_folder("reference"), R_OK) ? "program" : "reference";
+	const char *command = live_text("cd %s && python3 %s/tests/oracle/stacks_and_names.py %s saved-%s record program %s",
+					live_folder(), realpath(live_source(), NULL), row->names_functions_only ? "--functions" : "", engine,
+					reference);
+	FILE *script;
+	char line[1024];
+	unsigned stacks = 0, cut = 0, names = 0, second = 0;
+
+	script = popen(command, "r");
+	while (script && fgets(line, sizeof(line), script)) {
+		sscanf(line, "stacks=%u cut=%u names=%u second=%u", &stacks, &cut, &names, &second);
+		live_note("%.*s", (int)strcspn(line, "\n"), line);
+	}
+	require(script && pclose(script) == 0);
+	cell(row, engine, "stacks", "%s", row->gdb_alone ? live_text("%u by gdb%s", stacks, cut ? live_text(", %u cut", cut) : "") :
+				    live_text("%u, %u by gdb", stacks, counts->gdb_compared));
+	cell(row, engine, "names", "%u, %u by LLVM's", names - second, second);
+	require_at_least(stacks, cut + 1);
+	if (cut && !row->may_cut)
+		live_fail("%u stacks are cut", cut);
+	require_at_least(names, 1);
+}
+
+static void watch(const struct matrix_row *row, enum matrix_engine number, const struct oracle_counts *counts)
+{
+	const char *engine = engine_names[number], *const argv[] = { in_folder("program"), NULL };
+	struct tool *tool = tool_start_named(engine);
+	struct subject *subject = subject_start(geteuid(), argv);
+	struct state *before;
+
+	require_text(subject_line(subject), "R");
+	subject_command(subject, 'g');
+	subject_command(subject, 'f');
+	before = state_take(subject->pid);
+	if (!is_refused(row, number, tool, subject->pid)) {
+		for (unsigned i = 0; i < ROUNDS; i++)
+			subject_command(subject, 'g');
+		require_counted(row, engine, tool, subject);
+		tool_out(tool, "dump", pid_text(subject->pid), in_folder(live_text("saved-%s", engine)), NULL);
+		compare_names_and_stacks(row, engine, counts);
+		subject_command(subject, 'f');
+		require_equal(json_number(tool_status(tool, subject->pid), "blocks"), 0);
+		cell(row, engine, "live", "0");
+	}
+	if (tool_lists(tool, subject->pid))
+		tool_end(tool, subject, before);
+	else
+		require_unharmed(subject->pid, before);
+	cell(row, engine, "unharmed", "yes");
+}
+
+/* A fault that is known must be seen, too, or the row is out of date. */
+static const char *verdict_of(const char *fault, bool failed)
+{
+	if (fault)
+		return failed ? live_text("known fault: %s", fault) : "FAILED: holds, and is thought not to";
+	return failed ? "FAILED" : "ok";
+}
+
+/* In a process of its own: what fails with one engine may work with the other. */
+static bool watch_apart(const struct matrix_row *row, enum matrix_engine engine, const struct oracle_counts *counts)
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	require(pid >= 0);
+	if (pid == 0) {
+		watch(row, engine, counts);
+		fflush(stdout);
+		_exit(EXIT_SUCCESS);
+	}
+	require(waitpid(pid, &status, 0) == pid);
+	cell(row, engine_names[engine], "verdict", "%s", verdict_of(row->faults[engine], status != 0));
+	return (status != 0) == (row->faults[engine] != NULL);
+}
+
+static void run_row(void)
+{
+	const struct matrix_row *row = matrix_rows;
+	struct oracle_counts counts;
+	bool passed = true;
+
+	while (strcmp(row->name, live_case_name()))
+		row++;
+	build(row);
+	counts = write_down(row);
+	require_equal(counts.differ, 0);
+	require_equal(counts.gdb_differ, 0);
+	require_at_least(counts.gdb_compared, 1);
+	for (enum matrix_engine engine = 0; engine < MATRIX_ENGINES; engine++)
+		passed &= watch_apart(row, engine, &counts);
+	require(passed);
+}
+
+int main(int argc, char **argv)
+{
+	struct live_case *cases = calloc(matrix_row_count, sizeof(*cases));
+	size_t count = 0;
+
+	for (size_t i = 0; cases && i < matrix_row_count; i++) {
+		if (argc > 1 || matrix_rows[i].is_short || live_rounds(0, 1))
+			cases[count++] = (struct live_case){ matrix_rows[i].name, run_row };
+	}
+	return live_main(argc, argv, cases, count);
+}

@@ -1,0 +1,63 @@
+#include "matrix_rows.h"
+
+#define SOURCES " $S/builds.c $S/builds_more.c"
+#define FLAGS " -g -fno-builtin -pthread "
+#define GCC "gcc" FLAGS
+#define CLANG "clang" FLAGS
+#define PROGRAM " -o program"
+/* Debug information in a file of its own. */
+#define SPLIT_OFF(file) " && objcopy --only-keep-debug program " file
+#define WITH_REFERENCE GCC "-O2" SOURCES PROGRAM " && cp program reference"
+
+const struct matrix_row matrix_rows[] = {
+	/* optimisation */
+	{ .name = "gcc -O0", .build = GCC "-O0" SOURCES PROGRAM },
+	{ .name = "gcc -O1", .build = GCC "-O1" SOURCES PROGRAM },
+	{ .name = "gcc -O2", .build = GCC "-O2" SOURCES PROGRAM, .is_short = true },
+	{ .name = "gcc -O3", .build = GCC "-O3" SOURCES PROGRAM },
+	{ .name = "gcc -O2 -fomit-frame-pointer", .build = GCC "-O2 -fomit-frame-pointer" SOURCES PROGRAM },
+	{ .name = "gcc -O2 -fno-omit-frame-pointer", .build = GCC "-O2 -fno-omit-frame-pointer" SOURCES PROGRAM },
+	{ .name = "gcc -O2 -flto", .build = GCC "-O2 -flto" SOURCES PROGRAM },
+	{ .name = "clang -O0", .build = CLANG "-O0" SOURCES PROGRAM },
+	{ .name = "clang -O2", .build = CLANG "-O2" SOURCES PROGRAM },
+	{ .name = "gcc -O2 -fcf-protection=full", .build = GCC "-O2 -fcf-protection=full" SOURCES PROGRAM },
+	{ .name = "a handler on a stack of its own", .build = GCC "-O2 -DALTERNATE_STACK" SOURCES PROGRAM,
+	  .faults[MATRIX_RING] = "stacks end at the alternate stack's end" },
+	/* layouts */
+	{ .name = "gcc -static", .build = GCC "-O2 -static" SOURCES PROGRAM, .gdb_alone = true },
+	{ .name = "gcc -static-pie", .build = GCC "-O2 -static-pie" SOURCES PROGRAM, .is_short = true },
+	{ .name = "gcc -no-pie", .build = GCC "-O2 -fno-pie -no-pie" SOURCES PROGRAM },
+	{ .name = "lazy binding", .build = GCC "-O2 -Wl,-z,lazy" SOURCES PROGRAM },
+	{ .name = "gold", .build = GCC "-O2 -fuse-ld=gold" SOURCES PROGRAM },
+	{ .name = "lld", .build = CLANG "-O2 -fuse-ld=lld" SOURCES PROGRAM, .gdb_alone = true },
+	{ .name = "lld -z noseparate-code", .build = CLANG "-O2 -fuse-ld=lld -Wl,-z,noseparate-code" SOURCES PROGRAM,
+	  .gdb_alone = true },
+	{ .name = "ld -z noseparate-code", .build = GCC "-O2 -Wl,-z,noseparate-code" SOURCES PROGRAM },
+	/* debug information */
+	{ .name = "DWARF 4", .build = GCC "-O2 -gdwarf-4" SOURCES PROGRAM },
+	{ .name = "DWARF 5", .build = GCC "-O2 -gdwarf-5" SOURCES PROGRAM },
+	{ .name = "clang, DWARF 4", .build = CLANG "-O2 -gdwarf-4" SOURCES PROGRAM },
+	{ .name = "DWARF 4 and 5 mixed",
+	  .build = GCC "-O2 -gdwarf-4 -c $S/builds.c && " CLANG "-O2 -gdwarf-5 -c $S/builds_more.c && "
+		   "gcc -pthread builds.o builds_more.o" PROGRAM },
+	{ .name = "-gz", .build = GCC "-O2 -gz" SOURCES PROGRAM },
+	{ .name = "split DWARF", .build = GCC "-O2" SOURCES " -o reference && " GCC "-O2 -gsplit-dwarf" SOURCES PROGRAM },
+	{ .name = "stripped, debuglink beside it",
+	  .build = WITH_REFERENCE SPLIT_OFF("program.debug") " && strip program && "
+		   "objcopy --add-gnu-debuglink=program.debug program", .is_short = true },
+	{ .name = "stripped, debuglink in .debug",
+	  .build = WITH_REFERENCE " && mkdir .debug" SPLIT_OFF(".debug/program.debug") " && strip program && "
+		   "objcopy --add-gnu-debuglink=.debug/program.debug program" },
+	{ .name = "stripped, file by build-id",
+	  .build = WITH_REFERENCE " && id=$(readelf -n program | sed -n 's/.*Build ID: //p') && "
+		   "mkdir -p /usr/lib/debug/.build-id/${id%${id#??}}"
+		   SPLIT_OFF("/usr/lib/debug/.build-id/${id%${id#??}}/${id#??}.debug") " && strip program",
+	  .needs_own_debug_folder = true },
+	{ .name = "stripped, .gnu_debugdata",
+	  .build = WITH_REFERENCE " && nm -P --defined-only program | awk '$2 ~ /^[Tt]$/ { print $1 }' >functions && "
+		   "objcopy --only-keep-debug program all && "
+		   "objcopy -S --remove-section .gdb_index --remove-section .comment --keep-symbols=functions all mini && "
+		   "xz mini && strip program && objcopy --add-section .gnu_debugdata=mini.xz program",
+	  .names_functions_only = true },
+};
+const size_t matrix_row_count = sizeof(matrix_rows) / sizeof(matrix_rows[0]);

@@ -1,0 +1,29 @@
+/* The rows of make matrix: programs, how each is built and what is expected of it. */
+#ifndef ALLOCWATCH_TESTS_MATRIX_ROWS_H
+#define ALLOCWATCH_TESTS_MATRIX_ROWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum matrix_engine { MATRIX_INT3, MATRIX_RING, MATRIX_ENGINES };
+
+struct matrix_row {
+	const char *name;
+	/* A shell command in the folder of the case, where it makes `program` of the sources in $S; `reference`, when it makes
+	 * that, too, is the same with its debug information in it. */
+	const char *build;
+	bool is_short;                     /* also a part of the suite's run */
+	bool gdb_alone;                    /* libunwind 1.6 finds no way through its stacks */
+	bool may_cut;                      /* its libc has no unwind information: stacks say that they end there */
+	bool names_functions_only;         /* no lines are known of it */
+	bool needs_own_debug_folder;       /* writes to /usr/lib/debug */
+	/* Part of what an engine says that refuses it; NULL: it must not. */
+	const char *refusals[MATRIX_ENGINES];
+	/* What does not hold yet with an engine, for the table; NULL: all does. */
+	const char *faults[MATRIX_ENGINES];
+};
+
+extern const struct matrix_row matrix_rows[];
+extern const size_t matrix_row_count;
+
+#endif

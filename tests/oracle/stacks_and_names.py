@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+"""Compares a saved snapshot with what others say of the same program.
+
+usage: stacks_and_names.py [--functions] FILE RECORD PROGRAM REFERENCE
+
+FILE: a snapshot file (allocwatch-snapshot(5)).  RECORD: stacks of the program, as tests/live/oracle.h writes them.
+Every stack with live blocks must be among them; the instruction at which it was taken, the first frame, may be another.
+One that says that it is cut must be the beginning of one.
+The names of every frame must be addr2line's: those of PROGRAM as it says of REFERENCE, the same program with its debug
+information in it.  What addr2line knows no line of is not compared; where it is of another opinion LLVM's is asked, too:
+that of binutils takes a header's function for one of another file at times.  --functions: neither files nor lines are known of the
+program, and of calls inlined into each other the outermost one alone.
+
+Prints "stacks=N cut=N names=N second=N", the numbers compared, the last one of those that LLVM's agrees with alone; exit status 1
+after a difference, which is printed.
+"""
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+
+CALL = 1
+TRUNCATED = 3
+SHOWN = 5
+CUT = "cut, for the reason"
+
+
+class Snapshot:
+    def __init__(self, path):
+        database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        self.modules = dict(database.execute("SELECT id, path FROM module"))
+        self.frames = {row[0]: row[1:] for row in database.execute("SELECT id, module, kind, offset FROM frame")}
+        self.nodes = {row[0]: row[1:] for row in database.execute("SELECT id, parent, frame FROM node")}
+        self.live = [row[0] for row in database.execute("SELECT DISTINCT stack FROM trace WHERE live_blocks > 0")]
+        self.names = {}
+        for frame, function, file, line in database.execute(
+                "SELECT frame, function.text, file.text, line FROM location"
+                " LEFT JOIN string AS function ON function.id = function"
+                " LEFT JOIN string AS file ON file.id = file ORDER BY frame, position"):
+            self.names.setdefault(frame, []).append((function or "", file or "", line))
+
+    def stack(self, node):
+        """The ids of its frames, from the most recent one on."""
+        result = []
+        while node:
+            node, frame = self.nodes[node]
+            result.append(frame)
+        return result
+
+    def place(self, frame):
+        module, kind, offset = self.frames[frame]
+        if kind == TRUNCATED:
+            return (CUT, offset)
+        return (self.modules.get(module, ""), offset % (1 << 64))
+
+
+def read_record(path):
+    with open(path, encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            words = line.rstrip("\n").split("\t")
+            yield tuple((words[i], int(words[i + 1], 16)) for i in range(0, len(words) - 1, 2))
+
+
+def show(what, things):
+    print(what)
+    for thing in things:
+        print("   ", thing)
+
+
+def compare_stacks(snapshot, record):
+    known = {stack[1:] for stack in read_record(record)}
+    beginnings = {stack[:end] for stack in known for end in range(1, len(stack) + 1)}
+    cut = wrong = 0
+    for node in snapshot.live:
+        stack = tuple(snapshot.place(frame) for frame in snapshot.stack(node))
+        is_cut = stack[-1][0].startswith(CUT)
+        cut += is_cut
+        if stack[1:-1] in beginnings if is_cut else stack[1:] in known:
+            continue
+        wrong += 1
+        if wrong <= SHOWN:
+            show("no such stack is known:", [f"{path} {offset:#x}" for path, offset in stack])
+            show("    named:", [snapshot.names.get(frame) for frame in snapshot.stack(node)])
+    return len(snapshot.live), cut, wrong
+
+
+def addr2line(tool, path, addresses):
+    """[(function, file, line), ...] of each address, from the innermost outwards; nothing where there is no line."""
+    words = [tool, "-a", "-f", "-i", "-C", "-e", path] + [hex(address) for address in addresses]
+    lines = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    groups = []
+    for line in lines:
+        if re.fullmatch("0x[0-9a-f]+", line):
+            groups.append([])
+        else:
+            groups[-1].append(re.sub(r" \(discriminator \d+\)$", "", line))
+    for group in groups:
+        places = []
+        for function, place in zip(group[::2], group[1::2]):
+            file, _, line = place.rpartition(":")
+            if line.isdigit() and int(line) > 0:
+                places.append((function, os.path.normpath(file), int(line)))
+        yield places
+
+
+def is_same(ours, theirs, functions_only):
+    if functions_only:
+        return [name[0] for name in ours] == [theirs[-1][0]]
+    return ours == theirs
+
+
+def compare_names(snapshot, program, reference, functions_only):
+    by_module = {}
+    for node in snapshot.live:
+        for frame in snapshot.stack(node):
+            module, kind, offset = snapshot.frames[frame]
+            if kind != TRUNCATED and module is not None:
+                by_module.setdefault(module, {})[frame] = offset - (kind == CALL)
+    compared = second = wrong = 0
+    for module, addresses in by_module.items():
+        path = snapshot.modules[module]
+        is_program = os.path.basename(path) == os.path.basename(program)
+        if is_program:
+            path = reference
+        if not os.path.exists(path):
+            continue
+        for frame, theirs in zip(addresses, addr2line("addr2line", path, addresses.values())):
+            ours = [(function, os.path.normpath(file), line) for function, file, line in snapshot.names.get(frame, [])]
+            compared += bool(theirs)
+            if not theirs or is_same(ours, theirs, functions_only and is_program):
+                continue
+            others = next(addr2line("llvm-addr2line", path, [addresses[frame]]))
+            if is_same(ours, others, functions_only and is_program):
+                second += 1
+                continue
+            wrong += 1
+            if wrong <= SHOWN:
+                show(f"{path} {addresses[frame]:#x}:", [f"addr2line: {theirs}", f"LLVM's:    {others}", f"ours:      {ours}"])
+    return compared, second, wrong
+
+
+def main():
+    functions_only = sys.argv[1] == "--functions"
+    file, record, program, reference = sys.argv[1 + functions_only:]
+    snapshot = Snapshot(file)
+    stacks, cut, wrong_stacks = compare_stacks(snapshot, record)
+    names, second, wrong_names = compare_names(snapshot, program, reference, functions_only)
+    print(f"stacks={stacks} cut={cut} names={names} second={second}")
+    if wrong_stacks or wrong_names:
+        sys.exit(f"{wrong_stacks} stacks and {wrong_names} names differ")
+
+
+main()
