@@ -1,13 +1,11 @@
 /* Before it is too late: snapshots that the daemon takes by itself when a process's memory runs out, in real cgroups, up to a
  * real OOM kill, and what they say afterwards; also across an upgrade. */
+#include "cgroup.h"
 #include "live.h"
 #include "state.h"
 #include "subject.h"
 #include "tool.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <glob.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,138 +17,25 @@
 
 #define SOURCE "tests/victims/eater.c"
 #define EATEN "/* eaten block */"
-#define BOX "allocwatch-early-"
 #define BOX_BYTES (64L << 20)
 #define MANY_MS 60000
-
-/* --- cgroups --- */
-
-/* Where this process's cgroup of a hierarchy is; NULL: there is none. */
-static const char *own_cgroup(const char *mount, const char *prefix)
-{
-	FILE *file = fopen("/proc/self/cgroup", "r");
-	const char *found = NULL;
-	char line[1024];
-
-	while (file && !found && fgets(line, sizeof(line), file)) {
-		char *at = strstr(line, prefix);
-
-		line[strcspn(line, "\n")] = '\0';
-		if (at && (at == line || *prefix == ':') && strstr(at + strlen(prefix), "/.."))
-			continue;
-		if (at && (at == line || *prefix == ':'))
-			found = live_text("%s%s", mount, at + strlen(prefix));
-	}
-	if (file)
-		fclose(file);
-	return found;
-}
-
-static bool write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-
-	if (fd >= 0)
-		close(fd);
-	return written;
-}
-
-/* What cases that failed have left. */
-static void remove_old_boxes(const char *parent)
-{
-	glob_t found;
-
-	if (glob(live_text("%s/" BOX "*", parent), 0, NULL, &found) == 0) {
-		for (size_t i = 0; i < found.gl_pathc; i++)
-			rmdir(found.gl_pathv[i]);
-		globfree(&found);
-	}
-}
-
-static const char *make_box(const char *parent)
-{
-	const char *box = live_text("%s/" BOX "%d", parent, getpid());
-
-	remove_old_boxes(parent);
-	if (mkdir(box, 0755))
-		live_skip("no cgroup can be made here: %s: %s", box, strerror(errno));
-	return box;
-}
-
-/* Of version 2 and with the memory controller: below the root, since others may have no processes of their own beside such
- * ones.  NULL: there is none. */
-static const char *make_box_of_version_2(void)
-{
-	const char *parent = "/sys/fs/cgroup", *box;
-
-	if (system("grep -qsw memory /sys/fs/cgroup/cgroup.controllers") != 0)
-		return NULL;
-	(void)write_text(live_text("%s/cgroup.subtree_control", parent), "+memory");
-	box = make_box(parent);
-	if (access(live_text("%s/memory.max", box), W_OK) == 0)
-		return box;
-	rmdir(box);
-	return NULL;
-}
-
-/* A cgroup of so many bytes of memory, of version 2 where that has the controller, else of 1.  with_swap: these count, too;
- * where version 1 has such a limit, newer kernels count no failures. */
-static const char *make_memory_box(bool with_swap)
-{
-	const char *box = make_box_of_version_2(), *parent;
-
-	if (box) {
-		require(write_text(live_text("%s/memory.max", box), live_text("%ld", BOX_BYTES)));
-		(void)write_text(live_text("%s/memory.swap.max", box), "0");
-		return box;
-	}
-	parent = own_cgroup("/sys/fs/cgroup/memory", ":memory:");
-	if (!parent)
-		live_skip("there is no memory controller for cgroups made here");
-	box = make_box(parent);
-	if (!write_text(live_text("%s/memory.limit_in_bytes", box), live_text("%ld", BOX_BYTES))) {
-		rmdir(box);
-		live_skip("a cgroup's memory cannot be limited here: %s", strerror(errno));
-	}
-	if (with_swap)
-		(void)write_text(live_text("%s/memory.memsw.limit_in_bytes", box), live_text("%ld", BOX_BYTES));
-	return box;
-}
 
 /* One of version 2, for its pressure. */
 static const char *make_pressure_box(void)
 {
-	const char *parent = own_cgroup("/sys/fs/cgroup", "0::");
+	const char *parent = cgroup_own("/sys/fs/cgroup", "0::");
 	const char *box;
 
 	if (!parent || access(live_text("%s/cgroup.procs", parent), F_OK) != 0 ||
 	    access(live_text("%s/cgroup.controllers", parent), F_OK) != 0)
-		parent = own_cgroup("/sys/fs/cgroup/unified", "0::");
+		parent = cgroup_own("/sys/fs/cgroup/unified", "0::");
 	if (!parent || access(live_text("%s/cgroup.controllers", parent), F_OK) != 0)
 		live_skip("cgroups of version 2 are not mounted here");
-	box = make_box(parent);
+	box = cgroup_make(parent);
 	if (access(live_text("%s/memory.pressure", box), F_OK) == 0)
 		return box;
 	rmdir(box);
 	live_skip("this kernel tells no pressure");
-}
-
-static void move_into(const char *box, pid_t pid)
-{
-	if (!write_text(live_text("%s/cgroup.procs", box), live_text("%d", pid)))
-		live_fail("%s: %s", box, strerror(errno));
-}
-
-static bool is_removed(void *box)
-{
-	return rmdir(box) == 0 || errno == ENOENT;
-}
-
-/* Processes in it have just ended. */
-static void remove_box(const char *box)
-{
-	require(live_wait(is_removed, (void *)box, 10000));
 }
 
 /* Fills the page cache in these cgroups, so that much of it has to go again. */
@@ -163,7 +48,7 @@ static void write_much(const char *const *boxes)
 	pid = fork();
 	if (pid == 0) {
 		for (; *boxes; boxes++)
-			move_into(*boxes, getpid());
+			cgroup_move(*boxes, getpid());
 		execlp("dd", "dd", "if=/dev/zero", live_text("of=%s/much", live_folder()), "bs=1M", "count=400",
 		       "status=none", (char *)NULL);
 		_exit(127);
@@ -259,14 +144,14 @@ static void end(struct tool *tool, struct subject *subject, const char *program)
 
 static void after_the_oom_killer_the_line_that_grew_is_known(void)
 {
-	const char *box = make_memory_box(true), *program = copy_of("tests/victims/eater");
+	const char *box = cgroup_make_memory(BOX_BYTES, true), *program = copy_of("tests/victims/eater");
 	struct tool *tool = start("MemoryPressure=0\n");
 	struct subject *subject = start_watched(tool, program, "--rss-limit", "30M");
 	struct wanted first = wait_for(tool, program, 0, "watch"), last;
 	json_t *diff, *row;
 	int status;
 
-	move_into(box, subject->pid);
+	cgroup_move(box, subject->pid);
 	subject_command(subject, 'o');
 	subject_command(subject, 'e');
 	require_text(wait_for(tool, program, 0, "rss-limit").reason, "resident memory");
@@ -283,65 +168,65 @@ static void after_the_oom_killer_the_line_that_grew_is_known(void)
 	require(json_number(row, "size_diff") < BOX_BYTES);
 	require_equal(json_number(row_at(diff, SOURCE, line_of(SOURCE, "/* other block */")), "size_diff"), 10000);
 	require_text(tool_out(tool, "diff", first.id, last.id, "--limit", "1", NULL), "eater.c");
-	remove_box(box);
+	cgroup_remove(box);
 }
 
 static void a_cgroup_at_its_limit_makes_a_snapshot(void)
 {
-	const char *box = make_memory_box(false), *program = copy_of("tests/victims/eater");
+	const char *box = cgroup_make_memory(BOX_BYTES, false), *program = copy_of("tests/victims/eater");
 	const char *const boxes[] = { box, NULL };
 	struct tool *tool = start("MemoryPressure=0\n");
 	struct subject *subject = victim_start_as(geteuid(), program, NULL);
 
-	move_into(box, subject->pid);
+	cgroup_move(box, subject->pid);
 	tool_out(tool, "watch", "--exe", program, "--every", "1h", NULL);
 	wait_for(tool, program, 0, "watch");
 	write_much(boxes);
 	wait_for(tool, program, 0, "memory-max");
 	end(tool, subject, program);
-	remove_box(box);
+	cgroup_remove(box);
 }
 
 static void a_cgroup_that_is_throttled_makes_a_snapshot(void)
 {
-	const char *box = make_box_of_version_2(), *program = copy_of("tests/victims/eater");
+	const char *box = cgroup_make_memory_2(), *program = copy_of("tests/victims/eater");
 	struct tool *tool;
 	struct subject *subject;
 
 	if (!box)
 		live_skip("the memory controller is none of version 2 here, and version 1 has no memory.high");
-	require(write_text(live_text("%s/memory.high", box), live_text("%d", 4 << 20)));
+	require(cgroup_write(live_text("%s/memory.high", box), live_text("%d", 4 << 20)));
 	tool = start("MemoryPressure=0\n");
 	subject = victim_start_as(geteuid(), program, NULL);
-	move_into(box, subject->pid);
+	cgroup_move(box, subject->pid);
 	tool_out(tool, "watch", "--exe", program, "--every", "1h", NULL);
 	wait_for(tool, program, 0, "watch");
 	for (int i = 0; i < 3; i++)
 		subject_command(subject, 's');
 	wait_for(tool, program, 0, "memory-high");
-	require(write_text(live_text("%s/memory.high", box), "max"));
+	require(cgroup_write(live_text("%s/memory.high", box), "max"));
 	end(tool, subject, program);
-	remove_box(box);
+	cgroup_remove(box);
 }
 
 /* Version 1 limits memory, and version 2 tells of the pressure that comes of it. */
 static void waiting_for_memory_makes_a_snapshot(void)
 {
-	const char *box = make_memory_box(false), *program = copy_of("tests/victims/eater");
+	const char *box = cgroup_make_memory(BOX_BYTES, false), *program = copy_of("tests/victims/eater");
 	bool is_1 = access(live_text("%s/memory.limit_in_bytes", box), F_OK) == 0;
 	const char *boxes[] = { box, is_1 ? make_pressure_box() : NULL, NULL };
 	struct tool *tool = start("MemoryPressure=10ms\nMemoryEvents=no\n");
 	struct subject *subject = victim_start_as(geteuid(), program, NULL);
 
 	for (size_t i = 0; boxes[i]; i++)
-		move_into(boxes[i], subject->pid);
+		cgroup_move(boxes[i], subject->pid);
 	tool_out(tool, "watch", "--exe", program, "--every", "1h", NULL);
 	wait_for(tool, program, 0, "watch");
 	write_much(boxes);
 	wait_for(tool, program, 0, "memory-pressure");
 	end(tool, subject, program);
 	for (size_t i = 0; boxes[i]; i++)
-		remove_box(boxes[i]);
+		cgroup_remove(boxes[i]);
 }
 
 struct growing {

@@ -5,6 +5,7 @@ live_libs = tests/live/liblive.a src/libbase.a $(JANSSON_LIBS)
 
 check_LIBRARIES += tests/live/liblive.a
 tests_live_liblive_a_SOURCES = \
+	tests/live/cgroup.c tests/live/cgroup.h \
 	tests/live/footprint.c tests/live/footprint.h \
 	tests/live/live.h tests/live/runner.c \
 	tests/live/programs.c tests/live/programs.h \
@@ -41,6 +42,7 @@ torture_tests = \
 	tests/live/check_oracle \
 	tests/live/check_signals \
 	tests/live/check_survival \
+	tests/live/check_oom \
 	tests/live/check_moments \
 	tests/live/check_heal \
 	tests/live/check_masks \
@@ -281,6 +283,10 @@ tests_live_check_load_LDADD = src/libvarlink.a src/libmodel.a $(live_libs)
 tests_live_check_top_SOURCES = tests/live/check_top.c
 tests_live_check_top_CFLAGS = $(live_cflags)
 tests_live_check_top_LDADD = $(live_libs)
+
+tests_live_check_oom_SOURCES = tests/live/check_oom.c
+tests_live_check_oom_CFLAGS = $(live_cflags)
+tests_live_check_oom_LDADD = $(live_libs)
 
 tests_live_check_survival_SOURCES = tests/live/check_survival.c
 tests_live_check_survival_CFLAGS = $(live_cflags)
