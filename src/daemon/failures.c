@@ -220,8 +220,8 @@ void fail_answer(struct call *call, int pid, const struct answer *answer)
 		fail_not_traced(call, pid, "process %d was detached meanwhile", pid);
 		break;
 	case -ECONNRESET:
-		fail(call, "the tracer of process %d has died; the log of the daemon says how, and 'allocwatch attach %d' "
-			   "starts anew", pid, pid);
+		fail(call, "the tracer of process %d has died, or nothing ends it; the log of the daemon says how, and "
+			   "'allocwatch attach %d' starts anew", pid, pid);
 		break;
 	case -ETIMEDOUT:
 		fail(call, "the tracer of process %d did not answer in time; the log of the daemon may say why", pid);

@@ -64,6 +64,12 @@ void loop_resume_held(struct loop *loop)
 	}
 }
 
+/* It is heard of again before HEARTBEAT_PATIENCE_MS have passed: a long step is over. */
+static void beat(struct loop *loop)
+{
+	link_beat(loop->link, loop->session ? loop->session->target->pid : 0, HEARTBEAT_PATIENCE_MS);
+}
+
 static void attach(struct loop *loop, const struct wire_attach *request)
 {
 	int r;
@@ -72,6 +78,7 @@ static void attach(struct loop *loop, const struct wire_attach *request)
 	if (loop->session && loop->session->set_aside) {
 		if (session_resume(loop->session, request) == 0)
 			loop_resume_held(loop);
+		beat(loop);
 		return;
 	}
 	if (loop->session) {
@@ -86,6 +93,7 @@ static void attach(struct loop *loop, const struct wire_attach *request)
 		return;
 	}
 	loop_resume_held(loop);
+	beat(loop);
 }
 
 void loop_detach(struct loop *loop, uint32_t serial)
@@ -143,7 +151,7 @@ static void tick(struct loop *loop)
 	if (loop->ticks % TICKS_PER_SECOND == 0 && loop->session && !loop->session->leaving)
 		verify(loop);
 	if (loop->ticks % TICKS_PER_BEAT == 0)
-		link_beat(loop->link, loop->session ? loop->session->target->pid : 0, HEARTBEAT_PATIENCE_MS);
+		beat(loop);
 }
 
 /* A daemon that is stopped or hangs: nobody could ask for what is traced, or let it go.  What it is sent now it
