@@ -1,5 +1,6 @@
 /* A tracer that is stopped or hangs is killed, and what it has left in the target is taken out; a daemon that is
  * stopped or hangs is left, and finds the target's last snapshot when it goes on. */
+#include "cgroup.h"
 #include "live.h"
 #include "state.h"
 #include "subject.h"
@@ -7,6 +8,7 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -95,6 +97,88 @@ static void a_tracer_that_is_stopped_in_the_detach_does_no_harm(void)
 		require_free_again(hammer, STUCK_MS);
 	}
 	live_survey("tracer stopped in the detach", rounds, rounds, rounds, rounds);
+}
+
+/* --- by a cgroup's freezer --- */
+
+static void put_into(const char *box, pid_t pid, const char *file, const char *text)
+{
+	cgroup_move(box, pid);
+	if (!cgroup_write(live_text("%s/%s", box, file), text))
+		live_fail("%s/%s: %s", box, file, strerror(errno));
+}
+
+/* Of version 2: it cannot run, but be killed. */
+static void a_frozen_tracer_is_killed_and_its_target_healed(void)
+{
+	const char *parent = cgroup_own("/sys/fs/cgroup", "0::"), *box;
+	struct tool *tool = tool_start();
+	unsigned rounds = live_rounds(ROUNDS, ROUNDS_LONG);
+
+	if (!parent || access(live_text("%s/cgroup.controllers", parent), F_OK) != 0)
+		parent = cgroup_own("/sys/fs/cgroup/unified", "0::");
+	if (!parent || access(live_text("%s/cgroup.procs", parent), F_OK) != 0)
+		live_skip("cgroups of version 2 are not mounted here");
+	box = cgroup_make(parent);
+	for (unsigned i = 0; i < rounds; i++) {
+		struct subject *hammer = victim_start(HAMMER, "--threads", i % 2 ? "16" : "1", "--ops", "100", NULL);
+
+		tool_attach(tool, hammer->pid);
+		subject_send(hammer, 'r');
+		put_into(box, tool_tracer(hammer->pid), "cgroup.freeze", "1");
+		require_free_again(hammer, STUCK_MS);
+		require(cgroup_write(live_text("%s/cgroup.freeze", box), "0"));
+	}
+	cgroup_remove(box);
+	live_survey("tracer frozen", rounds, rounds, rounds, rounds);
+}
+
+static bool waits_in_the_kernel(void *context)
+{
+	const pid_t *pid = context;
+
+	return thread_state(*pid, *pid) == 'D';
+}
+
+/* Of version 1: it waits in the kernel, in state D, and SIGKILL comes to it only when it is thawed, as with one that waits for a
+ * file system.  Nothing is judged before, for who fails would leave it there. */
+static void a_tracer_that_sigkill_does_not_end_is_given_up(void)
+{
+	const char *parent = cgroup_own("/sys/fs/cgroup/freezer", ":freezer:"), *box;
+	struct subject *hammer, *other;
+	struct tool *tool;
+	struct tool_run detached, attached;
+	uint64_t began_ns;
+	bool waited;
+	pid_t tracer;
+
+	if (!parent || access(live_text("%s/cgroup.procs", parent), F_OK) != 0)
+		live_skip("there is no freezer of cgroups of version 1 here");
+	box = cgroup_make(parent);
+	tool = tool_start();
+	hammer = victim_start(HAMMER, "--threads", "4", "--ops", "100", NULL);
+	other = victim_start(FORKTREE, NULL);
+	tool_attach(tool, hammer->pid);
+	tracer = tool_tracer(hammer->pid);
+	cgroup_move(box, tracer);
+	began_ns = clock_monotonic_ns();
+	cgroup_write(live_text("%s/freezer.state", box), "FROZEN");
+	waited = live_wait(waits_in_the_kernel, &tracer, STUCK_MS);
+	subject_send(hammer, 'r');
+	detached = tool_try(tool, "detach", pid_text(hammer->pid), NULL);
+	began_ns = clock_monotonic_ns() - began_ns;
+	attached = tool_try(tool, "attach", pid_text(other->pid), NULL);
+	cgroup_write(live_text("%s/freezer.state", box), "THAWED");
+
+	require(waited);
+	live_note("told after %llu ms: %s", (unsigned long long)(began_ns / NSEC_PER_MSEC), detached.err);
+	require(detached.status != 0);
+	require_text(detached.err, "has died, or nothing ends it");
+	require_at_least(STUCK_MS, (long long)(began_ns / NSEC_PER_MSEC));
+	require_equal(attached.status, 0);
+	require_free_again(hammer, STUCK_MS);
+	cgroup_remove(box);
+	tool_end(tool, other, NULL);
 }
 
 static bool healer_is_there(void *context)
@@ -219,6 +303,8 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_stopped_tracer_is_killed_and_its_target_healed),
 	LIVE_CASE(a_tracer_that_is_stopped_in_the_attach_does_no_harm),
 	LIVE_CASE(a_tracer_that_is_stopped_in_the_detach_does_no_harm),
+	LIVE_CASE(a_frozen_tracer_is_killed_and_its_target_healed),
+	LIVE_CASE(a_tracer_that_sigkill_does_not_end_is_given_up),
 	LIVE_CASE(a_stopped_healer_is_killed_and_another_one_heals),
 	LIVE_CASE(a_daemon_that_does_not_answer_is_left),
 	LIVE_CASE(a_tracer_on_a_busy_machine_is_not_taken_for_stuck),
