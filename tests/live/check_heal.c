@@ -6,7 +6,10 @@
 #include "tool.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +23,7 @@
 #define JEMALLOC "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 #define HEAL_MS 5000
 #define HEALERS 8
+#define REUSE_TRIES 500
 #define ROUNDS 5
 #define ROUNDS_LONG 200
 #define TIMED_ROUNDS 20
@@ -319,6 +323,82 @@ static void a_process_that_its_tracer_cannot_let_go_yet_is_left_alone(void)
 	subject_quit(vforker);
 }
 
+/* --- a process number that is used again --- */
+
+static void set_next_pid(pid_t pid)
+{
+	int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || dprintf(fd, "%d", (int)pid - 1) < 0)
+		live_skip("the next process number cannot be chosen here: %s", strerror(errno));
+	close(fd);
+}
+
+/* Others start processes, too. */
+static struct subject *victim_with_number(pid_t pid)
+{
+	for (int i = 0; i < REUSE_TRIES; i++) {
+		struct subject *subject;
+
+		set_next_pid(pid);
+		subject = victim_start(FORKTREE, NULL);
+		if (subject->pid == pid)
+			return subject;
+		subject_kill(subject);
+	}
+	live_fail("number %d was not had again", pid);
+}
+
+/* What a healer asks of ptrace; pid NULL: of all processes. */
+static const char *ptrace_calls_of_healer(const char *pid)
+{
+	const char *log = live_text("%s/strace", live_folder());
+	const char *const argv[] = { "strace", "-f", "-qq", "-e", "trace=ptrace", "-o", log,
+				     live_text("%s/src/allocwatchd", live_build()), "--heal", pid, NULL };
+	char *calls;
+	int status = subject_wait(subject_start(geteuid(), argv));
+
+	require(WIFEXITED(status));
+	require_equal(WEXITSTATUS(status), 0);
+	require(file_read_text(log, 1 << 24, &calls, NULL) == 0);
+	return calls;
+}
+
+static bool seizes(const char *calls, pid_t pid)
+{
+	return strstr(calls, live_text("PTRACE_SEIZE, %d,", pid)) != NULL;
+}
+
+/* It runs the same program as the one that had it before, and as one that has to be healed. */
+static void a_process_number_that_is_used_again_is_not_touched(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *left = victim_start(FORKTREE, NULL), *ended = victim_start(FORKTREE, NULL), *again;
+	pid_t pid = ended->pid;
+	struct state *before;
+	const char *calls;
+
+	tool_attach(tool, left->pid);
+	tool_attach(tool, pid);
+	kill(tool_daemon(tool), SIGSTOP);
+	kill_tracer(left->pid);
+	kill_both(tool, ended);
+	require(!state_text_is_intact(&pid) && !state_text_is_intact(&left->pid));
+	subject_kill(ended);
+	again = victim_with_number(pid);
+	before = state_take(pid);
+	calls = ptrace_calls_of_healer(pid_text(pid));
+	require(!seizes(calls, pid) && seizes(calls, left->pid));
+	calls = ptrace_calls_of_healer(NULL);
+	require(!seizes(calls, pid));
+	require_unharmed(pid, before);
+	require_unharmed(left->pid, NULL);
+	subject_command(again, 'g');
+	require_equal(subject_tally(again, "bad"), 0);
+	subject_quit(again);
+	subject_quit(left);
+}
+
 /* --- a library that an upgrade replaces while it is mapped --- */
 
 enum upgrade { DELETED, RENAMED_OVER, UPGRADES };
@@ -430,6 +510,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(healing_by_hand_takes_all_out),
 	LIVE_CASE(healers_at_the_same_time_do_not_fail),
 	LIVE_CASE(a_copy_is_healed_with_its_original),
+	LIVE_CASE(a_process_number_that_is_used_again_is_not_touched),
 	LIVE_CASE(the_next_daemon_heals),
 	LIVE_CASE(what_another_one_traces_is_left_alone),
 	LIVE_CASE(a_process_that_its_tracer_cannot_let_go_yet_is_left_alone),
