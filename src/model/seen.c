@@ -3,7 +3,7 @@
 #include "base/hash.h"
 
 #define PAGE_BITS 12
-#define GRANULE_BITS 4
+#define GRANULE_BITS 3
 #define GRANULES (1u << (PAGE_BITS - GRANULE_BITS))
 
 struct seen_page {

@@ -1,4 +1,5 @@
-/* Which addresses have been seen to be freed: one bit per 16-byte granule, kept per 4 KiB page.
+/* Which addresses have been seen to be freed: one bit per 8 bytes, kept per 4 KiB page: jemalloc,
+ * tcmalloc and mimalloc lay blocks of 8 bytes side by side.
  * Answers whether a free of no live block can be of one born before the attach. */
 #ifndef ALLOCWATCH_MODEL_SEEN_H
 #define ALLOCWATCH_MODEL_SEEN_H

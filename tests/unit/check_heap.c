@@ -227,6 +227,16 @@ START_TEST(what_was_born_before_the_attach_is_told_from_a_double_free)
 }
 END_TEST
 
+START_TEST(small_blocks_from_before_that_lie_side_by_side_are_told_apart)
+{
+	freed(0x2070);
+	freed(0x2078);
+	ck_oddities(2, 0, 0, 0);
+	freed(0x2078);
+	ck_oddities(2, 1, 0, 0);
+}
+END_TEST
+
 START_TEST(from_the_start_every_free_of_no_block_is_unknown)
 {
 	restart_from_start();
@@ -1113,6 +1123,7 @@ static TCase *semantics(void)
 	tcase_add_test(tcase, an_unborn_block_was_never_there);
 	tcase_add_test(tcase, null_is_neither_born_nor_freed);
 	tcase_add_test(tcase, what_was_born_before_the_attach_is_told_from_a_double_free);
+	tcase_add_test(tcase, small_blocks_from_before_that_lie_side_by_side_are_told_apart);
 	tcase_add_test(tcase, from_the_start_every_free_of_no_block_is_unknown);
 	tcase_add_test(tcase, without_memory_for_seen_addresses_a_free_counts_as_before_attach);
 	tcase_add_test(tcase, a_birth_at_a_live_address_replaces_and_is_counted);
