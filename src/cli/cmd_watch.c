@@ -140,10 +140,18 @@ static int cell_of_pids(struct table *table, const json_t *pids)
 	return table_cell(table, "%s", text);
 }
 
+/* A drop-in may be missing for a moment, or as long as systemd's answers forbid it. */
+static const char *is_from_start(const json_t *rule)
+{
+	if (!answer_true(rule, "from_start"))
+		return "-";
+	return *answer_text(rule, "drop_in") ? "yes" : "not now";
+}
+
 static int print_rules(const json_t *rules)
 {
 	static const struct table_column columns[] = {
-		{ "WATCHED", false }, { "EVERY", true }, { "KEPT", true }, { "PID", false }, { NULL, false },
+		{ "WATCHED", false }, { "EVERY", true }, { "KEPT", true }, { "FROM START", false }, { "PID", false }, { NULL, false },
 	};
 	struct table *table = table_new(columns);
 	char every[UNITS_TEXT_MAX];
@@ -158,6 +166,8 @@ static int print_rules(const json_t *rules)
 			r = table_cell(table, "%s", units_duration_text(every, answer_number(rule, "every_ms") * NSEC_PER_MSEC));
 		if (r == 0)
 			r = cell_of_limit(table, rule);
+		if (r == 0)
+			r = table_cell(table, "%s", is_from_start(rule));
 		if (r == 0)
 			r = cell_of_pids(table, json_object_get(rule, "pids"));
 	}

@@ -9,15 +9,13 @@
 #include "model/allocators.h"
 #include "model/hidden_rules.h"
 #include "model/snapshot_name.h"
+#include "store/history.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Of resident memory and of snapshots' files: all that allocwatchd.conf(5) takes for the same, in whole TiB. */
-#define WATCH_SIZE_MAX (4095ULL << 40)
 
 struct option_kind {
 	const char *name;
@@ -126,8 +124,8 @@ static int set_keep_count(struct options *options, const char *value, const char
 
 static int set_size(const char *value, uint64_t *ret_bytes, const char **ret_reason)
 {
-	if (units_parse_size(value, ret_bytes) < 0 || *ret_bytes == 0 || *ret_bytes > WATCH_SIZE_MAX)
-		return refuse(ret_reason, "not a size up to 4095TiB: write 500M or 2G (steps of 1024)");
+	if (units_parse_size(value, ret_bytes) < 0 || *ret_bytes == 0 || *ret_bytes > HISTORY_SIZE_MAX)
+		return refuse(ret_reason, "not a size up to " HISTORY_SIZE_MAX_TEXT ": write 500M or 2G (steps of 1024)");
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "daemon/limits.h"
+#include "store/history.h"
 
 #include <string.h>
 
@@ -33,7 +34,7 @@ static bool is_of_type(const json_t *value, enum param_type type)
 	case PARAM_NS:
 		return in_range(value, 0, AGE_MAX_MS * NSEC_PER_MSEC);
 	case PARAM_BYTES:
-		return in_range(value, 0, INT64_MAX);
+		return in_range(value, 0, HISTORY_SIZE_MAX);
 	case PARAM_BOOL:
 		return json_is_boolean(value);
 	case PARAM_TEXT:

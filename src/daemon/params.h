@@ -11,7 +11,7 @@ enum param_type {
 	PARAM_COUNT,           /* 0 ... UINT32_MAX */
 	PARAM_MS,              /* 0 ... 100 years */
 	PARAM_NS,              /* the same */
-	PARAM_BYTES,           /* 0 ... INT64_MAX */
+	PARAM_BYTES,           /* 0 ... HISTORY_SIZE_MAX */
 	PARAM_BOOL,
 	PARAM_TEXT,
 	PARAM_TEXTS,           /* at most PARAMETER_LIST_MAX */

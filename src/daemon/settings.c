@@ -10,6 +10,7 @@
 #include "model/alarm.h"
 #include "model/allocators.h"
 #include "model/hidden_rules.h"
+#include "store/history.h"
 #include "tracer/wire.h"
 
 #include <errno.h>
@@ -228,8 +229,8 @@ const struct setting settings[] = {
 	{ "Allocators", "Allocator", take_allocator, TEXT_FIELD(allocators) },
 	{ "Frames", "Hide", take_hidden, TEXT_FIELD(hide) },
 	{ "Alarms", "Processes", take_word, FIELD(alarms.whose), .words = alarms_whose, .live = true },
-	{ "Alarms", "RssLimit", take_bytes, FIELD(alarms.rss_bytes), .most = UINT32_MAX * MEBIBYTE, .live = true },
-	{ "Alarms", "RssSlope", take_bytes, FIELD(alarms.slope_bytes), .most = UINT32_MAX * MEBIBYTE, .live = true },
+	{ "Alarms", "RssLimit", take_bytes, FIELD(alarms.rss_bytes), .most = HISTORY_SIZE_MAX, .live = true },
+	{ "Alarms", "RssSlope", take_bytes, FIELD(alarms.slope_bytes), .most = HISTORY_SIZE_MAX, .live = true },
 	{ "Alarms", "SlopeTime", take_seconds, FIELD(alarms.slope_s), .least = 2, .most = 86400, .live = true },
 	{ "Alarms", "MemoryEvents", take_bool, FIELD(alarms.events), .live = true },
 	{ "Alarms", "MemoryPressure", take_stall, FIELD(alarms.stalled_us), .live = true },

@@ -16,6 +16,10 @@
 #define HISTORY_RUNS_MAX 4096          /* of all rules; the oldest make way */
 #define HISTORY_WHO_MAX 512            /* bytes of a unit's name or a program's path, its NUL counted */
 
+/* Of each size in a rule: the client, the daemon and its configuration take no more. */
+#define HISTORY_SIZE_MAX (4095ULL << 40)
+#define HISTORY_SIZE_MAX_TEXT "4095TiB"
+
 /* What is kept of the snapshots of one rule; 0: no limit. */
 struct history_limits {
 	uint32_t count;

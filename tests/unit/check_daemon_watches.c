@@ -3,6 +3,7 @@
 #include "daemon_fixture.h"
 
 #include "shim/shim.h"
+#include "store/history.h"
 
 #include <check.h>
 #include <glob.h>
@@ -375,6 +376,7 @@ END_TEST
 
 START_TEST(a_service_without_a_bus_is_a_rule_with_a_problem)
 {
+	static const char *const sizes[] = { "keep_bytes", "rss_limit", "rss_slope" };
 	json_t *reply;
 
 	make_program();
@@ -390,7 +392,11 @@ START_TEST(a_service_without_a_bus_is_a_rule_with_a_problem)
 	fails("Watch", json_pack("{s:s}", "who", "a/b"), "org.varlink.service.InvalidParameter");
 	fails("Watch", json_pack("{s:s, s:i}", "who", "a", "every_ms", 1), "org.varlink.service.InvalidParameter");
 	fails("Watch", json_pack("{s:s, s:i}", "who", "a", "rss_limit", -1), "org.varlink.service.InvalidParameter");
-	json_decref(call_ok("Watch", json_pack("{s:s, s:I}", "who", "nobodys", "rss_limit", (json_int_t)8 << 40)));
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		fails("Watch", json_pack("{s:s, s:I}", "who", "nobodys", sizes[i], (json_int_t)HISTORY_SIZE_MAX + 1),
+		      "org.varlink.service.InvalidParameter");
+		json_decref(call_ok("Watch", json_pack("{s:s, s:I}", "who", "nobodys", sizes[i], (json_int_t)HISTORY_SIZE_MAX)));
+	}
 	ok("Unwatch", json_pack("{s:s}", "who", "nobodys.service"));
 }
 END_TEST
