@@ -30,7 +30,7 @@ int allocators_add(struct allocators *allocators, const char *text, char **ret_r
 }
 
 /* They are allocators to whoever describes them. */
-static int hide_functions(const char *text)
+static int hide_functions(struct hidden_rules *rules, const char *text)
 {
 	struct allocator allocator;
 	char *reason = NULL;
@@ -40,27 +40,60 @@ static int hide_functions(const char *text)
 	for (size_t i = 0; r == 0 && i < allocator.function_count; i++) {
 		const char *why;
 
-		r = hidden_rules_add(allocator.functions[i].symbol, &why);
+		r = hidden_rules_add_to(rules, allocator.functions[i].symbol, &why);
 		if (r == -E2BIG || r == -EINVAL)
 			r = 0;
 	}
 	return r;
 }
 
-int allocators_add_lines(struct allocators *allocators, const char *lines)
+/* Calls add(described, line) for the lines of a text that was checked before; NULL: there are none. */
+static int each_line(struct described *described, const char *lines, int (*add)(struct described *described, const char *line))
 {
 	int r = 0;
 
 	while (r == 0 && lines && *lines) {
 		size_t len = strcspn(lines, "\n");
-		char *line = strndup(lines, len), *reason = NULL;
+		char *line = strndup(lines, len);
 
-		r = line ? allocators_add(allocators, line, &reason) : -ENOMEM;
-		if (r == 0)
-			r = hide_functions(line);
-		free(reason);
+		r = line ? add(described, line) : -ENOMEM;
 		free(line);
 		lines += len + (lines[len] != '\0');
 	}
 	return r;
+}
+
+static int add_rule(struct described *described, const char *line)
+{
+	const char *reason;
+
+	return hidden_rules_add_to(described->rules, line, &reason);
+}
+
+static int add_allocator(struct described *described, const char *line)
+{
+	char *reason = NULL;
+	int r = allocators_add(&described->allocators, line, &reason);
+
+	free(reason);
+	return r < 0 ? r : hide_functions(described->rules, line);
+}
+
+int described_init(struct described *described, const char *allocators, const char *hide)
+{
+	int r;
+
+	*described = (struct described){ .rules = hidden_rules_new() };
+	r = described->rules ? each_line(described, hide, add_rule) : -ENOMEM;
+	if (r == 0)
+		r = each_line(described, allocators, add_allocator);
+	if (r < 0)
+		described_fini(described);
+	return r;
+}
+
+void described_fini(struct described *described)
+{
+	hidden_rules_unref(described->rules);
+	described->rules = NULL;
 }

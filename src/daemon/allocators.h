@@ -6,6 +6,8 @@
 
 #include <jansson.h>
 
+struct hidden_rules;
+
 struct allocators {
 	struct wire_allocator list[WIRE_ALLOCATORS_MAX];
 	unsigned count;
@@ -14,7 +16,15 @@ struct allocators {
 /* Adds a description, and gives its domain a number.  -EINVAL, with *ret_reason (to be freed, a sentence without its subject)
  * when that is known; -E2BIG: there are WIRE_ALLOCATORS_MAX, or DOMAIN_NAMES_MAX names; -ENOMEM. */
 int allocators_add(struct allocators *allocators, const char *text, char **ret_reason);
-/* Adds the lines of a text, which was checked before (NULL: none), and hides their functions' frames. */
-int allocators_add_lines(struct allocators *allocators, const char *lines);
+
+/* What the configuration says of allocators, and of frames that are hidden: theirs, too. */
+struct described {
+	struct allocators allocators;
+	struct hidden_rules *rules;        /* a reference */
+};
+
+/* Of lines that were checked before (NULL: none).  0, and described_fini() frees it; -E2BIG as above, -ENOMEM. */
+int described_init(struct described *described, const char *allocators, const char *hide);
+void described_fini(struct described *described);
 
 #endif

@@ -272,6 +272,13 @@ void daemon_set_limits(struct daemon *daemon, const struct limits *limits)
 	set_idle_exit(daemon, limits->idle_exit_s);
 }
 
+void daemon_set_described(struct daemon *daemon, struct described *described)
+{
+	hidden_rules_put_in_force(described->rules);
+	described->rules = NULL;
+	daemon->allocators = described->allocators;
+}
+
 /* --- the whole --- */
 
 /* Children are waited for by the event loop, so SIGCHLD must be blocked as the others are. */
@@ -299,23 +306,6 @@ static int catch_signals(struct daemon *daemon)
 	return r;
 }
 
-/* Before there is a thread that could ask. */
-static int hide_frames(const char *rules)
-{
-	int r = 0;
-
-	while (r == 0 && rules && *rules) {
-		size_t len = strcspn(rules, "\n");
-		const char *reason;
-		char *rule = strndup(rules, len);
-
-		r = rule ? hidden_rules_add(rule, &reason) : -ENOMEM;
-		free(rule);
-		rules += len + (rules[len] != '\0');
-	}
-	return r;
-}
-
 static int build(struct daemon *daemon, struct options *options)
 {
 	const struct limits *limits = &daemon->limits;
@@ -326,11 +316,13 @@ static int build(struct daemon *daemon, struct options *options)
 	};
 	const struct symbolize_opener opener = { daemon, open_file, cancel_file };
 	const struct snapshots_owner keeper = { daemon, on_kept, on_makes_way };
+	struct described described;
 	int r;
 
-	if ((r = hide_frames(options->hide)) < 0 ||
-	    (r = allocators_add_lines(&daemon->allocators, options->allocators)) < 0 ||
-	    (r = sd_event_default(&daemon->event)) < 0 || (r = catch_signals(daemon)) < 0 ||
+	if ((r = described_init(&described, options->allocators, options->hide)) < 0)
+		return r;
+	daemon_set_described(daemon, &described);
+	if ((r = sd_event_default(&daemon->event)) < 0 || (r = catch_signals(daemon)) < 0 ||
 	    (r = sd_event_set_watchdog(daemon->event, true)) < 0 ||
 	    (r = events_new(&daemon->events)) < 0 ||
 	    (r = work_new(daemon->event, &daemon->work)) < 0 ||

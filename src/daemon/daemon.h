@@ -55,5 +55,8 @@ void daemon_free(struct daemon *daemon);               /* accepts NULL */
 int daemon_run(struct daemon *daemon);
 /* Other limits than it was made with: what is there stays, and what is new keeps to them. */
 void daemon_set_limits(struct daemon *daemon, const struct limits *limits);
+/* Takes the rules over: frames are hidden by them from now on, also of snapshots that are there.  Allocators are for what is
+ * attached from now on. */
+void daemon_set_described(struct daemon *daemon, struct described *described);
 
 #endif

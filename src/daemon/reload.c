@@ -69,14 +69,20 @@ static int keep_what_stays(const struct options *old, struct options *fresh)
 static int put_in_force(struct reload *reload)
 {
 	struct options *fresh = &reload->fresh;
+	struct described described = { 0 };
 	int r;
 
 	name_changes(reload->options, fresh);
 	r = keep_what_stays(reload->options, fresh);
 	if (r == 0)
+		r = described_init(&described, fresh->allocators, fresh->hide);
+	if (r == 0)
 		r = metrics_serve_set(reload->daemon->metrics_serve, fresh);
-	if (r < 0)
+	if (r < 0) {
+		described_fini(&described);
 		return r;
+	}
+	daemon_set_described(reload->daemon, &described);
 	log_set_level(fresh->log_level);
 	daemon_set_limits(reload->daemon, &fresh->limits);
 	metrics_set_options(reload->daemon->metrics, fresh);

@@ -289,16 +289,22 @@ static bool is_in_use(const struct kept *kept)
 	return kept->snapshot->references > 1 || kept->working || kept->getters.count > 0;
 }
 
+static void drop_index(struct kept *kept)
+{
+	if (!snapshot_index_any(kept->snapshot) || is_in_use(kept))
+		return;
+	snapshot_index_drop(kept->snapshot);
+	account(kept);
+}
+
 /* Indexes are made again when they are asked for. */
 static void drop_indexes(struct snapshots *snapshots)
 {
 	for (size_t i = 0; i < snapshots->list.count; i++) {
 		struct kept *kept = snapshots->list.items[i];
 
-		if (!kept->snapshot || !snapshot_index_kept(kept->snapshot) || is_in_use(kept))
-			continue;
-		snapshot_index_drop(kept->snapshot);
-		account(kept);
+		if (kept->snapshot)
+			drop_index(kept);
 	}
 }
 
@@ -574,6 +580,9 @@ void snapshots_get(struct snapshots *snapshots, struct kept *kept,
 
 	kept->used = ++snapshots->ticks;
 	if (kept->named && kept->snapshot) {
+		/* One that other rules have made is of no use any more. */
+		if (!snapshot_index_kept(kept->snapshot))
+			drop_index(kept);
 		got(context, kept->snapshot, NULL);
 		return;
 	}

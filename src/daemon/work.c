@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "daemon/limits.h"
+#include "model/hidden_rules.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,6 +17,7 @@ struct job {
 	void (*run)(void *context);
 	void (*done)(void *context, bool ran);
 	void *context;
+	struct hidden_rules *rules;     /* a reference */
 };
 
 struct queue {
@@ -82,6 +84,7 @@ static void *work_thread(void *context)
 			break;
 		job = queue_take(&work->waiting);
 		pthread_mutex_unlock(&work->lock);
+		hidden_rules_see(job->rules);
 		job->run(job->context);
 		pthread_mutex_lock(&work->lock);
 		queue_put(&work->finished, job);
@@ -105,6 +108,7 @@ static void finish(struct work *work, struct job *job, bool ran)
 {
 	work->jobs--;
 	job->done(job->context, ran);
+	hidden_rules_unref(job->rules);
 	free(job);
 }
 
@@ -206,6 +210,7 @@ int work_submit(struct work *work, void (*run)(void *context), void (*done)(void
 	job->run = run;
 	job->done = done;
 	job->context = context;
+	job->rules = hidden_rules_ref();
 	work->jobs++;
 	pthread_mutex_lock(&work->lock);
 	queue_put(&work->waiting, job);

@@ -1,6 +1,7 @@
 /* Long work (reading images, statistics, files) in a few threads, so that nobody waits for the event
  * loop.  A job runs in a thread; its `done` is called from the event loop.  Jobs touch only what
- * their context owns: snapshots are immutable, their references are counted by the event loop. */
+ * their context owns: snapshots are immutable, their references are counted by the event loop, and a job
+ * sees the hidden rules that were in force when it was submitted. */
 #ifndef ALLOCWATCH_DAEMON_WORK_H
 #define ALLOCWATCH_DAEMON_WORK_H
 

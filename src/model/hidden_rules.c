@@ -14,7 +14,15 @@ struct rule {
 	bool whole_path;           /* of an object or a file: the pattern has a slash */
 };
 
-static VEC_OF(struct rule) rules;
+struct hidden_rules {
+	VEC_OF(struct rule) list;
+	uint64_t number;           /* no other set has it */
+	unsigned references;
+};
+
+static uint64_t last_number;
+static struct hidden_rules first = { .references = 1 }, *current = &first;
+static _Thread_local const struct hidden_rules *held;
 
 static const struct {
 	const char *prefix;
@@ -59,26 +67,46 @@ int hidden_rule_check(const char *text, const char **ret_reason)
 	return parse(text, &rule, ret_reason);
 }
 
-static bool is_known(const char *text)
+/* --- sets --- */
+
+struct hidden_rules *hidden_rules_new(void)
 {
-	for (size_t i = 0; i < rules.count; i++) {
-		if (strcmp(rules.items[i].text, text) == 0)
+	struct hidden_rules *rules = calloc(1, sizeof(*rules));
+
+	if (!rules)
+		return NULL;
+	rules->references = 1;
+	rules->number = ++last_number;
+	return rules;
+}
+
+static void clear(struct hidden_rules *rules)
+{
+	for (size_t i = 0; i < rules->list.count; i++)
+		free(rules->list.items[i].text);
+	vec_fini(&rules->list);
+}
+
+static bool is_known(const struct hidden_rules *rules, const char *text)
+{
+	for (size_t i = 0; i < rules->list.count; i++) {
+		if (strcmp(rules->list.items[i].text, text) == 0)
 			return true;
 	}
 	return false;
 }
 
-int hidden_rules_add(const char *text, const char **ret_reason)
+int hidden_rules_add_to(struct hidden_rules *rules, const char *text, const char **ret_reason)
 {
 	struct rule rule, *slot;
 	int r = parse(text, &rule, ret_reason);
 
-	if (r < 0 || is_known(text))
+	if (r < 0 || is_known(rules, text))
 		return r;
-	if (rules.count == HIDDEN_RULES_MAX)
+	if (rules->list.count == HIDDEN_RULES_MAX)
 		return -E2BIG;
 	rule.text = strdup(text);
-	slot = rule.text ? vec_push(&rules) : NULL;
+	slot = rule.text ? vec_push(&rules->list) : NULL;
 	if (!slot) {
 		free(rule.text);
 		return -ENOMEM;
@@ -88,20 +116,68 @@ int hidden_rules_add(const char *text, const char **ret_reason)
 	return 0;
 }
 
+/* --- which set is seen --- */
+
+struct hidden_rules *hidden_rules_ref(void)
+{
+	current->references++;
+	return current;
+}
+
+void hidden_rules_unref(struct hidden_rules *rules)
+{
+	if (!rules || --rules->references > 0 || rules == &first)
+		return;
+	clear(rules);
+	free(rules);
+}
+
+void hidden_rules_put_in_force(struct hidden_rules *rules)
+{
+	struct hidden_rules *old = current;
+
+	current = rules;
+	hidden_rules_unref(old);
+}
+
+void hidden_rules_see(const struct hidden_rules *rules)
+{
+	held = rules;
+}
+
+static const struct hidden_rules *seen(void)
+{
+	return held ? held : current;
+}
+
+uint64_t hidden_rules_number(void)
+{
+	return seen()->number;
+}
+
+/* --- the set that this thread sees --- */
+
+int hidden_rules_add(const char *text, const char **ret_reason)
+{
+	return hidden_rules_add_to(current, text, ret_reason);
+}
+
 size_t hidden_rules_count(void)
 {
-	return rules.count;
+	return seen()->list.count;
 }
 
 const char *hidden_rules_text(size_t i)
 {
-	return rules.items[i].text;
+	return seen()->list.items[i].text;
 }
 
 bool hidden_rules_have(enum hidden_kind kind)
 {
-	for (size_t i = 0; i < rules.count; i++) {
-		if (rules.items[i].kind == kind)
+	const struct hidden_rules *rules = seen();
+
+	for (size_t i = 0; i < rules->list.count; i++) {
+		if (rules->list.items[i].kind == kind)
 			return true;
 	}
 	return false;
@@ -116,8 +192,10 @@ static bool matches(const struct rule *rule, const char *text)
 
 bool hidden_rules_match(enum hidden_kind kind, const char *text)
 {
-	for (size_t i = 0; i < rules.count; i++) {
-		if (rules.items[i].kind == kind && matches(&rules.items[i], text))
+	const struct hidden_rules *rules = seen();
+
+	for (size_t i = 0; i < rules->list.count; i++) {
+		if (rules->list.items[i].kind == kind && matches(&rules->list.items[i], text))
 			return true;
 	}
 	return false;
@@ -125,7 +203,5 @@ bool hidden_rules_match(enum hidden_kind kind, const char *text)
 
 void hidden_rules_clear(void)
 {
-	for (size_t i = 0; i < rules.count; i++)
-		free(rules.items[i].text);
-	vec_fini(&rules);
+	clear(current);
 }

@@ -256,6 +256,7 @@ int snapshot_index_make(const struct snapshot *snapshot, unsigned parts, struct 
 
 	if (!index)
 		return -ENOMEM;
+	index->rules = hidden_rules_number();
 	index->strings = strtab_new();
 	r = index->strings ? names_init(&index->names, snapshot, index->strings) : -ENOMEM;
 	if (r == 0)
@@ -330,7 +331,8 @@ int snapshot_index_keep(struct snapshot *snapshot)
 	struct snapshot_index *index, *none = NULL;
 	int r;
 
-	if (snapshot_index_kept(snapshot))
+	/* One made by other rules stays until nobody uses it. */
+	if (snapshot_index_any(snapshot))
 		return 0;
 	r = snapshot_index_make(snapshot, INDEX_ALL, &index);
 	if (r < 0)

@@ -5,6 +5,7 @@
 #ifndef ALLOCWATCH_MODEL_INDEX_H
 #define ALLOCWATCH_MODEL_INDEX_H
 
+#include "model/hidden_rules.h"
 #include "model/names.h"
 
 /* The keys of single frames. */
@@ -28,6 +29,7 @@ struct snapshot_index {
 	struct index_start *starts;           /* by trace */
 	uint32_t *first_places;               /* by trace: the first that is shown */
 	struct index_step *steps;             /* by node; NULL when not asked for */
+	uint64_t rules;                       /* the number of those that it was made by */
 };
 
 /* INDEX_KEYS: the key is none of single frames. */
@@ -47,9 +49,16 @@ int snapshot_index_keep(struct snapshot *snapshot);
 void snapshot_index_drop(struct snapshot *snapshot);
 /* What it will take at most, about. */
 size_t snapshot_index_estimate(const struct snapshot *snapshot);
-static inline const struct snapshot_index *snapshot_index_kept(const struct snapshot *snapshot)
+static inline const struct snapshot_index *snapshot_index_any(const struct snapshot *snapshot)
 {
 	return __atomic_load_n(&snapshot->index, __ATOMIC_ACQUIRE);
+}
+/* The same, unless it was made by other rules than this thread sees (hidden_rules.h): what is hidden is left out of it. */
+static inline const struct snapshot_index *snapshot_index_kept(const struct snapshot *snapshot)
+{
+	const struct snapshot_index *index = snapshot_index_any(snapshot);
+
+	return index && index->rules == hidden_rules_number() ? index : NULL;
 }
 
 static inline uint32_t index_no_place(const struct snapshot_index *index)

@@ -76,7 +76,7 @@ size_t snapshot_memory(const struct snapshot *snapshot)
 	       vec_memory(&snapshot->modules) + vec_memory(&snapshot->frames) +
 	       vec_memory(&snapshot->locations) + vec_memory(&snapshot->nodes) +
 	       vec_memory(&snapshot->traces) + vec_memory(&snapshot->blocks) +
-	       snapshot_index_memory(snapshot_index_kept(snapshot));
+	       snapshot_index_memory(snapshot_index_any(snapshot));
 }
 
 void snapshot_charge(struct snapshot *snapshot, uint64_t *account)

@@ -4,12 +4,14 @@
 #include "subject.h"
 #include "tool.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define RELOADED_MS 30000
 #define VICTIM(name) "tests/victims/" name
 
 /* Built in the case's folder, from its source by its whole path: that is what the rows name. */
@@ -110,15 +112,21 @@ static void a_wrapper_that_is_named_is_hidden(void)
 	tool_end(tool, subject, before);
 }
 
-static struct tool *start_configured(const char *text)
+static void configure(const char *text)
 {
 	const char *folder = live_text("%s/allocwatch", live_folder());
-	const char *const wrapper[] = { "env", live_text("XDG_CONFIG_HOME=%s", live_folder()), NULL };
 	FILE *file;
 
-	require_equal(mkdir(folder, 0700), 0);
 	file = fopen(live_text("%s/allocwatchd.conf", folder), "w");
 	require(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static struct tool *start_configured(const char *text)
+{
+	const char *const wrapper[] = { "env", live_text("XDG_CONFIG_HOME=%s", live_folder()), NULL };
+
+	require_equal(mkdir(live_text("%s/allocwatch", live_folder()), 0700), 0);
+	configure(text);
 	return tool_start_wrapped(wrapper);
 }
 
@@ -145,12 +153,56 @@ static void what_the_configuration_hides_is_hidden_everywhere(void)
 	tool_end(tool, subject, before);
 }
 
+static struct {
+	struct tool *tool;
+	const char *snap;
+	int line;
+} shown;
+
+static bool is_shown(void *context)
+{
+	(void)context;
+	return row_at(tool_stats(shown.tool, shown.snap), "wrappers.c", shown.line) != NULL;
+}
+
+/* Which the daemon, when it has read its configuration again, shows of what it has kept already. */
+static void configure_until_shown(const char *text, const char *line)
+{
+	configure(text);
+	shown.line = line_of(VICTIM("wrappers.c"), line);
+	require_equal(kill(tool_daemon(shown.tool), SIGHUP), 0);
+	require(live_wait(is_shown, NULL, RELOADED_MS));
+}
+
+static void what_a_reload_hides_is_hidden_from_then_on(void)
+{
+	struct tool *tool = start_configured("[Frames]\n");
+	struct subject *subject = start_wrappers();
+	struct state *before = state_take(subject->pid);
+	const char *who = pid_text(subject->pid);
+
+	begin(tool, subject);
+	tool_out(tool, "snapshot", who, "--name", "one", NULL);
+	shown.tool = tool;
+	shown.snap = live_text("%s:one", who);
+	for (int i = 0; i < 2; i++)
+		require_row(tool_stats(tool, shown.snap), VICTIM("wrappers.c"), "/* wrapped */", 100 * 1000, 100);
+	configure_until_shown("[Frames]\nHide=xmalloc\nHide=@file=wrappers.h\n", "/* by the function */");
+	for (int i = 0; i < 2; i++)
+		require_users_lines(tool_stats(tool, shown.snap));
+	require_users_lines(tool_stats(tool, who));
+	configure_until_shown("[Frames]\nHide=other\n", "/* wrapped */");
+	require_row(tool_stats(tool, who), VICTIM("wrappers.c"), "/* wrapped */", 100 * 1000, 100);
+	tool_end(tool, subject, before);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(cxx_containers_name_the_users_line),
 	LIVE_CASE(a_rust_vec_names_the_users_line),
 	LIVE_CASE(a_glib_list_names_the_users_line),
 	LIVE_CASE(a_wrapper_that_is_named_is_hidden),
 	LIVE_CASE(what_the_configuration_hides_is_hidden_everywhere),
+	LIVE_CASE(what_a_reload_hides_is_hidden_from_then_on),
 };
 
 int main(int argc, char **argv)

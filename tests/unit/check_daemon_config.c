@@ -153,6 +153,29 @@ START_TEST(a_reload_changes_what_can_change_and_says_what_cannot)
 }
 END_TEST
 
+START_TEST(a_reload_describes_allocators_for_what_is_attached_then)
+{
+	configure("[Allocators]\nAllocator=old old_get(size)\n");
+	daemon_start_default();
+	attach_ok(target_start());
+	configure("[Allocators]\nAllocator=pool pool_get(size)\nAllocator=slab slab_get(size)\n[Frames]\nHide=xmalloc\n");
+	reload_until("Allocator= has changed");
+	ck_assert_int_eq(log_count("Hide= has changed"), 1);
+	ck_assert_int_eq(log_count("takes effect when"), 0);
+	ck_assert_int_eq(tracer_notes("old "), 1);
+	attach_ok(target_start());
+	ck_assert_int_eq(tracer_notes("old "), 1);
+	ck_assert_int_eq(tracer_notes("pool "), 1);
+	ck_assert_int_eq(tracer_notes("slab "), 1);
+	/* With one that is wrong all stays as it is. */
+	configure("[Allocators]\nAllocator=slob slob_get(size)\n[Frames]\nHide=@line=7\n");
+	reload_until("the configuration is wrong, and the old one stays in force");
+	attach_ok(target_start());
+	ck_assert_int_eq(tracer_notes("slob "), 0);
+	ck_assert_int_eq(tracer_notes("pool "), 2);
+}
+END_TEST
+
 START_TEST(a_lowered_limit_takes_nothing_away_and_lets_nothing_in)
 {
 	pid_t first = target_start();
@@ -308,6 +331,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, a_wrong_file_is_named_and_no_daemon_starts_with_it);
 	tcase_add_test(t, what_is_not_known_is_a_warning);
 	tcase_add_test(t, a_reload_changes_what_can_change_and_says_what_cannot);
+	tcase_add_test(t, a_reload_describes_allocators_for_what_is_attached_then);
 	tcase_add_test(t, a_lowered_limit_takes_nothing_away_and_lets_nothing_in);
 	tcase_add_test(t, a_wrong_reload_leaves_the_old_configuration_in_force);
 	tcase_add_test(t, a_daemon_that_stays_can_be_told_to_leave_when_idle);

@@ -142,6 +142,48 @@ START_TEST(a_function_shares_no_group_with_a_file_of_its_name)
 }
 END_TEST
 
+static bool has_function(const char *name)
+{
+	struct statistics *t = make();
+	bool has = false;
+
+	for (size_t i = 0; i < t->row_count; i++)
+		has |= strcmp(name_of(t, i), name) == 0;
+	statistics_free(t);
+	return has;
+}
+
+/* One that is kept was made by those before; who began with these sees them to the end. */
+START_TEST(rules_that_take_the_place_of_others_hold_at_once)
+{
+	struct hidden_rules *rules = hidden_rules_new(), *before = hidden_rules_ref();
+	const char *reason;
+
+	query.key = KEY_FUNCTION;
+	ck_assert_int_eq(snapshot_index_keep(s), 0);
+	ck_assert(has_function("work"));
+	ck_assert_int_eq(hidden_rules_add_to(rules, "work", &reason), 0);
+	ck_assert(has_function("work"));
+	hidden_rules_put_in_force(rules);
+	ck_assert_ptr_null(snapshot_index_kept(s));
+	ck_assert(!has_function("work"));
+	hidden_rules_see(before);
+	ck_assert_ptr_nonnull(snapshot_index_kept(s));
+	ck_assert(has_function("work"));
+	hidden_rules_see(NULL);
+	hidden_rules_unref(before);
+	/* It goes when nobody uses it, and the next one is by the new rules. */
+	ck_assert_int_eq(snapshot_index_keep(s), 0);
+	ck_assert_ptr_null(snapshot_index_kept(s));
+	snapshot_index_drop(s);
+	ck_assert_int_eq(snapshot_index_keep(s), 0);
+	ck_assert_ptr_nonnull(snapshot_index_kept(s));
+	ck_assert(!has_function("work"));
+	hidden_rules_put_in_force(hidden_rules_new());
+	ck_assert(has_function("work"));
+}
+END_TEST
+
 START_TEST(a_kept_index_is_in_the_snapshots_account_until_it_is_dropped)
 {
 	uint64_t account = 0;
@@ -638,6 +680,7 @@ int main(void)
 	tcase_add_test(tcase, functions_objects_and_domains_are_keys_too);
 	tcase_add_test(tcase, a_function_shares_no_group_with_a_file_of_its_name);
 	tcase_add_test(tcase, a_kept_index_is_in_the_snapshots_account_until_it_is_dropped);
+	tcase_add_test(tcase, rules_that_take_the_place_of_others_hold_at_once);
 	tcase_add_test(tcase, an_index_of_a_program_without_names_takes_no_more_than_was_said);
 	tcase_add_test(tcase, a_traceback_has_its_most_recent_frame_last_and_its_depth);
 	tcase_add_test(tcase, a_cumulative_statistic_counts_a_recursion_as_tracemalloc_does);

@@ -352,6 +352,8 @@ static void attach(const struct wire_attach *request)
 	start_time = request->start_time;
 	frames_limit = request->frames_limit;
 	attached_ns = attached.attached_realtime_ns = clock_realtime_ns();
+	for (unsigned i = 0; i < WIRE_ALLOCATORS_MAX && request->allocators[i].domain != 0; i++)
+		note(request->allocators[i].text);
 	if (refuse(request->head.serial))
 		exit(0);
 	die_if("die-at-attach");
