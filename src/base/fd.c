@@ -198,3 +198,10 @@ int file_open_plain(const char *path)
 	fd_close(&place);
 	return fd;
 }
+
+int folder_next(DIR *dir, struct dirent **ret_entry)
+{
+	errno = 0;
+	*ret_entry = readdir(dir);
+	return *ret_entry ? 1 : -errno;
+}

@@ -2,6 +2,7 @@
 #ifndef ALLOCWATCH_BASE_FD_H
 #define ALLOCWATCH_BASE_FD_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -20,6 +21,10 @@ int file_read_text(const char *path, size_t max, char **ret_text, size_t *ret_le
 /* Opens a regular file for reading, and nothing else: to open a device or a pipe can be an action of its own (a watchdog
  * begins to count, who waits to write goes on).  A descriptor, or negative errno: -EINVAL, it is another thing. */
 int file_open_plain(const char *path);
+
+/* The next name in a folder, *ret_entry, which is readdir()'s: 1; 0: there are no more; negative errno: it could not be read
+ * to its end, which readdir() alone says in the same way. */
+int folder_next(DIR *dir, struct dirent **ret_entry);
 
 /* One message on a SOCK_SEQPACKET socket, with one descriptor or none (fd = -1).
  * Sending: 0 or negative errno (-EAGAIN on a full nonblocking socket). */

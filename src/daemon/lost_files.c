@@ -1,5 +1,6 @@
 #include "daemon/lost_files.h"
 
+#include "base/fd.h"
 #include "base/vec.h"
 #include "daemon/limits.h"
 #include "tracer/wire.h"
@@ -135,20 +136,21 @@ int lost_files_list(const char *folder, struct lost_file **ret_files, size_t *re
 	VEC_OF(struct lost_file) files = { 0 };
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
-	int r = 0;
+	int r;
 
 	if (!dir)
 		return -errno;
-	while (r == 0 && (entry = readdir(dir))) {
+	while ((r = folder_next(dir, &entry)) > 0) {
 		struct lost_file file, *slot;
 
 		if (!parse_name(entry->d_name, &file))
 			continue;
 		slot = vec_push(&files);
-		if (slot)
-			*slot = file;
-		else
+		if (!slot) {
 			r = -ENOMEM;
+			break;
+		}
+		*slot = file;
 	}
 	closedir(dir);
 	if (r < 0) {

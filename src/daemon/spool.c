@@ -204,23 +204,27 @@ int spool_list(const struct spool *spool, struct spool_file **ret_files, size_t 
 	VEC_OF(struct spool_file) files = { 0 };
 	DIR *dir = opendir(spool->folder);
 	struct dirent *entry;
+	int r;
 
 	if (!dir)
 		return -errno;
-	while ((entry = readdir(dir))) {
+	while ((r = folder_next(dir, &entry)) > 0) {
 		struct spool_file file, *slot;
 
 		if (!parse_name(entry->d_name, &file))
 			continue;
 		slot = vec_push(&files);
 		if (!slot) {
-			closedir(dir);
-			vec_fini(&files);
-			return -ENOMEM;
+			r = -ENOMEM;
+			break;
 		}
 		*slot = file;
 	}
 	closedir(dir);
+	if (r < 0) {
+		vec_fini(&files);
+		return r;
+	}
 	if (files.count > 0)
 		qsort(files.items, files.count, sizeof(*files.items), compare_files);
 	*ret_files = files.items;

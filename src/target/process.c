@@ -15,6 +15,7 @@
 #define PROC_TEXT_MAX (1u << 20)
 #define SYSCALL_TEXT_MAX 512
 #define FIELD_FLAGS 9                  /* in /proc/PID/stat */
+#define FIELD_THREADS 20
 #define FIELD_SIGNAL 31                /* the thread's own pending ones */
 #define SIGKILL_BIT (1u << (SIGKILL - 1))
 #define PF_EXITING 0x4                 /* include/linux/sched.h */
@@ -149,16 +150,27 @@ bool process_is_filtered(pid_t tid)
 	return proc_status_numbers(tid, "\nSeccomp:", 10, &mode, 1) == 0 && mode != 0;
 }
 
+uint64_t process_threads(pid_t pid)
+{
+	uint64_t threads;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	return proc_stat_number(path, FIELD_THREADS, &threads) == 0 ? threads : 0;
+}
+
+/* A thread that could not be looked at may be filtered. */
 void process_filters(pid_t pid, bool *ret_some, bool *ret_all)
 {
 	bool some = false, all = true;
 	struct dirent *entry;
 	char path[64];
+	int r = -ENOENT;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
-	while (dir && (entry = readdir(dir))) {
+	while (dir && (r = folder_next(dir, &entry)) > 0) {
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 		bool filtered;
 
@@ -170,7 +182,7 @@ void process_filters(pid_t pid, bool *ret_some, bool *ret_all)
 	}
 	if (dir)
 		closedir(dir);
-	*ret_some = some;
+	*ret_some = some || r < 0;
 	*ret_all = some && all;
 }
 

@@ -34,6 +34,8 @@ uint64_t process_blocked_pc(pid_t tid);
  * negative errno. */
 #define PROCESS_RUNS (-2)
 int process_call(pid_t tid, long *ret_number, uint64_t *ret_argument);
+/* How many threads it has, ended ones that nobody has waited for included; 0: not known. */
+uint64_t process_threads(pid_t pid);
 /* Gone, or a zombie. */
 bool process_thread_is_dead(pid_t pid, pid_t tid);
 /* Or about to be: it was killed, or exits, and runs no more of its program. */

@@ -10,6 +10,7 @@
 #include "target/signals.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -89,21 +90,24 @@ static bool comes_by_itself(pid_t tid)
 	return process_tracer(tid) == getpid();
 }
 
-/* One pass over the task list; returns how many new threads were seized. */
-static int seize_pass(struct target *target)
+/* One pass over the task list; returns how many new threads were seized, and how many were listed. */
+static int seize_pass(struct target *target, uint64_t *ret_listed)
 {
 	char path[64];
 	struct dirent *entry;
 	int seized = 0, r = 0;
 	DIR *dir;
 
+	*ret_listed = 0;
+
 	snprintf(path, sizeof(path), "/proc/%d/task", target->pid);
 	dir = opendir(path);
 	if (!dir)
 		return errno == ENOENT ? -ESRCH : -errno;
-	while (r >= 0 && (entry = readdir(dir))) {
+	while (r >= 0 && (r = folder_next(dir, &entry)) > 0) {
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 
+		*ret_listed += tid > 0;
 		if (tid <= 0 || task_find(tid))
 			continue;
 		r = seize_one(target, tid);
@@ -118,6 +122,8 @@ static int seize_pass(struct target *target)
 			target->stranger = tid;
 	}
 	closedir(dir);
+	if (r == -ENOENT)
+		return -ESRCH;
 	return r < 0 ? r : seized;
 }
 
@@ -153,22 +159,35 @@ static int seize_sharers(struct target *target, const struct sharers *sharers)
 	return r < 0 ? r : 0;
 }
 
+/* The kernel ends a list early when the thread that it has come to ends in that moment: a pass that lists fewer threads than
+ * there were before it, and are after it, has not seen all. */
+static int seize_whole_pass(struct target *target, bool *ret_whole)
+{
+	uint64_t before = process_threads(target->pid), listed, after;
+	int r = seize_pass(target, &listed);
+
+	after = process_threads(target->pid);
+	*ret_whole = listed >= (before < after ? before : after);
+	return r;
+}
+
 int target_seize(struct target *target, struct sharers *sharers)
 {
 	uint64_t deadline = clock_monotonic_ns() + SCAN_DEADLINE_MS * NSEC_PER_MSEC;
+	bool whole;
 	int quiet = 0, r;
 
 	target->stranger = 0;
 	/* A thread that is seized reports its clones; one that was not yet may have started another
-	 * behind the scan.  Two passes without a new one and all are seized.  None is stopped yet: a call that a stop
+	 * behind the scan.  Two whole passes without a new one and all are seized.  None is stopped yet: a call that a stop
 	 * has broken off is mended when the stop is seen, and that is to be soon. */
 	while (quiet < 2) {
-		r = seize_pass(target);
+		r = seize_whole_pass(target, &whole);
 		if (r < 0)
 			return r;
 		if (target->tasks.count == 0)
 			return -EPERM;
-		quiet = r == 0 ? quiet + 1 : 0;
+		quiet = r == 0 && whole ? quiet + 1 : 0;
 		if (clock_passed(deadline))
 			return -ETIMEDOUT;
 	}

@@ -92,14 +92,14 @@ static int look_at_all(const struct target *target, struct sharers *sharers)
 	struct dirent *entry;
 	int r = 0;
 
-	while (proc && r == 0 && (entry = readdir(proc))) {
+	if (!proc)
+		return -errno;
+	while (r == 0 && (r = folder_next(proc, &entry)) > 0) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (pid > 0 && pid != target->pid)
-			r = look_at(target, sharers, pid);
+		r = pid > 0 && pid != target->pid ? look_at(target, sharers, pid) : 0;
 	}
-	if (proc)
-		closedir(proc);
+	closedir(proc);
 	return r;
 }
 

@@ -8,6 +8,7 @@
 #include "target/resident.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -203,19 +204,20 @@ static bool heal_all(const struct stat *program)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
-	bool good = proc != NULL;
+	int r = proc ? 0 : -errno;
+	bool good = true;
 
-	if (!proc)
-		fprintf(stderr, "allocwatch: /proc cannot be read: %s\n", strerror(errno));
-	while (proc && (entry = readdir(proc))) {
+	while (proc && (r = folder_next(proc, &entry)) > 0) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
 		if (pid > 0 && (!program || same_program(pid, program)) && resident_is_left(pid))
 			good &= heal_and_tell(pid);
 	}
+	if (r < 0)
+		fprintf(stderr, "allocwatch: /proc cannot be read%s: %s\n", proc ? " to its end" : "", strerror(-r));
 	if (proc)
 		closedir(proc);
-	return good;
+	return good && r == 0;
 }
 
 int heal_main(const char *argument)

@@ -28,6 +28,7 @@
 #define FREE_MS 15000          /* a tracer that does nothing more is found so after some seconds */
 #define HOPELESS_MS 1000       /* all tries of the daemon to heal come to nothing meanwhile */
 #define EACH_MOST 400          /* of one call in one step, in the long form */
+#define LISTED_LAST 40         /* so many names of the last lists that are read */
 #define COUNT_ROUNDS 5         /* of each step before it is played, in the long form */
 #define OTHER_WAYS_MOST 12     /* of one call in one step, by each further way to fail */
 
@@ -506,7 +507,27 @@ static void a_trap_that_is_to_come_is_known_without_proc(void)
 	require_equal(table.played[point.step], rounds);
 }
 
+/* The list of its threads is the last that is read, in two looks: a part of them would be attached to, and the others come to
+ * int3s that nobody answers for.  The masks' threads die of that. */
+static void a_list_that_breaks_off_attaches_to_no_part_of_a_process(void)
+{
+	struct point point = { .call = FAULT_READDIR, .error = EIO, .kind = FAULT_FROM_THEN };
+	unsigned last;
+
+	begin();
+	while (strcmp(steps[point.step].name, "attach, masks") != 0)
+		point.step++;
+	count_points(point.step, COUNT_ROUNDS);
+	last = table.counts[point.step][FAULT_READDIR];
+	require_at_least(last, LISTED_LAST);
+	for (point.at = last - LISTED_LAST + 1; point.at <= last; point.at += live_rounds(3, 1))
+		play_point(&point);
+	require_equal(table.harmed, 0);
+	require_at_least(table.outcomes[point.step][LIVED], 10);
+}
+
 static const struct live_case cases[] = {
+	LIVE_CASE(a_list_that_breaks_off_attaches_to_no_part_of_a_process),
 	LIVE_CASE(a_trap_that_is_to_come_is_known_without_proc),
 	LIVE_CASE(whatever_fails_in_the_tracer_the_target_is_as_before),
 };
