@@ -2,6 +2,7 @@
 #include "daemon/intake.h"
 
 #include "base/fd.h"
+#include "base/vec.h"
 #include "daemon/limits.h"
 #include "daemon/log.h"
 
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define NEEDED_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
@@ -19,7 +21,7 @@ struct intakes {
 	struct symbolize *symbolize;
 	struct snapshots *snapshots;
 	uint64_t max_bytes;
-	size_t running, running_last;  /* these by steps->last */
+	VEC_OF(struct intake *) list;
 };
 
 struct intake {
@@ -62,23 +64,49 @@ void intakes_free(struct intakes *intakes)
 {
 	if (!intakes)
 		return;
+	vec_fini(&intakes->list);
 	free(intakes);
 }
 
 size_t intakes_running(const struct intakes *intakes)
 {
-	return intakes->running + intakes->running_last;
+	return intakes->list.count;
 }
 
-/* Counted apart: a storm of ends must not keep anybody from asking. */
-static size_t *running_with(struct intakes *intakes, const struct intake_steps *steps)
+static uint32_t owner_of(const struct module_files *files)
 {
-	return steps->last ? &intakes->running_last : &intakes->running;
+	return module_files_user(files)->owner;
+}
+
+/* Those that come by themselves are counted apart, for a storm of ends must not keep anybody from asking; and nobody but the
+ * daemon's own user may have more than a share of them, for they wait for their names. */
+static bool has_room(const struct intakes *intakes, const struct module_files *files, bool last)
+{
+	size_t count = 0, of_owner = 0, max = last ? INTAKES_LAST_MAX : INTAKES_MAX;
+
+	for (size_t i = 0; i < intakes->list.count; i++) {
+		const struct intake *other = intakes->list.items[i];
+
+		if (other->steps.last != last)
+			continue;
+		count++;
+		of_owner += owner_of(other->files) == owner_of(files);
+	}
+	return count < max && (owner_of(files) == geteuid() || of_owner < OWNER_SHARE(max));
+}
+
+static void list_remove(struct intakes *intakes, const struct intake *intake)
+{
+	size_t i = 0;
+
+	while (intakes->list.items[i] != intake)
+		i++;
+	vec_remove_unordered(&intakes->list, i);
 }
 
 static void intake_free(struct intake *intake)
 {
-	--*running_with(intake->intakes, &intake->steps);
+	list_remove(intake->intakes, intake);
 	snapshots_unreserve(intake->intakes->snapshots, intake->reserved);
 	fd_close(&intake->fd);
 	module_files_unref(intake->files);
@@ -187,13 +215,13 @@ static int check_image(const struct intakes *intakes, int fd, size_t *ret_len, c
 int intake_start(struct intakes *intakes, int *fd, struct module_files *files, int pid, uint64_t start_time,
 		 const struct intake_steps *steps, const char **ret_reason)
 {
-	struct intake *intake;
+	struct intake *intake, **slot;
 	size_t len, reserved;
 	int r = check_image(intakes, *fd, &len, ret_reason);
 
 	if (r < 0)
 		return r;
-	if (*running_with(intakes, steps) >= (steps->last ? INTAKES_LAST_MAX : INTAKES_MAX)) {
+	if (!has_room(intakes, files, steps->last)) {
 		*ret_reason = "too many snapshots are being read";
 		return -ENOSPC;
 	}
@@ -203,12 +231,13 @@ int intake_start(struct intakes *intakes, int *fd, struct module_files *files, i
 		return -ENOSPC;
 	}
 	*ret_reason = "the daemon is out of memory";
-	intake = calloc(1, sizeof(*intake));
+	intake = vec_reserve(&intakes->list, 1) < 0 ? NULL : calloc(1, sizeof(*intake));
 	if (!intake) {
 		snapshots_unreserve(intakes->snapshots, reserved);
 		return -ENOMEM;
 	}
-	++*running_with(intakes, steps);
+	slot = vec_push(&intakes->list);
+	*slot = intake;
 	intake->intakes = intakes;
 	intake->reserved = reserved;
 	intake->steps = *steps;

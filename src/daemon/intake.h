@@ -33,7 +33,7 @@ struct intake_steps {
 
 /* Takes over *fd; files: a reference is taken.  The image must be of this process.  0, and the steps are
  * told from the event loop; or negative errno with *ret_reason: -EBADMSG not sealed, -E2BIG, -ENOSPC
- * too many at a time or no memory allowed for it, -ENOMEM. */
+ * too many at a time, of all or of one owner, or no memory allowed for it, -ENOMEM. */
 int intake_start(struct intakes *intakes, int *fd, struct module_files *files, int pid, uint64_t start_time,
 		 const struct intake_steps *steps, const char **ret_reason);
 

@@ -28,6 +28,12 @@ tests_unit_check_alarm_files_SOURCES = tests/unit/check_alarm_files.c
 tests_unit_check_alarm_files_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_check_alarm_files_LDADD = src/libdaemon.a $(DAEMON_LIBS) $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/check_intake
+TESTS += tests/unit/check_intake
+tests_unit_check_intake_SOURCES = tests/unit/check_intake.c
+tests_unit_check_intake_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
+tests_unit_check_intake_LDADD = src/libdaemon.a $(DAEMON_LIBS) $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/check_kept
 TESTS += tests/unit/check_kept
 tests_unit_check_kept_SOURCES = tests/unit/check_kept.c
