@@ -58,6 +58,8 @@ uint64_t arch_ticks(void);
  * for a real return address as long as ARCH_CALL_MAX bytes are given. */
 #define ARCH_CALL_MAX 7
 bool arch_ends_in_call(const uint8_t *code, size_t len);
+/* Where the call before `end` leads, whose bytes are the last ones of `code`; false when it may be none that says so itself. */
+bool arch_direct_call(const uint8_t *code, size_t len, raddr end, raddr *ret_target);
 
 /* --- instructions (arch/x86_64_insn.c) --- */
 

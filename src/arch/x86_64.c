@@ -48,6 +48,17 @@ bool arch_ends_in_call(const uint8_t *code, size_t len)
 	return false;
 }
 
+bool arch_direct_call(const uint8_t *code, size_t len, raddr end, raddr *ret_target)
+{
+	int32_t distance;
+
+	if (len < 5 || code[len - 5] != 0xe8)
+		return false;
+	memcpy(&distance, code + len - sizeof(distance), sizeof(distance));
+	*ret_target = end + (uint64_t)(int64_t)distance;
+	return true;
+}
+
 uint64_t arch_pc(const struct user_regs_struct *regs)
 {
 	return regs->rip;

@@ -1,5 +1,9 @@
 #include "unwind/framepointer.h"
 
+#define STUB_MAX 16
+/* Longer functions without tables are not gone on from: an honest end, where a wrong caller would be none. */
+#define FUNCTION_MAX 4096u
+
 static bool is_return_address(const struct frame_pointer *by, raddr address, bool anonymous)
 {
 	uint8_t code[ARCH_CALL_MAX];
@@ -30,6 +34,21 @@ static bool goes_on(uint64_t bp, uint64_t saved)
 	return saved % 8 == 0 && saved > bp && saved - bp <= FRAME_POINTER_REACH;
 }
 
+/* A call that says where it leads leads to the function of pc, by way of the linker's stub or not.  What is left on a stack by
+ * calls that have returned long ago looks like a return address as well.  Interpreters (V8's) jump on from what was called:
+ * of those no more is asked than the next frame pointer. */
+static bool leads_to(const struct frame_pointer *by, raddr address, raddr pc)
+{
+	uint8_t code[ARCH_CALL_MAX], stub[STUB_MAX];
+	raddr target, pointer;
+
+	if (!stack_copy_peek(by->memory, address - sizeof(code), code, sizeof(code)) ||
+	    !arch_direct_call(code, sizeof(code), address, &target))
+		return true;
+	return pc - target < FUNCTION_MAX || (stack_copy_peek(by->memory, target, stub, sizeof(stub)) &&
+					      arch_decode_import_stub(stub, sizeof(stub), target, &pointer));
+}
+
 enum frame_pointer_result frame_pointer_step(const struct frame_pointer *by, struct arch_regs *regs)
 {
 	uint64_t bp = regs->reg[ARCH_DWARF_BP], sp = regs->reg[ARCH_DWARF_SP], saved, address;
@@ -42,7 +61,8 @@ enum frame_pointer_result frame_pointer_step(const struct frame_pointer *by, str
 	if (bp % 8 != 0 || bp < sp || bp - sp > FRAME_POINTER_REACH)
 		return FRAME_POINTER_UNKNOWN;
 	if (!stack_copy_word(by->memory, bp, &saved) || !stack_copy_word(by->memory, bp + 8, &address) ||
-	    !is_return_address(by, address, by->anonymous || goes_on(bp, saved)))
+	    !is_return_address(by, address, by->anonymous || goes_on(bp, saved)) ||
+	    !(goes_on(bp, saved) || leads_to(by, address, regs->reg[ARCH_DWARF_PC])))
 		return FRAME_POINTER_UNKNOWN;
 	regs->reg[ARCH_DWARF_BP] = saved;
 	regs->reg[ARCH_DWARF_SP] = bp + 16;

@@ -1,7 +1,7 @@
 /* The last resort: code without unwind tables, by frame pointer.
  *
  * Nothing says that such code keeps one, so a step is only believed when what it finds looks like a
- * return address, behind a call: in a known module, or in anonymous code, where an interpreter or a JIT has its own. From a
+ * return address, behind a call that may have led there: in a known module, or in anonymous code, where an interpreter or a JIT has its own. From a
  * module it leads to the latter only where another frame pointer further out was saved. */
 #ifndef ALLOCWATCH_UNWIND_FRAMEPOINTER_H
 #define ALLOCWATCH_UNWIND_FRAMEPOINTER_H

@@ -312,7 +312,7 @@ oracle_sources = tests/live/oracle.c tests/live/oracle.h \
 	tests/bench/sampler.c tests/bench/sampler.h
 oracle_cflags = $(live_cflags) -I$(srcdir)/tests/bench $(UNWIND_CFLAGS)
 oracle_libs = $(live_libs) src/libaw_unwind.a src/libarch.a src/libmodel.a src/libbase.a \
-	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS)
+	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS) $(ZYDIS_LIBS)
 tests_live_check_oracle_SOURCES = tests/live/check_oracle.c $(oracle_sources) \
 	tests/bench/workload.c tests/bench/workload.h
 tests_live_check_oracle_CFLAGS = $(oracle_cflags)

@@ -300,6 +300,7 @@ static void little_init(struct little_process *little, struct reader *reader)
 	ck_assert_int_eq(stack_copy_init(&little->memory), 0);
 	memset(little->code, 0x90, sizeof(little->code));
 	little->code[11] = 0xe8;
+	memset(little->code + 12, 0, sizeof(int32_t));
 	little->code[32] = 0xff;
 	little->code[33] = 0xd0;
 	stack_copy_begin(&little->memory, reader, STACK_AT);
@@ -333,6 +334,17 @@ START_TEST(a_frame_pointer_leads_on_only_to_what_was_called)
 	ck_assert_uint_eq(regs.reg[ARCH_DWARF_PC], CODE_AT + 16);
 	ck_assert_uint_eq(regs.reg[ARCH_DWARF_SP], STACK_AT + 80);
 	ck_assert_uint_eq(regs.reg[ARCH_DWARF_BP], STACK_AT + 160);
+	/* Behind a call to what is not the function of pc, or not its beginning, and with no frame pointer behind. */
+	for (int32_t k = 0; k < 2; k++) {
+		const int32_t distance = k ? 40 : -5000;
+
+		memcpy(little.code + 12, &distance, sizeof(distance));
+		little.stack[8] = 1;
+		regs = regs_at(STACK_AT, STACK_AT + 64);
+		stack_copy_begin(&little.memory, &reader, STACK_AT);
+		ck_assert_int_eq(frame_pointer_step(&by, &regs), FRAME_POINTER_UNKNOWN);
+	}
+	memset(little.code + 12, 0, sizeof(int32_t));
 	/* Behind no call; in no module; odd; below sp; out of reach; not there. */
 	little.stack[9] = CODE_AT + 17;
 	regs = regs_at(STACK_AT, STACK_AT + 64);
