@@ -2,6 +2,7 @@
 #ifndef ALLOCWATCH_ARCH_SIGFRAME_H
 #define ALLOCWATCH_ARCH_SIGFRAME_H
 
+#include "arch/arch.h"
 #include "base/reader.h"
 
 #include <stdbool.h>
@@ -20,5 +21,7 @@ struct arch_sigframe {
 bool arch_is_restorer(const uint8_t code[ARCH_RESTORER_SIZE]);
 /* False: what stands at `at` cannot be one. */
 bool arch_parse_sigframe(const uint8_t bytes[ARCH_SIGFRAME_SIZE], raddr at, struct arch_sigframe *ret_frame);
+/* All registers of the thread as they were, of one that can be parsed. */
+void arch_sigframe_regs(const uint8_t bytes[ARCH_SIGFRAME_SIZE], struct arch_regs *ret_regs);
 
 #endif

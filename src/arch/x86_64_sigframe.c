@@ -3,6 +3,7 @@
 #include <string.h>
 
 /* struct rt_sigframe of arch/x86/include/asm/sigframe.h, its ucontext as in asm/sigcontext.h */
+#define REGISTERS_AT 48
 #define SP_AT 168
 #define FLAGS_AT 184
 #define CS_AT 192
@@ -37,4 +38,13 @@ bool arch_parse_sigframe(const uint8_t bytes[ARCH_SIGFRAME_SIZE], raddr at, stru
 		return false;
 	*ret_frame = (struct arch_sigframe){ word(bytes + ARCH_SIGFRAME_PC), word(bytes + SP_AT), word(bytes + MASK_AT) };
 	return true;
+}
+
+void arch_sigframe_regs(const uint8_t bytes[ARCH_SIGFRAME_SIZE], struct arch_regs *ret_regs)
+{
+	/* r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, by their numbers in DWARF */
+	static const uint8_t order[] = { 8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16 };
+
+	for (size_t i = 0; i < sizeof(order); i++)
+		ret_regs->reg[order[i]] = word(bytes + REGISTERS_AT + 8 * i);
 }

@@ -25,8 +25,8 @@ enum cfi_row_kind {
 	CFI_ROW_END,                   /* outermost frame: the return address is undefined, or nobody called */
 	CFI_ROW_FULL,                  /* an expression, a signal frame, anything unusual: full evaluation */
 	CFI_ROW_NONE,                  /* the module says nothing about this address */
-	CFI_ROW_LIBUNWIND,             /* as NONE, and libunwind knew how to go on */
-	CFI_ROW_FRAME_POINTER,         /* as NONE, and libunwind did not */
+	CFI_ROW_TRAMPOLINE,            /* as NONE, and it is a signal's trampoline */
+	CFI_ROW_FRAME_POINTER,         /* as NONE, and it is none */
 	CFI_ROW_DEAD,                  /* its module is gone */
 };
 

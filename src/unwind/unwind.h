@@ -2,7 +2,7 @@
  *
  * Takes registers and a reader, never a thread: a test hands it recorded bytes.  Rows of the CFI
  * tables are cached per address; a row that is a DWARF expression is evaluated in full; code without
- * CFI is tried by libunwind, when it is a signal's trampoline, and by frame pointer.  Never stops, resumes or waits for anything. */
+ * CFI is tried as a signal's trampoline and by frame pointer.  Never stops, resumes or waits for anything. */
 #ifndef ALLOCWATCH_UNWIND_UNWIND_H
 #define ALLOCWATCH_UNWIND_UNWIND_H
 
@@ -20,7 +20,7 @@ struct unwind_counters {
 	uint64_t stacks, frames;
 	uint64_t row_misses;           /* rows made from CFI */
 	uint64_t expression_steps;     /* steps by DWARF expression */
-	uint64_t libunwind_steps, frame_pointer_steps;
+	uint64_t trampoline_steps, frame_pointer_steps;
 	uint64_t truncated[TRUNCATED_COUNT];   /* [TRUNCATED_LIMIT] is not a fault */
 };
 

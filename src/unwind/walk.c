@@ -2,6 +2,7 @@
 
 #include "unwind/framepointer.h"
 #include "unwind/lookup.h"
+#include "unwind/trampoline.h"
 
 #include <errno.h>
 
@@ -57,16 +58,15 @@ static enum step step_full(struct walk *walk, const struct cfi_row *row)
 	return step.end ? STEP_END : STEP_OUT;
 }
 
-static enum step step_libunwind(struct walk *walk)
+static enum step step_trampoline(struct walk *walk)
 {
 	struct unwinder *unwinder = walk->unwinder;
-	enum libunwind_result result = libunwind_step(unwinder->libunwind, &unwinder->memory, &walk->regs);
 
-	if (result == LIBUNWIND_UNKNOWN)
+	if (!trampoline_step(&unwinder->memory, &walk->regs))
 		return STEP_NO_CFI;
-	unwinder->counters.libunwind_steps++;
+	unwinder->counters.trampoline_steps++;
 	walk->exact = true;
-	return result == LIBUNWIND_END ? STEP_END : STEP_OUT;
+	return STEP_OUT;
 }
 
 static enum step step_frame_pointer(struct walk *walk, const struct cfi_row *row)
@@ -96,19 +96,19 @@ static enum cfi_row_kind kind_after(enum step step)
 {
 	if (step == STEP_END)
 		return CFI_ROW_END;
-	return step == STEP_NO_CFI ? CFI_ROW_FRAME_POINTER : CFI_ROW_LIBUNWIND;
+	return step == STEP_NO_CFI ? CFI_ROW_FRAME_POINTER : CFI_ROW_TRAMPOLINE;
 }
 
-/* libunwind first, and whether it helped is remembered. */
+/* A trampoline first, and whether it is one is remembered. */
 static enum step step_without_cfi(struct walk *walk, const struct cfi_row *row)
 {
 	struct unwinder *unwinder = walk->unwinder;
 	struct cfi_row copy = *row;        /* lookup_set_kind may move the rows */
 	raddr pc = walk->regs.reg[ARCH_DWARF_PC];
 	bool exact = walk->exact;
-	enum step step = step_libunwind(walk);
+	enum step step = step_trampoline(walk);
 
-	/* A signal's trampoline is called by nobody, either, but libunwind knows it. */
+	/* A signal's trampoline is called by nobody, either. */
 	if (step == STEP_NO_CFI && !exact && lookup_is_bottom(unwinder, copy.module, pc))
 		step = STEP_END;
 	if (copy.kind == CFI_ROW_NONE)
@@ -124,7 +124,7 @@ static enum step step_slow(struct walk *walk, const struct cfi_row *row)
 	case CFI_ROW_FULL:
 		return step_full(walk, row);
 	case CFI_ROW_NONE:
-	case CFI_ROW_LIBUNWIND:
+	case CFI_ROW_TRAMPOLINE:
 		return step_without_cfi(walk, row);
 	default:
 		return step_frame_pointer(walk, row);

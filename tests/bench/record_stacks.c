@@ -67,7 +67,7 @@ static uint64_t guesses(const struct recorder *r)
 {
 	struct unwind_counters counters = unwinder_counters(r->unwinder);
 
-	return counters.libunwind_steps + counters.frame_pointer_steps;
+	return counters.trampoline_steps + counters.frame_pointer_steps;
 }
 
 /* Only stacks that were followed to their end by tables and lie within one stack are of use. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -395,6 +396,7 @@ static struct pcs signal_pcs;
 static uint64_t interrupted_pc;
 static unsigned int interrupted_at;
 static volatile int landed;
+static uint64_t restorer;              /* whose code must be read, too; 0: none's */
 
 static void on_signal(int number, siginfo_t *info, void *data)
 {
@@ -405,7 +407,7 @@ static void on_signal(int number, siginfo_t *info, void *data)
 	interrupted_pc = (uint64_t)interrupted->uc_mcontext.gregs[REG_RIP];
 	getcontext(&context);
 	record_context(&recorded, &context);
-	record_other(&recorded, (uint64_t)interrupted->uc_mcontext.gregs[REG_RSP]);
+	record_other(&recorded, restorer ? restorer : (uint64_t)interrupted->uc_mcontext.gregs[REG_RSP]);
 	libunwind_count = local_libunwind(&context, libunwind_pcs, PCS_MAX);
 	interrupted->uc_mcontext.gregs[REG_RIP] += 2;          /* over the ud2 */
 	landed++;
@@ -451,6 +453,46 @@ static void take_signal(void)
 	die_in_a_leaf();
 	compare_signal_stack();
 }
+
+/* As musl has it: no table knows it. */
+void plain_restorer(void);
+__asm__(".text\n\tnop\n.type plain_restorer, @function\nplain_restorer:\n\tmov $15, %rax\n\tsyscall\n.size plain_restorer, . - plain_restorer");
+
+static void handle_signals_with_it(void)
+{
+	struct {
+		void (*handler)(int number, siginfo_t *info, void *data);
+		unsigned long flags;
+		void (*restorer)(void);
+		uint64_t mask;
+	} action = { on_signal, SA_SIGINFO | 0x04000000 /* SA_RESTORER */, plain_restorer, 0 };
+
+	restorer = (uint64_t)(uintptr_t)plain_restorer;
+	ck_assert_int_eq(syscall(SYS_rt_sigaction, SIGILL, &action, NULL, sizeof(action.mask)), 0);
+}
+
+static void take_signal_without_tables(void)
+{
+	die_in_a_leaf();
+	signal_pcs = unwind_recorded(&subject, &recorded, PCS_MAX);
+	ck_assert_int_eq(signal_pcs.truncated, TRUNCATED_NONE);
+	ck_assert_uint_ge(signal_pcs.count, 5);
+	ck_assert_uint_eq(signal_pcs.at[1], (uint64_t)(uintptr_t)plain_restorer);
+	ck_assert_int_eq(signal_pcs.kind[2], FRAME_EXACT);
+	ck_assert_uint_eq(signal_pcs.at[2], interrupted_pc);
+	compared++;
+}
+
+/* The frame pointer of a handler's caller, and all that it has saved, is back, too: stacks of all depths are whole. */
+START_TEST(a_trampoline_without_tables_is_known_by_its_code)
+{
+	compared = 0;
+	handle_signals_with_it();
+	for (unsigned int i = 0; i < 50; i++)
+		grow(i, take_signal_without_tables);
+	ck_assert_uint_eq(compared, 50);
+}
+END_TEST
 
 START_TEST(the_frame_below_a_signal_handler_is_exact)
 {
@@ -700,6 +742,7 @@ static Suite *unwind_suite(void)
 	tcase_add_test(tcase, a_pc_in_no_module_is_recorded_and_ends_the_stack);
 	tcase_add_test(tcase, a_full_table_gives_a_stack_that_says_so);
 	tcase_add_loop_test(tcase, the_frame_below_a_signal_handler_is_exact, 0, 2);
+	tcase_add_test(tcase, a_trampoline_without_tables_is_known_by_its_code);
 	tcase_add_test(tcase, rows_of_a_removed_module_are_forgotten);
 	tcase_add_test(tcase, a_file_without_tables_is_refused);
 	tcase_add_test(tcase, a_displaced_pc_is_looked_up_where_it_came_from);
