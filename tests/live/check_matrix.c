@@ -171,6 +171,15 @@ static void compare_names_and_stacks(const struct matrix_row *row, const char *e
 	require_at_least(names, 1);
 }
 
+/* However little text it has. */
+static void require_untouched(pid_t pid, const struct state *before)
+{
+	size_t compared;
+
+	state_require_same(pid, before, true);
+	require(!text_difference(pid, &compared));
+}
+
 static void watch(const struct matrix_row *row, enum matrix_engine number, const struct oracle_counts *counts)
 {
 	const char *engine = engine_names[number], *const argv[] = { in_folder("program"), NULL };
@@ -195,7 +204,7 @@ static void watch(const struct matrix_row *row, enum matrix_engine number, const
 	if (tool_lists(tool, subject->pid))
 		tool_end(tool, subject, before);
 	else
-		require_unharmed(subject->pid, before);
+		require_untouched(subject->pid, before);
 	cell(row, engine, "unharmed", "yes");
 }
 

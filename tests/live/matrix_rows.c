@@ -4,6 +4,7 @@
 #define FLAGS " -g -fno-builtin -pthread "
 #define GCC "gcc" FLAGS
 #define CLANG "clang" FLAGS
+#define MUSL "musl-gcc" FLAGS
 #define PROGRAM " -o program"
 /* Debug information in a file of its own. */
 #define SPLIT_OFF(file) " && objcopy --only-keep-debug program " file
@@ -33,6 +34,11 @@ const struct matrix_row matrix_rows[] = {
 	{ .name = "lld -z noseparate-code", .build = CLANG "-O2 -fuse-ld=lld -Wl,-z,noseparate-code" SOURCES PROGRAM,
 	  .gdb_alone = true },
 	{ .name = "ld -z noseparate-code", .build = GCC "-O2 -Wl,-z,noseparate-code" SOURCES PROGRAM },
+	/* gdb does not know the signal's trampoline of one without symbols */
+	{ .name = "musl", .build = MUSL "-O2 -DNO_SIGNAL" SOURCES PROGRAM, .gdb_alone = true, .may_cut = true,
+	  .refusals = { "it has an indirect tail call", "it has an indirect tail call" } },
+	{ .name = "musl -static", .build = MUSL "-O2 -static" SOURCES PROGRAM, .gdb_alone = true, .may_cut = true,
+	  .faults = { "its calloc is not watched", "its calloc is not watched" } },
 	/* debug information */
 	{ .name = "DWARF 4", .build = GCC "-O2 -gdwarf-4" SOURCES PROGRAM },
 	{ .name = "DWARF 5", .build = GCC "-O2 -gdwarf-5" SOURCES PROGRAM },

@@ -2,7 +2,8 @@
  *
  *   g   keeps a block of each shape, from two threads    f   frees all    q   quits
  *
- * -DALTERNATE_STACK: its signal handler runs on a stack of its own.  The answer is "blocks=N bytes=N" of what it keeps.  Depends on libc and on threads alone, so that any C library does. */
+ * The answer is "blocks=N bytes=N" of what it keeps.  Depends on libc and on threads alone, so that any C library does.
+ * -DALTERNATE_STACK: its signal handler runs on a stack of its own; -DNO_SIGNAL: it gets no signal. */
 #define _GNU_SOURCE
 #include "builds.h"
 
@@ -115,7 +116,9 @@ __attribute__((noinline)) static void all_shapes(void)
 	keep(more_jump(900), 900); /* a jump */
 	inlined_get(1000);
 	qsort(numbers, 2, sizeof(numbers[0]), order);
+#ifndef NO_SIGNAL
 	raise(SIGUSR1);
+#endif
 	all_functions();
 }
 
