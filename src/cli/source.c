@@ -67,11 +67,17 @@ static bool may_be_shown(const struct stat *st)
 
 static int read_regular_file(const char *path, char **ret_text, size_t *ret_len)
 {
-	int fd = file_open_plain(path), r;
 	struct stat st;
+	int fd, r;
 
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (!may_be_shown(&st))
+		return -EACCES;
+	fd = file_open_plain(path);
 	if (fd < 0)
 		return fd;
+	/* It may be another one by now. */
 	if (fstat(fd, &st) < 0)
 		r = -errno;
 	else if (!may_be_shown(&st))

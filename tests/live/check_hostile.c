@@ -9,11 +9,16 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What tools may take that have to wait for a file system in vain, on a busy machine, too. */
@@ -352,6 +357,84 @@ static void births_of_threads_without_an_end_take_no_memory(void)
 	tool_end(h.tool, h.subject, h.before);
 }
 
+/* --- debug information that names what nobody may read --- */
+
+#define SECRET "root:an-allocwatch-secret:19000:0:99999:7:::"
+
+/* Ours, for this process and those that it starts: nobody else opens that.  A watch on it. */
+static int watch_own_shadow(void)
+{
+	const char *path = live_text("%s/shadow", live_folder());
+	int fd, watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	if (geteuid())
+		live_skip("needs root, to have an /etc/shadow of its own");
+	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
+	require(fd >= 0 && dprintf(fd, "%s\n", SECRET) > 0 && close(fd) == 0);
+	require(unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+	require(mount(path, "/etc/shadow", NULL, MS_BIND, NULL) == 0);
+	require(watch >= 0 && inotify_add_watch(watch, "/etc/shadow", IN_OPEN) >= 0);
+	return watch;
+}
+
+static bool was_opened(int watch)
+{
+	char events[4096];
+
+	return read(watch, events, sizeof(events)) > 0;
+}
+
+/* All that shows lines of sources, or names. */
+static const char *show_all(struct tool *tool, pid_t pid)
+{
+	const char *folder = live_text("%s/dumps", live_folder()), *file = live_text("%s/%d.aw", folder, pid);
+	const char *snap = pid_text(pid), *shown;
+
+	/* For whichever user. */
+	require((mkdir(folder, 0700) == 0 || errno == EEXIST) && chmod(folder, 0777) == 0);
+	shown = live_text("%s%s%s%s%s", tool_out(tool, "stats", snap, NULL),
+			  tool_out(tool, "stats", snap, "--by", "traceback", NULL),
+			  tool_out(tool, "stats", snap, "--pretty", NULL),
+			  tool_out(tool, "stats", snap, "--by", "traceback", "--functions", "--json", NULL),
+			  tool_out(tool, "dump", snap, file, NULL));
+	shown = live_text("%s%s", shown, tool_out(tool, "stats", file, "--by", "traceback", NULL));
+	require_text(shown, "/etc/shadow");
+	return shown;
+}
+
+static void show_shadowed(struct tool *tool, struct subject *shadowed, int watch)
+{
+	struct state *before = state_take(shadowed->pid);
+
+	tool_attach(tool, shadowed->pid);
+	subject_command(shadowed, 'g');
+	if (strstr(show_all(tool, shadowed->pid), SECRET))
+		live_fail("a line of /etc/shadow is shown");
+	require(!was_opened(watch));
+	tool_end(tool, shadowed, before);
+}
+
+static void nothing_opens_a_secret_file_that_debug_information_names(void)
+{
+	int watch = watch_own_shadow();
+	struct tool *tool = tool_start(), *system = tool_start_system(NULL, NULL);
+	struct subject *shadowed;
+
+	show_shadowed(tool, victim_start("tests/victims/shadowed", NULL), watch);
+	show_shadowed(tool_start_ordinary(), victim_start_ordinary("tests/victims/shadowed", NULL), watch);
+	show_shadowed(tool_of_user(system, ORDINARY_UID), victim_start_ordinary("tests/victims/shadowed", NULL), watch);
+	show_shadowed(system, victim_start_ordinary("tests/victims/shadowed", NULL), watch);
+	/* It would have been seen: everybody may read it now. */
+	require(chmod("/etc/shadow", 0644) == 0);
+	shadowed = victim_start("tests/victims/shadowed", NULL);
+	tool_attach(tool, shadowed->pid);
+	subject_command(shadowed, 'g');
+	require_text(show_all(tool, shadowed->pid), SECRET);
+	require(was_opened(watch));
+	tool_detach(tool, shadowed->pid);
+	subject_quit(shadowed);
+}
+
 /* Nothing in it steers a terminal, though no terminal asks. */
 static void require_harmless(const struct tool_run *run)
 {
@@ -401,6 +484,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_stack_that_ends_in_nothing_is_told),
 	LIVE_CASE(a_process_that_unmaps_its_libc_is_let_go),
 	LIVE_CASE(births_of_threads_without_an_end_take_no_memory),
+	LIVE_CASE(nothing_opens_a_secret_file_that_debug_information_names),
 	LIVE_CASE(a_name_that_steers_a_terminal_is_made_harmless),
 	LIVE_CASE(an_object_on_a_mute_file_system_holds_nobody),
 	LIVE_CASE(an_object_whose_file_system_falls_silent_holds_nobody),

@@ -46,6 +46,7 @@ check_PROGRAMS += \
 	tests/victims/registers \
 	tests/victims/resizes \
 	tests/victims/rtsignals \
+	tests/victims/shadowed \
 	tests/victims/sharer \
 	tests/victims/spawner \
 	tests/victims/tallies \
@@ -295,6 +296,11 @@ tests_victims_jitted_SOURCES = tests/victims/jitted.c
 tests_victims_jitted_CFLAGS = $(victim_cflags)
 tests_victims_jitted_LDFLAGS = $(victim_ldflags)
 tests_victims_jitted_LDADD = $(victim_libs)
+
+tests_victims_shadowed_SOURCES = tests/victims/shadowed.c
+tests_victims_shadowed_CFLAGS = $(victim_cflags)
+tests_victims_shadowed_LDFLAGS = $(victim_ldflags)
+tests_victims_shadowed_LDADD = $(victim_libs)
 
 tests_victims_turnover_SOURCES = tests/victims/turnover.c
 tests_victims_turnover_CFLAGS = $(victim_cflags)
