@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,19 @@ uint64_t proc_stat_cpu(const char *path)
 		return 0;
 	user = strtoull(at, &end, 10);
 	return user + strtoull(end, NULL, 10);     /* the system's follows */
+}
+
+uint64_t proc_schedstat_turns(const char *path)
+{
+	uint64_t turns;
+	char *text;
+	int n;
+
+	if (file_read_text(path, STAT_MAX, &text, NULL) < 0)
+		return 0;
+	n = sscanf(text, "%*u %*u %" SCNu64, &turns);
+	free(text);
+	return n == 1 ? turns : 0;
 }
 
 char proc_stat_state(const char *path)

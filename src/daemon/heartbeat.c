@@ -14,6 +14,7 @@
 #define LOOKS_LEAST 3          /* before it is said of one that it was silent */
 #define THREADS_LOOKED_AT 8    /* of a tracer, which has two */
 #define LOOKS_STOPPED 4        /* somebody who stops and continues it is not waited for any longer */
+#define LOOKS_STILL 4          /* a second in one and the same wait, whatever it did before */
 /* One that ran for less of its silence was kept from running. */
 #define BUSY_PERCENT 25
 
@@ -21,6 +22,20 @@
 static void stat_path(pid_t tracer, char path[STAT_PATH_MAX])
 {
 	snprintf(path, STAT_PATH_MAX, "/proc/%d/task/%d/stat", tracer, tracer);
+}
+
+/* It waits, and has done nothing else since the last look.  Ticks of CPU time would be too coarse for that. */
+static bool is_still(struct heartbeat *heartbeat, pid_t tracer)
+{
+	char path[STAT_PATH_MAX];
+	uint64_t turns;
+	bool still;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", tracer, tracer);
+	turns = proc_schedstat_turns(path);
+	still = turns != 0 && turns == heartbeat->turns;
+	heartbeat->turns = turns;
+	return still;
 }
 
 static uint64_t cpu_time(pid_t tracer)
@@ -93,6 +108,7 @@ const char *heartbeat_look(struct heartbeat *heartbeat, pid_t tracer)
 	state = proc_stat_state(path);
 	heartbeat->looks++;
 	heartbeat->stopped_looks = state == 'T' ? heartbeat->stopped_looks + 1 : 0;
+	heartbeat->still_looks = is_still(heartbeat, tracer) && (state == 'S' || state == 'D') ? heartbeat->still_looks + 1 : 0;
 	if (heartbeat->stopped_looks >= LOOKS_STOPPED)
 		return "is stopped";
 	if (silence_ms < heartbeat->patience_ms || heartbeat->looks < LOOKS_LEAST)
@@ -100,7 +116,8 @@ const char *heartbeat_look(struct heartbeat *heartbeat, pid_t tracer)
 	switch (state) {
 	case 'S':
 	case 'D':
-		if (used_ms(heartbeat, tracer) > 0 || another_thread_would_run(tracer))
+		if ((used_ms(heartbeat, tracer) > 0 && heartbeat->still_looks < LOOKS_STILL) ||
+		    another_thread_would_run(tracer))
 			return judge_runner(heartbeat, tracer, silence_ms);
 		return state == 'D' ? "hangs in the kernel" : "waits for something that does not come";
 	case 'T':

@@ -287,6 +287,7 @@ static const struct {
 	{ "stuck-stopped", "is stopped", NULL },
 	{ "stuck-in-a-loop", "is busy with something that does not end", "is too slow, or gets no time on a CPU" },
 	{ "stuck-asleep", "waits for something that does not come", NULL },
+	{ "stuck-after-work", "waits for something that does not come", NULL },
 };
 
 START_TEST(a_stuck_tracer_is_killed_and_its_target_healed)
