@@ -79,9 +79,8 @@ struct limits {
 #define KILLED_GRACE_US (2ULL * 1000000)
 /* Requests that a tracer has not answered yet. */
 #define TRACER_REQUESTS_MAX 256
-/* Lines for the log that come from one tracer; further ones are counted. */
+/* Lines for the log that come from one tracer, in LOG_PERIOD_NS; further ones are counted. */
 #define TRACER_LOG_LINES_MAX 100
-#define TRACER_LOG_PERIOD_NS (60ULL * 1000000000)
 #define MODULE_FILES_MAX 4096
 /* A file for the symbolizer is opened by then, or one of its folders does not answer; who opens them must be started first
  * sometimes, and leaves when nobody has asked for so long. */
@@ -98,6 +97,9 @@ struct limits {
 #define INTAKES_MAX 512
 /* The same of those that come by themselves, at an end, an exec or a detach: they cannot be asked for again. */
 #define INTAKES_LAST_MAX 512
+/* Lines for the log about snapshots that are not taken, and about those that cannot be written, in LOG_PERIOD_NS; further ones
+ * are counted. */
+#define SNAPSHOT_LOG_LINES_MAX 10
 /* Smaller images than this are read though the memory for snapshots is taken: blocks are looked up by such ones. */
 #define INTAKE_SMALL (64u << 10)
 /* Callers of WaitGone and Detach for one target. */

@@ -21,6 +21,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/limits.h \
 	src/daemon/listen.c src/daemon/listen.h \
 	src/daemon/log.c src/daemon/log.h \
+	src/daemon/log_limit.c src/daemon/log_limit.h \
 	src/daemon/lost.c src/daemon/lost.h \
 	src/daemon/lost_files.c src/daemon/lost_files.h \
 	src/daemon/memory_files.c src/daemon/memory_files.h \

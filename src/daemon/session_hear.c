@@ -78,21 +78,11 @@ static void take_image(struct session *session, const struct wire_snapshot_ready
 /* A tracer, or its target through it, must not fill the log. */
 bool session_may_log(struct session *session)
 {
-	uint64_t now = clock_monotonic_ns();
+	unsigned dropped = log_limit_rest(&session->log, clock_monotonic_ns());
 
-	if (now - session->log_period_ns >= TRACER_LOG_PERIOD_NS) {
-		if (session->log_dropped > 0)
-			log_warning("process %d: %u further lines of its tracer were dropped", session->pid,
-				    session->log_dropped);
-		session->log_period_ns = now;
-		session->log_lines = session->log_dropped = 0;
-	}
-	if (session->log_lines < TRACER_LOG_LINES_MAX) {
-		session->log_lines++;
-		return true;
-	}
-	session->log_dropped++;
-	return false;
+	if (dropped > 0)
+		log_warning("process %d: %u further lines of its tracer were dropped", session->pid, dropped);
+	return log_limit_pass(&session->log, TRACER_LOG_LINES_MAX);
 }
 
 /* After it there is nothing left to trace. */

@@ -4,6 +4,7 @@
 
 #include "base/vec.h"
 #include "daemon/limits.h"
+#include "daemon/log_limit.h"
 #include "daemon/session.h"
 
 struct question {
@@ -49,8 +50,7 @@ struct session {
 	bool has_executed;                     /* another program since it was attached to */
 	uint64_t since_ns;
 	struct wire_status status;
-	uint64_t log_period_ns;                /* when the present one began */
-	unsigned log_lines, log_dropped;       /* in it */
+	struct log_limit log;
 	VEC_OF(struct question *) questions;
 	uint32_t last_serial, detach_serial;
 	VEC_OF(struct waiter) waiters;

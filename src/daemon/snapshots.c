@@ -180,6 +180,7 @@ void snapshots_free(struct snapshots *snapshots)
 {
 	if (!snapshots)
 		return;
+	disk_tell_unwritten(snapshots, LOG_AT_THE_END);
 	for (size_t i = 0; i < snapshots->list.count; i++)
 		kept_free(snapshots->list.items[i]);
 	vec_fini(&snapshots->list);

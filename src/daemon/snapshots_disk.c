@@ -2,6 +2,7 @@
 /* Kept snapshots and their files: written, read and looked through by jobs, one file at a time. */
 #include "daemon/snapshots_private.h"
 
+#include "base/clock.h"
 #include "daemon/log.h"
 #include "store/store.h"
 
@@ -78,6 +79,21 @@ void kept_tell_stored(struct kept *kept, bool written)
 		stored(kept->stored_context, written);
 }
 
+void disk_tell_unwritten(struct snapshots *snapshots, uint64_t now_ns)
+{
+	unsigned more = log_limit_rest(&snapshots->unwritten, now_ns);
+
+	if (more > 0)
+		log_warning("%u further snapshots were kept in memory only", more);
+}
+
+/* On a full disk this is said of each that a rule has taken. */
+static void log_unwritten(const struct kept *kept, const char *why)
+{
+	if (log_limit_pass(&kept->snapshots->unwritten, SNAPSHOT_LOG_LINES_MAX))
+		log_warning("snapshot %s is kept in memory only: %s", kept->id, why);
+}
+
 static void run_save(void *context)
 {
 	struct file_job *job = context;
@@ -96,8 +112,9 @@ static void saved(void *context, bool ran)
 		unlink(job->path);
 	else if (ok)
 		account_file(kept, job->path);
+	disk_tell_unwritten(kept->snapshots, clock_monotonic_ns());
 	if (!ok)
-		log_warning("snapshot %s is kept in memory only: %s", kept->id, reason_of(job, ran));
+		log_unwritten(kept, reason_of(job, ran));
 	file_job_free(job);
 	kept->saved = ok;
 	kept_tell_stored(kept, ok || kept->removed);
@@ -116,7 +133,7 @@ void disk_save(struct kept *kept)
 	snapshot = snapshot_ref(kept->snapshot);
 	if (!submit(kept, snapshot, run_save, saved)) {
 		snapshot_put(snapshot);
-		log_warning("snapshot %s is kept in memory only: there is too much to write", kept->id);
+		log_unwritten(kept, "there is too much to write");
 		kept_tell_stored(kept, false);
 	}
 }

@@ -3,6 +3,7 @@
 #define ALLOCWATCH_DAEMON_SNAPSHOTS_PRIVATE_H
 
 #include "base/vec.h"
+#include "daemon/log_limit.h"
 #include "daemon/snapshots.h"
 #include "daemon/spool.h"
 
@@ -54,6 +55,7 @@ struct snapshots {
 	bool listed;
 	VEC_OF(struct listener) listeners;
 	size_t jobs;
+	struct log_limit unwritten;    /* of lines about what cannot be written */
 };
 
 struct kept *kept_new(struct snapshots *snapshots, uint64_t number, uid_t owner);
@@ -74,6 +76,8 @@ int snapshots_insert(struct snapshots *snapshots, struct kept *kept);
 void kept_tell_stored(struct kept *kept, bool written);
 void disk_look_through(struct snapshots *snapshots);
 void disk_save(struct kept *kept);
+/* How many more could not be written, once that period is over. */
+void disk_tell_unwritten(struct snapshots *snapshots, uint64_t now_ns);
 void disk_load(struct kept *kept);
 void disk_remove(struct kept *kept);
 

@@ -67,6 +67,14 @@ static void taking_free(struct taking *taking)
 	free(taking);
 }
 
+void watched_tell_untaken(struct watches *watches, uint64_t now_ns)
+{
+	unsigned more = log_limit_rest(&watches->untaken, now_ns);
+
+	if (more > 0)
+		log_warning("%u further snapshots were not taken", more);
+}
+
 static void log_not_taken(const struct taking *taking, int error, const char *why)
 {
 	char text[HISTORY_WHO_MAX + 256];
@@ -76,7 +84,8 @@ static void log_not_taken(const struct taking *taking, int error, const char *wh
 	if (error == -ENOSPC || error == -E2BIG)
 		events_limit(taking->watches->daemon->events, taking->owner, taking->pid, taking->start_time, "snapshots",
 			     text);
-	log_warning("%s", text);
+	if (log_limit_pass(&taking->watches->untaken, SNAPSHOT_LOG_LINES_MAX))
+		log_warning("%s", text);
 }
 
 static void on_read(void *context, struct snapshot *snapshot, int error, const char *reason)
@@ -148,6 +157,7 @@ void watches_take(struct watches *watches, struct session *session, const char *
 	taking->pid = session_pid(session);
 	taking->start_time = session_start_time(session);
 	watches->taking++;
+	watched_tell_untaken(watches, clock_monotonic_ns());
 	session_ask(session, &message.head, sizeof(message), WIRE_SNAPSHOT_READY, SNAPSHOT_TIMEOUT_US, on_image, taking);
 }
 

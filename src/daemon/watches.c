@@ -439,6 +439,7 @@ void watches_free(struct watches *watches)
 {
 	if (!watches)
 		return;
+	watched_tell_untaken(watches, LOG_AT_THE_END);
 	shims_free(watches->shims);
 	units_free(watches->units);
 	programs_free(watches->programs);

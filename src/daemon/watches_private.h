@@ -3,6 +3,7 @@
 #define ALLOCWATCH_DAEMON_WATCHES_PRIVATE_H
 
 #include "base/vec.h"
+#include "daemon/log_limit.h"
 #include "daemon/watches.h"
 
 #include <systemd/sd-event.h>
@@ -67,6 +68,7 @@ struct watches {
 	bool unsaved;                  /* the last time failed: once more when this comes */
 	sd_event_source *save_again;
 	size_t taking;                 /* snapshots under way */
+	struct log_limit untaken;      /* of lines about those that were not taken */
 };
 
 /* watches.c */
@@ -88,6 +90,8 @@ void watched_look_all(struct rule *rule);
 void watched_free(struct watched *watched);
 /* What was attached for the rule is let go. */
 void watched_end(struct watched *watched);
+/* How many more snapshots were not taken, once that period is over. */
+void watched_tell_untaken(struct watches *watches, uint64_t now_ns);
 /* Of each that is traced. */
 void watched_take_all(struct rule *rule);
 

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "daemon_fixture.h"
 
+#include "daemon/limits.h"
+
 #include <check.h>
 #include <errno.h>
 #include <signal.h>
@@ -313,6 +315,30 @@ START_TEST(files_over_the_limit_are_refused)
 	json_decref(error);
 	ok("RemoveSnapshots", json_pack("{s:[s]}", "ids", "s1"));
 	ck_assert_str_eq(take(pid, ""), "s2");
+}
+END_TEST
+
+/* As on a full disk: where each file shall be there is a folder. */
+START_TEST(of_snapshots_that_cannot_be_written_some_are_told_and_the_rest_counted)
+{
+	pid_t pid = target_start();
+	char state[128], path[160], told[64];
+
+	snprintf(state, sizeof(state), "%s/state", test_folder);
+	daemon_start((const char *const[]){ "--state", state, NULL });
+	attach_ok(pid);
+	for (int i = 1; i <= SNAPSHOT_LOG_LINES_MAX + 3; i++) {
+		snprintf(path, sizeof(path), "%s/s%d.allocwatch", state, i);
+		ck_assert_int_eq(mkdir(path, 0700), 0);
+		take(pid, "");
+	}
+	snprintf(told, sizeof(told), "snapshot s%d is kept in memory only", SNAPSHOT_LOG_LINES_MAX);
+	daemon_log_must_hold(told);
+	kill(test_daemon, SIGTERM);
+	ck_assert_int_eq(daemon_wait(), 0);
+	snprintf(told, sizeof(told), "snapshot s%d is kept in memory only", SNAPSHOT_LOG_LINES_MAX + 1);
+	ck_assert(!daemon_log_holds(told));
+	daemon_log_must_hold("3 further snapshots were kept in memory only");
 }
 END_TEST
 
@@ -654,6 +680,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, exit_snapshots_make_way_and_asked_ones_do_not);
 	tcase_add_test(t, snapshots_outlive_the_daemon);
 	tcase_add_test(t, files_over_the_limit_are_refused);
+	tcase_add_test(t, of_snapshots_that_cannot_be_written_some_are_told_and_the_rest_counted);
 	tcase_add_test(t, a_folder_that_others_can_write_to_is_not_used);
 	tcase_add_test(t, a_second_daemon_keeps_its_hands_off_the_state);
 

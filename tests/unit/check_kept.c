@@ -1,4 +1,5 @@
 /* Which of the snapshots that the daemon takes by itself make way, and which do not. */
+#include "daemon/log_limit.h"
 #include "daemon/snapshots.h"
 
 #include <check.h>
@@ -118,6 +119,23 @@ START_TEST(a_rules_own_snapshots_and_those_asked_for_are_not_thinned_out)
 }
 END_TEST
 
+START_TEST(lines_past_the_limit_are_counted_and_told_in_the_next_period)
+{
+	struct log_limit limit = { 0 };
+	uint64_t now = 5 * LOG_PERIOD_NS;
+
+	ck_assert_uint_eq(log_limit_rest(&limit, now), 0);
+	ck_assert(log_limit_pass(&limit, 2) && log_limit_pass(&limit, 2));
+	ck_assert(!log_limit_pass(&limit, 2) && !log_limit_pass(&limit, 2) && !log_limit_pass(&limit, 2));
+	ck_assert_uint_eq(log_limit_rest(&limit, now + LOG_PERIOD_NS - 1), 0);
+	ck_assert(!log_limit_pass(&limit, 2));
+	ck_assert_uint_eq(log_limit_rest(&limit, now + LOG_PERIOD_NS), 4);
+	ck_assert_uint_eq(log_limit_rest(&limit, now + LOG_PERIOD_NS), 0);
+	ck_assert(log_limit_pass(&limit, 1) && !log_limit_pass(&limit, 1));
+	ck_assert_uint_eq(log_limit_rest(&limit, LOG_AT_THE_END), 1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("kept");
@@ -131,6 +149,7 @@ int main(void)
 	tcase_add_test(tests, alarms_of_one_process_do_not_drive_out_those_of_another);
 	tcase_add_test(tests, of_ends_the_newest_are_kept);
 	tcase_add_test(tests, a_rules_own_snapshots_and_those_asked_for_are_not_thinned_out);
+	tcase_add_test(tests, lines_past_the_limit_are_counted_and_told_in_the_next_period);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
