@@ -49,6 +49,7 @@ struct shims {
 	sd_bus_slot *reloading, *reload;
 	sd_event_source *soon;         /* looks at all of them */
 	bool reload_again;
+	unsigned reloads_seen;         /* ends of reloads, somebody else's too, since ours was asked for */
 	VEC_OF(struct shim *) list;
 };
 
@@ -355,12 +356,25 @@ static int on_soon(sd_event_source *source, void *context)
 	return 0;
 }
 
+/* What the drop-ins were made from, and what was refused, may be another thing now. */
+static void begin_anew(struct shims *shims)
+{
+	for (size_t i = 0; i < shims->list.count; i++) {
+		shims->list.items[i]->gave_up = false;
+		shims->list.items[i]->tries = 0;
+	}
+}
+
+/* systemd says that a reload has ended before it answers who has asked for it. */
 static int on_reloaded(sd_bus_message *reply, void *context, sd_bus_error *ret_error)
 {
 	struct shims *shims = context;
 	const sd_bus_error *error = sd_bus_message_get_error(reply);
+	bool others = shims->reloads_seen > (error ? 0 : 1);
 
 	(void)ret_error;
+	if (others)
+		begin_anew(shims);
 	shims->reload = sd_bus_slot_unref(shims->reload);
 	if (error)
 		log_warning("systemd does not read its units anew: %s", error->message ? error->message : error->name);
@@ -386,23 +400,25 @@ static void reload(struct shims *shims)
 	if (r >= 0)
 		r = sd_bus_call_async(shims->bus, &shims->reload, call, on_reloaded, shims, RELOAD_TIMEOUT_US);
 	sd_bus_message_unref(call);
+	shims->reloads_seen = 0;
 	if (r < 0)
 		log_warning("systemd cannot be asked to read its units anew: %s", strerror(-r));
 }
 
-/* Somebody has had systemd read its units: what the drop-ins were made from may be another thing now. */
+/* Somebody has had systemd read its units; or we have, or both, which shows when ours is answered. */
 static int on_reloading(sd_bus_message *signal, void *context, sd_bus_error *ret_error)
 {
 	struct shims *shims = context;
 	int begins;
 
 	(void)ret_error;
-	if (sd_bus_message_read(signal, "b", &begins) < 0 || begins || shims->reload)
+	if (sd_bus_message_read(signal, "b", &begins) < 0 || begins)
 		return 0;
-	for (size_t i = 0; i < shims->list.count; i++) {
-		shims->list.items[i]->gave_up = false;
-		shims->list.items[i]->tries = 0;
+	if (shims->reload) {
+		shims->reloads_seen++;
+		return 0;
 	}
+	begin_anew(shims);
 	look_at_all(shims);
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -259,6 +260,14 @@ END_TEST
 
 /* --- who asks --- */
 
+static uint64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
 #define UNIT "allocwatch-check-shims.service"
 
 static sd_event *event;
@@ -328,20 +337,143 @@ START_TEST(who_waits_may_take_it_out_when_it_is_taken_out)
 }
 END_TEST
 
+/* --- what systemd says, by a systemd of ours at the other end of a bus --- */
+
+#define SYSTEMD "org.freedesktop.systemd1"
+#define OTHER_UNIT "allocwatch-check-other.service"
+
+static sd_bus *systemd, *client;
+static sd_bus_message *reload_asked;     /* not answered yet */
+static unsigned asked[2];                /* of UNIT, of OTHER_UNIT */
+
+/* UNIT is not there, and OTHER_UNIT is to be read anew. */
+static int answer_properties(sd_bus_message *call)
+{
+	bool of_other = strstr(sd_bus_message_get_path(call), "other") != NULL;
+	sd_bus_message *reply;
+
+	asked[of_other]++;
+	ck_assert_int_ge(sd_bus_message_new_method_return(call, &reply), 0);
+	ck_assert_int_ge(of_other ? sd_bus_message_append(reply, "a{sv}", 1, "NeedDaemonReload", "b", 1)
+				  : sd_bus_message_append(reply, "a{sv}", 1, "LoadState", "s", "not-found"), 0);
+	ck_assert_int_ge(sd_bus_send(systemd, reply, NULL), 0);
+	sd_bus_message_unref(reply);
+	return 1;
+}
+
+static int on_call(sd_bus_message *call, void *context, sd_bus_error *ret_error)
+{
+	(void)context;
+	(void)ret_error;
+	if (sd_bus_message_is_method_call(call, NULL, "GetAll"))
+		return answer_properties(call);
+	if (!sd_bus_message_is_method_call(call, NULL, "Reload"))
+		return 0;
+	ck_assert_ptr_null(reload_asked);
+	reload_asked = sd_bus_message_ref(call);
+	return 1;
+}
+
+static sd_bus *bus_on(int fd, bool server)
+{
+	sd_id128_t id;
+	sd_bus *bus;
+
+	ck_assert_int_ge(sd_id128_randomize(&id), 0);
+	ck_assert_int_ge(sd_bus_new(&bus), 0);
+	ck_assert_int_ge(sd_bus_set_fd(bus, fd, fd), 0);
+	if (server)
+		ck_assert_int_ge(sd_bus_set_server(bus, true, id), 0);
+	ck_assert_int_ge(sd_bus_set_anonymous(bus, true), 0);
+	ck_assert_int_ge(sd_bus_start(bus), 0);
+	ck_assert_int_ge(sd_bus_attach_event(bus, event, 0), 0);
+	return bus;
+}
+
+static void make_systemd(void)
+{
+	int ends[2];
+
+	make_shims();
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+	systemd = bus_on(ends[0], true);
+	ck_assert_int_ge(sd_bus_add_filter(systemd, NULL, on_call, NULL), 0);
+	client = bus_on(ends[1], false);
+	shims_use_bus(shims, client, NULL);
+}
+
+static void free_systemd(void)
+{
+	free_shims();
+	sd_bus_close_unref(client);
+	sd_bus_close_unref(systemd);
+}
+
+static void run_until(const unsigned *number, unsigned at_least)
+{
+	uint64_t deadline = now_ms() + 20000;
+
+	while (*number < at_least) {
+		ck_assert_uint_lt(now_ms(), deadline);
+		ck_assert_int_ge(sd_event_run(event, 100000), 0);
+	}
+}
+
+static void run_until_reload_is_asked(void)
+{
+	uint64_t deadline = now_ms() + 20000;
+
+	while (!reload_asked) {
+		ck_assert_uint_lt(now_ms(), deadline);
+		ck_assert_int_ge(sd_event_run(event, 100000), 0);
+	}
+}
+
+static void say_that_a_reload_has_ended(void)
+{
+	sd_bus_message *signal;
+
+	ck_assert_int_ge(sd_bus_message_new_signal(systemd, &signal, "/org/freedesktop/systemd1", SYSTEMD ".Manager", "Reloading"), 0);
+	ck_assert_int_ge(sd_bus_message_append(signal, "b", 0), 0);
+	ck_assert_int_ge(sd_bus_message_set_sender(signal, SYSTEMD), 0);
+	ck_assert_int_ge(sd_bus_send(systemd, signal, NULL), 0);
+	sd_bus_message_unref(signal);
+}
+
+static void answer_reload(void)
+{
+	say_that_a_reload_has_ended();
+	ck_assert_int_ge(sd_bus_reply_method_return(reload_asked, ""), 0);
+	reload_asked = sd_bus_message_unref(reload_asked);
+}
+
+/* A unit that comes with a package, whose scripts have systemd read its units just when we have it do so. */
+START_TEST(what_others_have_systemd_read_is_seen_also_while_we_wait_for_it)
+{
+	ck_assert_int_eq(shims_put(shims, UNIT, count_refusal, NULL), 0);
+	run_until(&told, 1);
+	ck_assert_int_eq(shims_put(shims, OTHER_UNIT, NULL, NULL), 0);
+	run_until_reload_is_asked();
+	ck_assert_uint_eq(asked[0], 1);
+	/* Ours alone says nothing new of what was refused. */
+	answer_reload();
+	run_until(&asked[1], 2);
+	run_until_reload_is_asked();
+	ck_assert_uint_eq(asked[0], 1);
+	say_that_a_reload_has_ended();
+	answer_reload();
+	run_until(&asked[0], 2);
+	if (reload_asked)
+		answer_reload();
+}
+END_TEST
+
 /* --- the program --- */
 
 #define SHIM "src/" SHIM_NAME
 
 static int go[2];
 static FILE *said;
-
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* A child that waits for go and then executes the shim; what that writes goes to `said`. */
 static pid_t start_shim(const char *const *argv, void (*prepare)(void))
@@ -524,7 +656,7 @@ int main(void)
 {
 	Suite *suite = suite_create("shims");
 	TCase *texts = tcase_create("texts"), *files = tcase_create("files"), *program = tcase_create("program");
-	TCase *asking = tcase_create("asking");
+	TCase *asking = tcase_create("asking"), *answers = tcase_create("answers");
 	SRunner *runner;
 	int failed;
 
@@ -547,6 +679,10 @@ int main(void)
 	tcase_add_test(asking, a_bus_that_takes_no_calls_is_told_after_the_asking);
 	tcase_add_test(asking, who_waits_may_take_it_out_when_it_is_taken_out);
 	suite_add_tcase(suite, asking);
+	tcase_set_timeout(answers, 30);
+	tcase_add_checked_fixture(answers, make_systemd, free_systemd);
+	tcase_add_test(answers, what_others_have_systemd_read_is_seen_also_while_we_wait_for_it);
+	suite_add_tcase(suite, answers);
 	tcase_set_timeout(program, 30);
 	tcase_add_test(program, one_that_is_traced_executes_the_program_at_once);
 	tcase_add_test(program, the_program_is_called_what_it_shall_be);
