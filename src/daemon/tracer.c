@@ -185,6 +185,15 @@ static int receive_one(struct tracer *tracer)
 }
 
 static int on_adopted_end(sd_event_source *source, int fd, uint32_t revents, void *context);
+static void take_end(struct tracer *tracer, bool well);
+
+/* It refuses, and ends before the daemon, which others keep from a CPU, has looked at what it said. */
+static void meet_too_late(struct tracer *tracer)
+{
+	while (tracer->sock >= 0 && receive_one(tracer) > 0)
+		;
+	take_end(tracer, tracer->let_go && !tracer->lost);
+}
 
 /* Which process systemd has started.  False: there is none yet, or none any more. */
 static bool meet(struct tracer *tracer)
@@ -198,6 +207,10 @@ static bool meet(struct tracer *tracer)
 	tracer->expected = false;
 	if (r >= 0)
 		return true;
+	if (r == -ESRCH) {
+		meet_too_late(tracer);
+		return false;
+	}
 	tracer->pid = 0;
 	lose(tracer, r == -ECONNRESET ? "its service could not be started, which systemd's journal says more of"
 				      : strerror(-r));

@@ -123,17 +123,14 @@ int tracer_process_meet(int sock, pid_t *ret_pid, int *ret_pidfd)
 	if (r < 0)
 		return r;
 	if (sender.pid <= 0)
-		return -ESRCH;          /* of another namespace */
+		return -EXDEV;          /* of another namespace */
+	/* From now on it would take the room of the descriptors beside a message. */
+	if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &zero, sizeof(zero)) < 0)
+		return -errno;
+	*ret_pid = sender.pid;
 	pidfd = (int)syscall(SYS_pidfd_open, sender.pid, 0);
 	if (pidfd < 0)
 		return -errno;
-	/* From now on it would take the room of the descriptors beside a message. */
-	if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &zero, sizeof(zero)) < 0) {
-		r = -errno;
-		close(pidfd);
-		return r;
-	}
-	*ret_pid = sender.pid;
 	*ret_pidfd = pidfd;
 	return 0;
 }

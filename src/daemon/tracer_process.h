@@ -13,7 +13,8 @@ int tracer_process_spawn(const char *program, char *const *argv, int sock, pid_t
  * negative errno. */
 int tracer_process_connect(const char *path, int *ret_sock);
 /* Who has sent what lies in such a connection first, as the kernel knows it; once.  0; -EAGAIN: nothing has come yet;
- * -ECONNRESET: nothing will; or negative errno.  *ret_pidfd is the caller's. */
+ * -ECONNRESET: nothing will; -ESRCH: *ret_pid has ended since, and what it has sent is there to be read; or negative errno.
+ * *ret_pidfd is the caller's. */
 int tracer_process_meet(int sock, pid_t *ret_pid, int *ret_pidfd);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -469,6 +470,31 @@ END_TEST
 
 /* --- tracers that are services --- */
 
+/* The daemon is kept from running until the program has done what it was asked for, and is gone. */
+static void keep_daemon_waiting(int sock, const char *program)
+{
+	struct pollfd asked = { .fd = sock, .events = POLLIN };
+	struct ucred daemon;
+	socklen_t len = sizeof(daemon);
+	pid_t pid;
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &daemon, &len) < 0 || poll(&asked, 1, TEST_DEADLINE_S * 1000) <= 0)
+		_exit(126);
+	kill(daemon.pid, SIGSTOP);
+	pid = fork();
+	if (pid == 0) {
+		dup2(sock, 3);
+		execl(program, program, (char *)NULL);
+		_exit(127);
+	}
+	close(sock);
+	signal(SIGCHLD, SIG_DFL);
+	waitpid(pid, NULL, 0);
+	kill(daemon.pid, SIGCONT);
+}
+
+static bool daemon_comes_late;
+
 /* What systemd does for allocwatch-tracer.socket: a program for each connection, with that as descriptor 3. */
 static void serve(int listener, const char *program)
 {
@@ -476,6 +502,10 @@ static void serve(int listener, const char *program)
 	for (;;) {
 		int sock = accept(listener, NULL, NULL);
 
+		if (sock >= 0 && daemon_comes_late) {
+			keep_daemon_waiting(sock, program);
+			continue;
+		}
 		if (sock >= 0 && fork() == 0) {
 			signal(SIGCHLD, SIG_DFL);
 			dup2(sock, 3);
@@ -586,6 +616,25 @@ START_TEST(a_stopped_healer_is_killed_and_another_one_heals)
 }
 END_TEST
 
+START_TEST(what_a_service_refused_is_told_also_when_it_has_ended_before_it_is_heard)
+{
+	pid_t pid = target_start();
+	json_t *error;
+
+	daemon_comes_late = true;
+	manager_start(NULL);
+	daemon_start_with_services();
+	tracer_mode("not-permitted");
+	error = call_fails("Attach", pid_of(pid), "NotPermitted");
+	ck_assert_str_eq(text_of(error, "remedy"), "end that");
+	json_decref(error);
+	ck_assert_str_eq(state_of(pid), "");
+	ck_assert(!daemon_log_holds("its tracer is lost"));
+	ck_assert(!tracer_notes("healed"));
+	manager_end();
+}
+END_TEST
+
 START_TEST(a_service_that_cannot_be_started_is_told)
 {
 	pid_t pid = target_start();
@@ -637,6 +686,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, a_tracer_may_be_a_service_that_another_process_starts);
 	tcase_add_test(t, a_stuck_service_is_killed_and_its_target_healed);
 	tcase_add_loop_test(t, a_stopped_healer_is_killed_and_another_one_heals, 0, 2);
+	tcase_add_test(t, what_a_service_refused_is_told_also_when_it_has_ended_before_it_is_heard);
 	tcase_add_test(t, a_service_that_cannot_be_started_is_told);
 }
 
