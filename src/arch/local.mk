@@ -14,6 +14,7 @@ src_libarch_a_SOURCES = \
 	src/arch/x86_64_move.c \
 	src/arch/x86_64_resident.c \
 	src/arch/x86_64_ring_code.S \
+	src/arch/x86_64_ring_settle.c \
 	src/arch/x86_64_ring_site.c \
 	src/arch/x86_64_room.c \
 	src/arch/x86_64_scan.h \

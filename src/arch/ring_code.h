@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RING_CODE_MAGIC "allocwatch.code1"     /* 16 bytes, no NUL; the last one is the version */
+#define RING_CODE_MAGIC "allocwatch.code2"     /* 16 bytes, no NUL; the last one is the version */
 #define RING_CODE_MAGIC_SIZE 16
 #define RING_CODE_SIZE 65536u
 
@@ -40,7 +40,8 @@ struct ring_code_note {
 	uint32_t number;
 	uint8_t length, record, is_return, hands_on;
 	uint8_t text[ARCH_WINDOW_MAX];         /* what stood there, as far as the jump or the window reaches */
-	uint8_t reserved[4];
+	uint8_t allocates;
+	uint8_t reserved[3];
 };
 
 struct ring_switch {
@@ -61,7 +62,8 @@ struct ring_window {
 	uint32_t length;                       /* bytes of them; with padding behind them that is not run, room for a jump */
 	uint32_t record;                       /* offset of the instruction before which the record is written; behind the first only
 						* where the flags mean nothing: at a return and an unconditional jump */
-	uint32_t number;                       /* below RING_RETURN */
+	uint32_t number;                       /* below RING_VOID */
+	bool allocates;                        /* an entry, of a call that is pending until it returns */
 	bool is_return;                        /* a struct ring_return, before a return instruction */
 	bool hands_on;                         /* such a one, but before a jump to a function that returns its first argument: that
 						* is the result */
@@ -76,6 +78,7 @@ struct ring_site {
 	/* The instructions in two runs: before the record, behind it. */
 	uint32_t record;                       /* offset in the window, and bytes of the first run */
 	uint32_t behind;                       /* offset in the site of the second run */
+	bool is_return, hands_on;
 	struct arch_moved moved[2];
 };
 
@@ -90,5 +93,20 @@ uint64_t ring_site_enter(const struct ring_site *site, uint64_t pc);
 /* Where a thread found at this pc in the site would be without it.  ARCH_NOWHERE: it is writing a record, and is to run on until
  * it has left the code that does. */
 uint64_t ring_site_leave(const struct ring_site *site, uint64_t pc);
+
+/* A thread that is stopped in the site, or in a routine that the site has called, is put to where it is neither: to before
+ * the record, when this is not written yet, else behind it, and behind a plain return instruction, too.  words[] are what stands on
+ * its stack from the stack pointer on; at: which of them is the first that is ring_site_back(), of this or any other site, when
+ * it is in a routine.  Other places stay as they are. */
+#define RING_CODE_WORDS 24
+uint64_t ring_site_back(const struct ring_site *site);
+enum ring_progress { RING_ELSEWHERE, RING_NOT_WRITTEN, RING_WRITTEN };
+struct ring_unfinished {
+	bool reserved;                         /* a piece of the ring, that its record will not be written into */
+	uint64_t position;
+	uint32_t length;                       /* as far as the record itself does not say it */
+};
+enum ring_progress ring_site_settle(const struct ring_site *site, raddr area, const uint64_t words[RING_CODE_WORDS],
+				    unsigned at, struct user_regs_struct *regs, struct ring_unfinished *ret);
 
 #endif

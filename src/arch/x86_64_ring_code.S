@@ -21,7 +21,15 @@
 #define CONTROL_LOST	256
 #define CONTROL_WAITS	264
 #define CONTROL_LENGTHS	2048
-#define CONTROL_DATA	4096
+#define CONTROL_SLOTS	4096
+#define CONTROL_DATA	69632
+#define SLOTS		1024
+#define SLOT_SHIFT	6
+#define SLOT_SIZE	64
+#define SLOT_THREAD	0
+#define SLOT_SP		8
+#define STACK_MAX	65536
+#define ALLOCATES	0x40000000
 #define STATE_ON	1
 #define STATE_STALLED	2
 #define LENGTHS_SHIFT	54
@@ -34,6 +42,10 @@
 #define CALL_RETURN	32
 #define CALL_ARGS	40
 #define CALL_SIZE	64
+#define WITHIN_LENGTH	64
+#define WITHIN_AREA	72
+#define WITHIN_SAVED	80
+#define WITHIN_SIZE	128
 #define RETURN_TIME	32
 #define RETURN_RESULT	40
 #define RETURN_LENGTH	48
@@ -41,29 +53,115 @@
 #define RETURN_SIZE	104
 
 #define NR_sched_yield	24
+#define NR_process_vm_readv 310
 
-/* r8 ring, edx length: rax becomes the mark of an open record, rcx its address.  Uses r10, r11. */
-	.macro	reserve	give_up
+/* r8 ring, edx length: rax becomes the mark of an open record, rcx its address, r10 its position.  Uses r11.  What is known of a
+ * thread by its pc goes to a table: x86_64_ring_site.c. */
+	.macro	reserve	start, kept, committed, end, give_up
 	xor	%r10d, %r10d		/* when the wait ends; 0: it has not begun */
+	jmp	1f
+3:	call	.Lwait
+	test	%eax, %eax
+	jnz	\give_up
 1:	mov	CONTROL_HEAD(%r8), %rax
 2:	lea	(%rax,%rdx), %rcx
 	mov	%rcx, %r11
 	sub	CONTROL_TAIL(%r8), %r11
 	cmp	CONTROL_SIZE(%r8), %r11
-	ja	3f
+	ja	3b
 	lock cmpxchg %rcx, CONTROL_HEAD(%r8)
-	jne	2b
-	jmp	4f
-3:	call	.Lwait
-	test	%eax, %eax
-	jz	1b
-	jmp	\give_up
-4:	mov	CONTROL_SIZE(%r8), %rcx
+4:	jne	2b
+5:	mov	%rax, %r10
+6:	mov	CONTROL_SIZE(%r8), %rcx
 	dec	%rcx
 	and	%rax, %rcx
 	lea	CONTROL_DATA(%r8,%rcx), %rcx
 	xor	CONTROL_KEY(%r8), %rax
 	inc	%rax
+	.pushsection .rodata.x86_64_ring_stretches, "a", @progbits
+	.long	\start - x86_64_ring_code, 4b - x86_64_ring_code, 5b - x86_64_ring_code
+	.long	6b - x86_64_ring_code, \kept - x86_64_ring_code, \committed - x86_64_ring_code, \end - x86_64_ring_code
+	.popsection
+	.endm
+
+/* r8 ring: r11 becomes the thread, r10 its slot. */
+	.macro	find_slot
+	mov	CONTROL_THREAD(%r8), %r11
+	mov	%fs:(%r11), %r11
+	and	CONTROL_MASK(%r8), %r11
+	mov	%r11d, %r10d
+	and	$(SLOTS - 1), %r10d
+	shl	$SLOT_SHIFT, %r10d
+	lea	CONTROL_SLOTS(%r8,%r10), %r10
+	.endm
+
+/* How far the stack at rsi is certainly mapped: the program's first one and a thread's own to their ends, which they are
+ * as long as something runs on them; of all others what is left of the page.  rdi becomes the end, rdx the start or -1: it is not
+ * known. */
+	.macro	find_bounds
+	mov	CONTROL_MAIN_END(%r8), %rdi
+	cmp	%rdi, %rsi
+	jae	1f
+	mov	CONTROL_MAIN(%r8), %rdx
+	cmp	%rdx, %rsi
+	jae	3f
+1:	mov	CONTROL_STACK(%r8), %rdx
+	mov	%fs:(%rdx), %rdx
+	mov	%fs:0, %rdi
+	test	%rdx, %rdx
+	jz	2f
+	cmp	%rdx, %rsi
+	jb	2f
+	cmp	%rdi, %rsi
+	jb	3f
+2:	mov	%rsi, %rdi
+	or	$4095, %rdi
+	inc	%rdi
+	mov	$-1, %rdx
+3:
+	.endm
+
+/* All that a routine changes; the frame's offsets are from rsp behind it. */
+	.macro	save
+	pushfq
+	push	%rcx
+	push	%rdx
+	push	%rsi
+	push	%rdi
+	push	%r8
+	push	%r9
+	push	%r10
+	push	%r11
+	.endm
+#define FRAME_RDI 32
+#define FRAME_RSI 40
+#define FRAME_RDX 48
+#define RESULT 80
+#define CALLER 88
+
+	.macro	restore
+	pop	%r11
+	pop	%r10
+	pop	%r9
+	pop	%r8
+	pop	%rdi
+	pop	%rsi
+	pop	%rdx
+	pop	%rcx
+	popfq
+	ret
+	.endm
+
+/* The ring's address, or there is nothing to do; eax is the site: goes to r9d. */
+	.macro	begin	done
+	save
+	mov	.Lheader+CODE_SIZE(%rip), %r8
+	test	%r8, %r8
+	jz	\done
+	cmpl	$STATE_ON, CONTROL_STATE(%r8)
+	jne	\done
+	mov	%eax, %r9d
+	lea	CALLER(%rsp), %rsi
 	.endm
 
 /* What both records begin with; uses r11. */
@@ -74,104 +172,197 @@
 	mov	%fs:(%r11), %r11
 	and	CONTROL_MASK(%r8), %r11
 	mov	%r11, RECORD_THREAD(%rcx)
+	mov	%rsi, RECORD_SP(%rcx)
 	mov	%rax, (%rcx)
+	.endm
+
+/* What stands on the stack of a call's record, whose rsp is `pushed` bytes below the frame. */
+	.macro	fill_call pushed
+	mov	(%rsi), %r11
+	mov	%r11, CALL_RETURN(%rcx)
+	mov	FRAME_RDI+\pushed(%rsp), %r11
+	mov	%r11, CALL_ARGS(%rcx)
+	mov	FRAME_RSI+\pushed(%rsp), %r11
+	mov	%r11, CALL_ARGS+8(%rcx)
+	mov	FRAME_RDX+\pushed(%rsp), %r11
+	mov	%r11, CALL_ARGS+16(%rcx)
+	.endm
+
+	.macro	fill_saved offset
+	mov	%rbx, \offset(%rcx)
+	mov	%rbp, \offset+8(%rcx)
+	mov	%r12, \offset+16(%rcx)
+	mov	%r13, \offset+24(%rcx)
+	mov	%r14, \offset+32(%rcx)
+	mov	%r15, \offset+40(%rcx)
 	.endm
 
 	.section .rodata
 	.balign	16
 .Lheader:
 	.skip	HEADER_SIZE
-	.globl	x86_64_ring_code, x86_64_ring_return, x86_64_ring_end
-	.hidden	x86_64_ring_code, x86_64_ring_return, x86_64_ring_end
+	.globl	x86_64_ring_code, x86_64_ring_return, x86_64_ring_end, x86_64_ring_stretches
+	.hidden	x86_64_ring_code, x86_64_ring_return, x86_64_ring_end, x86_64_ring_stretches
+	.pushsection .rodata.x86_64_ring_stretches, "a", @progbits
+	.balign	4
+x86_64_ring_stretches:
+	.popsection
 
-/* At an entry, and before a jump that ends a function: eax site, on the stack the site's return address, its rax, the
- * function's return address. */
+/* At an entry: eax site, on the stack the site's return address, its rax, the function's return address. */
 x86_64_ring_code:
-	pushfq
-	push	%rcx
-	push	%rdx
-	push	%r8
-	push	%r9
-	push	%r10
-	push	%r11
-#define CALLER 72
-	mov	.Lheader+CODE_SIZE(%rip), %r8
-	test	%r8, %r8
-	jz	.Lcall_done
-	cmpl	$STATE_ON, CONTROL_STATE(%r8)
-	jne	.Lcall_done
-	mov	%eax, %r9d
+	begin	.Lcall_done
+	find_slot
+	mov	SLOT_SP(%r10), %rcx
+	or	SLOT_SP+8(%r10), %rcx
+	or	SLOT_SP+16(%r10), %rcx
+	or	SLOT_SP+24(%r10), %rcx
+	or	SLOT_SP+32(%r10), %rcx
+	or	SLOT_SP+40(%r10), %rcx
+	or	SLOT_SP+48(%r10), %rcx
+	jnz	.Lwithin
+	test	$ALLOCATES, %r9d
+	jz	.Lcall_plain
+	mov	%r11, SLOT_THREAD(%r10)
+	mov	%rsi, SLOT_SP(%r10)
+.Lcall_plain:
 	mov	$CALL_SIZE, %edx
-	reserve	.Lcall_done
+	reserve	x86_64_ring_code, .Lcall_done, .Lcall_done, .Lwithin, .Lcall_done
 	begin_record
-	lea	CALLER(%rsp), %r11
-	mov	%r11, RECORD_SP(%rcx)
-	mov	CALLER(%rsp), %r11
-	mov	%r11, CALL_RETURN(%rcx)
-	mov	%rdi, CALL_ARGS(%rcx)
-	mov	%rsi, CALL_ARGS+8(%rcx)
-	mov	32(%rsp), %r11		/* rdx */
-	mov	%r11, CALL_ARGS+16(%rcx)
+	fill_call 0
 	inc	%rax
 	mov	%rax, (%rcx)
 .Lcall_done:
-	pop	%r11
-	pop	%r10
-	pop	%r9
-	pop	%r8
-	pop	%rdx
-	pop	%rcx
-	popfq
-	ret
-#undef CALLER
+	restore
 
-/* Before a return instruction: the same, and rax is the result. */
-	.balign	16
-x86_64_ring_return:
-	pushfq
-	cld
-	push	%rcx
+/* The thread has calls pending, or had some that it has left: so this record has the stack with it, up to the outermost
+ * of them when all are further out on the same one, else as much as there is. */
+.Lwithin:
+	find_bounds
+	cmp	%r11, SLOT_THREAD(%r10)
+	je	1f
+	xor	%r11d, %r11d		/* another thread's: nothing of it is changed */
+1:	xor	%eax, %eax		/* how far, -1: all */
+2:	add	$8, %r10
+	mov	(%r10), %rcx
+	test	%rcx, %rcx
+	jz	5f
+	cmp	%rsi, %rcx
+	je	5f			/* it had this one's place */
+	ja	3f
+	cmp	%rdx, %rcx
+	jb	4f
+	test	%r11, %r11
+	jz	4f
+	movq	$0, (%r10)		/* below this one on the same stack: gone */
+	jmp	4f
+3:	cmp	%rdi, %rcx
+	jae	4f
+	cmp	%rcx, %rax
+	cmovb	%rcx, %rax
+	jmp	5f
+4:	mov	$-1, %rax
+5:	lea	8(%r10), %rcx
+	test	$(SLOT_SIZE - 1), %ecx
+	jnz	2b
+	test	%rax, %rax
+	jz	.Lcall_plain
+
+	test	%r11, %r11
+	jz	.Lnoted
+	test	$ALLOCATES, %r9d
+	jz	.Lnoted
+1:	cmp	%rsi, (%r10)
+	je	.Lnoted
+	sub	$8, %r10
+	test	$(SLOT_SIZE - 1), %r10d
+	jnz	1b
+2:	add	$8, %r10
+	cmpq	$0, (%r10)
+	je	3f
+	lea	8(%r10), %rcx
+	test	$(SLOT_SIZE - 1), %ecx
+	jnz	2b
+	jmp	.Lnoted			/* no room: that shows in the records within this one */
+3:	mov	%rsi, (%r10)
+.Lnoted:
+	sub	%rsi, %rdi
+	cmp	$-1, %rax
+	je	1f
+	sub	%rsi, %rax
+	add	$64, %rax
+	cmp	%rdi, %rax
+	cmovb	%rax, %rdi
+	mov	$STACK_MAX, %eax
+	jmp	3f
+1:	mov	$STACK_MAX, %eax
+	test	%rdx, %rdx
+	jns	3f
+	cmpl	$0, CONTROL_YIELD(%r8)
+	cmovne	%rax, %rdi
+3:	cmp	%rax, %rdi
+	cmova	%rax, %rdi
+	and	$-8, %edi
 	push	%rdx
+	lea	WITHIN_SIZE+63(%rdi), %edx
+	and	$-64, %edx
+	reserve	.Lwithin, .Lwithin_kept, .Lwithin_done, x86_64_ring_return, .Lwithin_lost
+	push	%r10
+.Lwithin_kept:
+	begin_record
+	fill_call 16
+	mov	%edi, WITHIN_LENGTH(%rcx)
+	mov	8(%rsp), %r11
+	mov	%r11, WITHIN_AREA(%rcx)
+	fill_saved WITHIN_SAVED
+	mov	%rcx, %rdx
+	test	%r11, %r11
+	jns	4f
+	cmpl	$0, CONTROL_YIELD(%r8)
+	je	4f
+	/* A stack of which no bounds are known, a coroutine's: the kernel reads as much as there is. */
+	push	%rdx
+	push	%rdi			/* from where and to where, each a struct iovec */
 	push	%rsi
 	push	%rdi
-	push	%r8
-	push	%r9
-	push	%r10
-	push	%r11
-#define RESULT 80
-#define CALLER 88
-	mov	.Lheader+CODE_SIZE(%rip), %r8
-	test	%r8, %r8
-	jz	.Lreturn_done
-	cmpl	$STATE_ON, CONTROL_STATE(%r8)
-	jne	.Lreturn_done
-	mov	%eax, %r9d
-	lea	CALLER(%rsp), %rsi
+	lea	WITHIN_SIZE(%rdx), %rdi
+	push	%rdi
+	mov	RECORD_THREAD(%rdx), %rdi
+	mov	%rsp, %rsi
+	lea	16(%rsp), %r10
+	mov	$1, %edx
+	mov	$1, %r8d
+	xor	%r9d, %r9d
+	mov	$NR_process_vm_readv, %eax
+	syscall
+	add	$32, %rsp
+	pop	%rdx
+	xor	%ecx, %ecx
+	test	%rax, %rax
+	cmovs	%rcx, %rax
+	and	$-8, %eax
+	mov	%eax, WITHIN_LENGTH(%rdx)
+	mov	(%rdx), %rax
+	jmp	5f
+4:	mov	%edi, %ecx
+	lea	WITHIN_SIZE(%rdx), %rdi
+	shr	$3, %ecx
+	cld
+	rep movsq
+5:	inc	%rax
+	mov	%rax, (%rdx)
+.Lwithin_done:
+	pop	%r10
+.Lwithin_lost:
+	pop	%r10
+	jmp	.Lcall_done
 
-	/* How far the stack is certainly mapped: the program's first one and a thread's own to their ends, which
-	 * they are as long as something runs on them; of all others what is left of the page. */
-	mov	CONTROL_MAIN_END(%r8), %rdi
-	cmp	%rdi, %rsi
-	jae	.Lthread_stack
-	cmp	CONTROL_MAIN(%r8), %rsi
-	jae	.Lbounded
-.Lthread_stack:
-	mov	CONTROL_STACK(%r8), %rcx
-	mov	%fs:(%rcx), %rcx
-	mov	%fs:0, %rdi
-	test	%rcx, %rcx
-	jz	.Lpage
-	cmp	%rcx, %rsi
-	jb	.Lpage
-	cmp	%rdi, %rsi
-	jb	.Lbounded
-.Lpage:
-	mov	%rsi, %rdi
-	or	$4095, %rdi
-	inc	%rdi
-.Lbounded:
+/* Before a return instruction, and before a jump that ends a function: the same, and rax is the result. */
+	.balign	16
+x86_64_ring_return:
+	begin	.Lreturn_done
+	cld
+	find_bounds
 	sub	%rsi, %rdi
-
 	mov	.Lfactor(%rip), %rdx
 	imul	CALLER(%rsp), %rdx
 	shr	$LENGTHS_SHIFT, %rdx
@@ -184,9 +375,8 @@ x86_64_ring_return:
 	add	$RETURN_SIZE+63, %edx
 	and	$-64, %edx
 
-	reserve	.Lreturn_done
+	reserve	x86_64_ring_return, .Lreturned, .Lreturned, .Lwait, .Lreturned
 	begin_record
-	mov	%rsi, RECORD_SP(%rcx)
 	mov	%rax, %r11
 	rdtsc
 	shl	$32, %rdx
@@ -195,12 +385,7 @@ x86_64_ring_return:
 	mov	RESULT(%rsp), %rax
 	mov	%rax, RETURN_RESULT(%rcx)
 	mov	%edi, RETURN_LENGTH(%rcx)
-	mov	%rbx, RETURN_SAVED(%rcx)
-	mov	%rbp, RETURN_SAVED+8(%rcx)
-	mov	%r12, RETURN_SAVED+16(%rcx)
-	mov	%r13, RETURN_SAVED+24(%rcx)
-	mov	%r14, RETURN_SAVED+32(%rcx)
-	mov	%r15, RETURN_SAVED+40(%rcx)
+	fill_saved RETURN_SAVED
 	mov	%rcx, %rdx
 	mov	%edi, %ecx
 	lea	RETURN_SIZE(%rdx), %rdi
@@ -208,19 +393,21 @@ x86_64_ring_return:
 	rep movsq
 	inc	%r11
 	mov	%r11, (%rdx)
+.Lreturned:
+	find_slot
+	cmp	%r11, SLOT_THREAD(%r10)
+	jne	.Lreturn_done
+	lea	CALLER(%rsp), %rsi
+1:	add	$8, %r10
+	cmp	%rsi, (%r10)
+	je	2f
+	lea	8(%r10), %rcx
+	test	$(SLOT_SIZE - 1), %ecx
+	jnz	1b
+	jmp	.Lreturn_done
+2:	movq	$0, (%r10)
 .Lreturn_done:
-	pop	%r11
-	pop	%r10
-	pop	%r9
-	pop	%r8
-	pop	%rdi
-	pop	%rsi
-	pop	%rdx
-	pop	%rcx
-	popfq
-	ret
-#undef RESULT
-#undef CALLER
+	restore
 
 /* One turn of waiting for room: eax 0, try again; else this call is lost.  r10 when to give up; uses rcx, r11. */
 	.balign	16

@@ -35,6 +35,13 @@ AT(ring_head, length, 8);
 AT(ring_head, site, 12);
 AT(ring_head, thread, 16);
 AT(ring_head, sp, 24);
+AT(ring_control, slots, 4096);
+AT(ring_slot, thread, 0);
+AT(ring_slot, sp, 8);
+AT(ring_call_within, stack_length, 64);
+AT(ring_call_within, stack_start, 72);
+AT(ring_call_within, saved, 80);
+AT(ring_call_within, stack, 128);
 AT(ring_call, return_address, 32);
 AT(ring_call, args, 40);
 AT(ring_return, time, 32);
@@ -43,7 +50,9 @@ AT(ring_return, stack_length, 48);
 AT(ring_return, saved, 56);
 AT(ring_return, stack, 104);
 _Static_assert(RING_ON == 1 && RING_STALLED == 2 && RING_OPEN == 1 && RING_COMMITTED == 2, "states and marks");
-_Static_assert(RING_CONTROL_SIZE == 4096 && RING_UNIT == 64 && RING_LENGTHS_SHIFT == 54, "sizes");
+_Static_assert(RING_CONTROL_SIZE == 69632 && RING_SLOTS == 1024 && RING_STACK_MAX == 65536 && RING_UNIT == 64 &&
+	       RING_LENGTHS_SHIFT == 54, "sizes");
+_Static_assert(sizeof(struct ring_slot) == 64 && RING_ALLOCATES == 0x40000000, "slots");
 _Static_assert(RING_LENGTHS_FACTOR == 0x9e3779b97f4a7c15ULL, "the hash");
 
 struct ring_code ring_code(void)
@@ -86,7 +95,7 @@ static bool put_branch(struct code *code, uint8_t opcode, uint64_t target)
 static bool put_record(struct code *code, const struct ring_window *window, raddr area)
 {
 	const uint8_t push = window->hands_on ? 0x57 : 0x50, pop = push + 8, load = 0xb8;
-	uint32_t site = window->number | (window->is_return ? RING_RETURN : 0);
+	uint32_t site = window->number | (window->is_return ? RING_RETURN : 0) | (window->allocates ? RING_ALLOCATES : 0);
 	uint64_t routine = area + sizeof(struct ring_code_header);
 
 	if (window->is_return)
@@ -134,7 +143,8 @@ int ring_site_build(const struct ring_window *window, raddr area, raddr at, uint
 	uint8_t bytes[RING_SITE_MAX] = { 0 };
 	struct code code = { .out = bytes, .at = at };
 	struct ring_site site = { .window = window->address, .at = at, .window_length = window->length,
-				  .record = window->record };
+				  .record = window->record, .is_return = window->is_return,
+				  .hands_on = window->hands_on };
 	int r = check_whole(window, at, ret_reason);
 
 	if (r == 0)

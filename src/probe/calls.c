@@ -126,6 +126,8 @@ static enum call_standing judge(const struct call *call, raddr sp, bool behind_b
 
 	if (standing != CALL_UNKNOWN || call->kind == CALL_SIGNAL)
 		return standing;
+	if (!behind_barrier && call->kind == CALL_ALLOCATES && eyes->guessed)
+		eyes->guessed(eyes->context);
 	if (call->sp > sp)
 		return CALL_STANDS;
 	/* A handler may run on a stack of its own. */

@@ -82,6 +82,8 @@ struct calls_eyes {
 	/* Whether a call of `outer` may have become one of this probe by a tail jump. */
 	bool (*continues)(const struct probe *outer, const struct probe *probe);
 	enum call_standing (*standing)(void *context, const struct call *call);
+	/* Nothing says where a call stands that allocates, and the stack pointers were gone by.  NULL: it does not matter. */
+	void (*guessed)(void *context);
 	/* A call that had parked a block will not return. */
 	void (*abandoned)(void *context, const struct call *call);
 	/* A block that was held is one of its own. */

@@ -100,10 +100,14 @@ void engine_hit(struct engine *engine, struct task *task, const struct breakpoin
 		return;
 	seen = sighting_of_stop(engine, task, site, regs);
 	serving_init(&serving, engine, &seen);
-	if (site->kinds & (SITE_EXIT | SITE_TAIL))
+	if (site->kinds & (SITE_EXIT | SITE_TAIL)) {
 		serve_return(&serving);
+		engine_ring_note(engine, task, arch_sp(regs), false);
+	}
 	if (site->kinds & SITE_ENTRY)
 		serve_entry(&serving);
+	if (site->kinds & SITE_ENTRY && catalog_allocates(site->probe->entry))
+		engine_ring_note(engine, task, arch_sp(regs) + site->sp_below, true);
 }
 
 bool engine_take_back(struct engine *engine, struct task *task, const struct breakpoint *bp, raddr sp)
@@ -125,6 +129,7 @@ bool engine_take_back(struct engine *engine, struct task *task, const struct bre
 		return false;
 	if (last.result == LAST_BORN)
 		serve_unborn(&serving, &last);
+	engine_ring_note(engine, task, sp, true);
 	return true;
 }
 
@@ -153,6 +158,7 @@ void engine_task_gone(struct engine *engine, struct task *task)
 	serving_init(&serving, engine, &seen);
 	if (seen.calls)
 		calls_end(seen.calls, &serving.eyes);
+	engine_ring_forget(engine, task);
 	free(task->calls);
 	task->calls = NULL;
 }

@@ -69,6 +69,9 @@ void engine_ring_begin(struct engine *engine);
 /* False: a breakpoint is to serve there. */
 bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint32_t module, raddr bias, struct probe *probe);
 int engine_ring_plant(struct engine *engine);
+/* An allocating call that int3s saw is pending, or has returned; and of this thread none is any more. */
+void engine_ring_note(struct engine *engine, const struct task *task, raddr sp, bool pending);
+void engine_ring_forget(struct engine *engine, const struct task *task);
 void engine_ring_free(struct engine *engine);
 
 #endif

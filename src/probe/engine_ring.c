@@ -151,6 +151,7 @@ bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint
 	struct ring_window window = {
 		.address = site->window.vaddr + bias, .text = site->window.text, .length = site->window.length,
 		.record = site->window.record, .is_return = !probe, .hands_on = (site->kinds & SITE_TAIL) != 0,
+		.allocates = probe && catalog_allocates(probe->entry),
 	};
 	struct ring_place *place;
 	const char *reason;
@@ -186,19 +187,16 @@ struct record_view {
 	const struct ring_record *record;
 };
 
-/* Of a call's record, its return address; of a return's the piece of stack that came with it. */
-static int read_record(void *context, raddr at, void *buf, size_t len)
+/* Of a call's record without a stack, its return address. */
+static int read_return_address(void *context, raddr at, void *buf, size_t len)
 {
 	const struct record_view *view = context;
 	const struct ring_record *record = view->record;
-	uint64_t offset = at - record->sp, end = record->is_return ? record->stack_length : RETURN_ADDRESS_SIZE;
+	uint64_t offset = at - record->sp;
 
-	if (offset > end || len > end - offset)
+	if (offset > RETURN_ADDRESS_SIZE || len > RETURN_ADDRESS_SIZE - offset)
 		return -EFAULT;
-	if (record->is_return)
-		memcpy(buf, record->stack + offset, len);
-	else
-		memcpy(buf, (const uint8_t *)&record->return_address + offset, len);
+	memcpy(buf, (const uint8_t *)&record->return_address + offset, len);
 	return 0;
 }
 
@@ -223,7 +221,7 @@ static uint32_t stack_of_record(void *context, raddr function)
 static void registers_of(const struct ring_record *record, raddr pc, struct arch_regs *ret_regs)
 {
 	memset(ret_regs, 0, sizeof(*ret_regs));
-	for (unsigned i = 0; record->is_return && i < ARCH_CALLEE_SAVED; i++)
+	for (unsigned i = 0; record->has_stack && i < ARCH_CALLEE_SAVED; i++)
 		ret_regs->reg[arch_callee_saved[i]] = record->saved[i];
 	ret_regs->reg[ARCH_DWARF_SP] = record->sp;
 	ret_regs->reg[ARCH_DWARF_PC] = pc;
@@ -235,8 +233,11 @@ static void serve_record(struct engine *engine, const struct ring_record *record
 					 &engine->ring.places.items[record->site] : NULL;
 	struct task *task = task_find((pid_t)record->thread);
 	struct record_view view = { .engine = engine, .record = record };
-	const struct reader reader = { .read = read_record, .context = &view };
-	struct sighting seen = { .reader = &reader, .stack = stack_of_record, .stack_context = &view };
+	struct ring_piece piece = { .record = record, .map = &engine->target->modules, .code = &engine->reader };
+	const struct reader reader = record->has_stack ? ring_piece_reader(&piece) :
+				     (struct reader){ .read = read_return_address, .context = &view };
+	struct sighting seen = { .reader = &reader, .stack = stack_of_record, .stack_context = &view, .recorded = true,
+				 .is_blind = !record->has_stack, .stack_start = record->stack_start };
 	struct serving serving;
 
 	engine->counters.records++;
@@ -391,6 +392,22 @@ void engine_task_born(struct engine *engine, struct task *task)
 		return;
 	thread_layout_look_at(task, &engine->ring.layout);
 	publish_stacks(engine);
+}
+
+/* --- calls that an int3 of the same session has seen, whose thread is held --- */
+
+void engine_ring_note(struct engine *engine, const struct task *task, raddr sp, bool pending)
+{
+	if (engine->ring.ring && pending)
+		ring_note_pending(engine->ring.ring, (uint64_t)task->tid, sp);
+	else if (engine->ring.ring)
+		ring_note_returned(engine->ring.ring, (uint64_t)task->tid, sp);
+}
+
+void engine_ring_forget(struct engine *engine, const struct task *task)
+{
+	if (engine->ring.ring)
+		ring_forget_thread(engine->ring.ring, (uint64_t)task->tid);
 }
 
 void engine_ring_free(struct engine *engine)

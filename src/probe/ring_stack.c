@@ -5,19 +5,11 @@
 #include <errno.h>
 #include <string.h>
 
-/* The piece as the unwinder reads it. */
-struct piece {
-	const struct ring_record *record;
-	const struct module_map *map;
-	const struct reader *code;
-	bool strict;                   /* nothing behind its end; else zeros, which are seen to be used */
-};
-
 #define RED_ZONE 128u                      /* psABI 3.2.2; at an entry nothing is there, but it is read */
 
 static int read_piece(void *context, raddr at, void *buf, size_t len)
 {
-	const struct piece *piece = context;
+	const struct ring_piece *piece = context;
 	const struct ring_record *record = piece->record;
 	raddr start = record->sp - RED_ZONE;
 	uint64_t offset = at - start, end = RED_ZONE + record->stack_length;
@@ -27,7 +19,7 @@ static int read_piece(void *context, raddr at, void *buf, size_t len)
 	/* Of other stacks, as that which a signal's handler interrupted, nothing came with it. */
 	if (offset >= RED_ZONE + RING_STACK_MAX)
 		return module_map_find(piece->map, at) ? reader_read(piece->code, at, buf, len) : -EFAULT;
-	if (piece->strict && (offset > end || len > end - offset))
+	if (!piece->lenient && (offset > end || len > end - offset))
 		return -EFAULT;
 	if (offset < RED_ZONE) {
 		size_t below = RED_ZONE - offset < len ? RED_ZONE - offset : len;
@@ -45,6 +37,11 @@ static int read_piece(void *context, raddr at, void *buf, size_t len)
 	return 0;
 }
 
+struct reader ring_piece_reader(struct ring_piece *piece)
+{
+	return (struct reader){ .read = read_piece, .context = piece };
+}
+
 static void registers_at_entry(const struct ring_record *record, raddr function, struct arch_regs *ret_regs)
 {
 	memset(ret_regs, 0, sizeof(*ret_regs));
@@ -57,8 +54,8 @@ static void registers_at_entry(const struct ring_record *record, raddr function,
 struct ring_stack ring_stack_unwind(struct unwinder *unwinder, const struct module_map *map, const struct reader *code,
 				    const struct ring_record *record, raddr function, uint32_t max_frames)
 {
-	struct piece piece = { .record = record, .map = map, .code = code };
-	const struct reader reader = { .read = read_piece, .context = &piece };
+	struct ring_piece piece = { .record = record, .map = map, .code = code, .lenient = true };
+	const struct reader reader = ring_piece_reader(&piece);
 	struct ring_stack stack = { 0 };
 	struct arch_regs regs;
 
@@ -68,7 +65,7 @@ struct ring_stack ring_stack_unwind(struct unwinder *unwinder, const struct modu
 		return stack;
 	/* It went by zeros.  Where the piece ends is no page's end, so this time it reads on word by word. */
 	stack.cut = true;
-	piece.strict = true;
+	piece.lenient = false;
 	stack.node = unwinder_unwind(unwinder, &regs, &reader, max_frames, NULL);
 	return stack;
 }

@@ -21,6 +21,15 @@ struct ring_stack {
 struct ring_stack ring_stack_unwind(struct unwinder *unwinder, const struct module_map *map, const struct reader *code,
 				    const struct ring_record *record, raddr function, uint32_t max_frames);
 
+/* Reads the stack that came with a record, and code as above; nothing that is known of neither.  `code` is given. */
+struct ring_piece {
+	const struct ring_record *record;
+	const struct module_map *map;
+	const struct reader *code;
+	bool lenient;                  /* zeros behind its end, which are seen to be used */
+};
+struct reader ring_piece_reader(struct ring_piece *piece);
+
 /* Makes the next record of the call site, which is its return address, as long as the longest that it was seen to
  * need and a quarter more.  One that was cut has it learned anew. */
 void ring_stack_learn(struct ring *ring, raddr return_address, const struct ring_stack *stack);

@@ -52,21 +52,46 @@ static void kept(void *context, const struct held_block *block)
 							   .domain = block->domain });
 }
 
+/* A free within another one is mostly called by that itself. */
+static enum call_standing standing_unseen(const struct sighting *seen, const struct call *call)
+{
+	uint64_t return_address;
+
+	if (call->kind == CALL_FREES && reader_u64(seen->reader, seen->regs.reg[ARCH_DWARF_SP], &return_address) == 0 &&
+	    view_returns_to(call->probe, return_address))
+		return CALL_STANDS;
+	return CALL_UNKNOWN;
+}
+
 static enum call_standing standing(void *context, const struct call *call)
 {
 	struct serving *serving = context;
 
+	if (serving->seen->is_blind)
+		return standing_unseen(serving->seen, call);
 	if (!serving->view.looked)
 		view_look(&serving->view, serving->engine->unwinder, serving->seen->reader, &serving->seen->regs);
 	return view_standing(&serving->view, call);
+}
+
+/* Whether a block is the one call's or the other's, and with it what lives: it is as if it had been lost. */
+static void guessed(void *context)
+{
+	struct serving *serving = context;
+
+	serving->engine->counters.failed_reads++;
 }
 
 void serving_init(struct serving *serving, struct engine *engine, const struct sighting *seen)
 {
 	serving->engine = engine;
 	serving->seen = seen;
-	serving->eyes = (struct calls_eyes){ continues, standing, abandoned, kept, serving };
+	serving->eyes = (struct calls_eyes){ .continues = continues, .standing = standing,
+					     .guessed = seen->recorded ? guessed : NULL, .abandoned = abandoned,
+					     .kept = kept, .context = serving };
 	serving->view.looked = false;
+	serving->view.recorded = seen->recorded;
+	serving->view.stack_start = seen->stack_start;
 	serving->view.probes = engine->probes.items;
 	serving->view.probe_count = engine->probes.count;
 }

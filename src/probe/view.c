@@ -27,6 +27,11 @@ static bool has_code_at(const struct probe *probe, raddr pc)
 	return false;
 }
 
+bool view_returns_to(const struct probe *probe, raddr return_address)
+{
+	return has_code_at(probe, return_address - 1);
+}
+
 /* Whether a call of this probe may be at pc, where it has come to by jumps. */
 static bool runs_at(const struct view *view, const struct probe *probe, raddr pc)
 {
@@ -87,6 +92,20 @@ static bool share_a_frame(const struct chain *a, const struct chain *b)
 	return false;
 }
 
+/* On the stack of the record, but free by now. */
+static bool is_below(const struct view *view, raddr sp)
+{
+	return view->recorded && sp >= view->stack_start && sp < view->chain.frames[0].sp;
+}
+
+/* Of a record, likewise; on another stack its own callers cannot be looked at any more, and as long as it may go on there it does. */
+static enum call_standing elsewhere_than_recorded(const struct view *view, const struct call *call)
+{
+	if (is_below(view, call->sp))
+		return CALL_LEFT;
+	return view->chain.whole ? CALL_SUSPENDED : CALL_UNKNOWN;
+}
+
 /* It is not among the callers.  On the same stack, which its own callers show, it is gone; on another it may go on. */
 static enum call_standing elsewhere(const struct view *view, const struct call *call)
 {
@@ -113,6 +132,6 @@ enum call_standing view_standing(const struct view *view, const struct call *cal
 	if (is_passed_over(&view->chain, call->sp))
 		return CALL_LEFT;
 	if (call->kind == CALL_SIGNAL)
-		return view->chain.whole ? CALL_LEFT : CALL_UNKNOWN;
-	return elsewhere(view, call);
+		return view->chain.whole || is_below(view, call->sp) ? CALL_LEFT : CALL_UNKNOWN;
+	return view->recorded ? elsewhere_than_recorded(view, call) : elsewhere(view, call);
 }

@@ -22,7 +22,13 @@ struct view {
 	struct unwinder *unwinder;
 	const struct reader *reader;
 	struct chain chain;                    /* from the present call outwards */
+	bool recorded;                         /* by the ring engine: what is not in the piece of stack that came with it has gone
+						* on since */
+	raddr stack_start;                     /* then: the lowest address of that stack; UINT64_MAX: not known */
 };
+
+/* Whether a return address is in the code of a function or a part of it. */
+bool view_returns_to(const struct probe *probe, raddr return_address);
 
 /* regs: pc is exact. */
 void view_look(struct view *view, struct unwinder *unwinder, const struct reader *reader,

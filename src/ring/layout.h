@@ -20,9 +20,9 @@
 
 #include <stdint.h>
 
-#define RING_MAGIC "allocwatch.ring1"          /* 16 bytes, no NUL; the last one is the version */
+#define RING_MAGIC "allocwatch.ring2"          /* 16 bytes, no NUL; the last one is the version */
 #define RING_MAGIC_SIZE 16
-#define RING_CONTROL_SIZE 4096u
+#define RING_CONTROL_SIZE (4096u + RING_SLOTS * 64u)
 #define RING_UNIT 64u
 #define RING_SIZE_MIN (1u << 18)
 #define RING_STACK_MAX 65536u                  /* most bytes of stack in one record */
@@ -33,6 +33,17 @@ enum ring_mark { RING_OPEN = 1, RING_COMMITTED = 2 };  /* beside (position ^ key
 #define RING_LENGTHS 1024u                     /* a power of two */
 #define RING_LENGTHS_SHIFT 54                  /* of a 64-bit product, to one of them */
 #define RING_LENGTHS_FACTOR 0x9e3779b97f4a7c15ULL
+
+#define RING_SLOTS 1024u                       /* a power of two; by a thread's lowest bits */
+
+#define RING_PENDING_MAX 7
+
+/* The calls that allocate and have not returned, of one of the threads that the slot is for.  What another thread or a call that was
+ * left leaves here makes records longer; what has no room shows to the reader, who knows all of them. */
+struct ring_slot {
+	uint64_t thread;
+	uint64_t sp[RING_PENDING_MAX];         /* 0: none */
+};
 
 struct ring_control {
 	uint8_t magic[RING_MAGIC_SIZE];
@@ -60,9 +71,14 @@ struct ring_control {
 	uint8_t padding4[2048 - 272];
 	/* How much stack to hand over, in RING_UNITs: by the call's return address times RING_LENGTHS_FACTOR, shifted. */
 	uint16_t lengths[RING_LENGTHS];
+	struct ring_slot slots[RING_SLOTS];
 };
 
-#define RING_RETURN 0x80000000u                /* in `site`: a struct ring_return */
+/* In `site`. */
+#define RING_RETURN 0x80000000u                /* a struct ring_return */
+#define RING_ALLOCATES 0x40000000u             /* a call that is pending until it returns */
+#define RING_NUMBER_MASK 0x3fffffffu
+#define RING_VOID 0x3fffffffu                  /* no record: its writer was put back to before it */
 
 struct ring_head {
 	uint64_t mark;
@@ -79,6 +95,16 @@ struct ring_call {
 	struct ring_head head;
 	uint64_t return_address;
 	uint64_t args[RING_ARGUMENTS];
+};
+
+/* A call with the stack that it was made on: the slot said that another one of the thread may be pending. */
+struct ring_call_within {
+	struct ring_call call;
+	uint32_t stack_length;                 /* bytes from sp, a multiple of 8 */
+	uint32_t reserved;
+	uint64_t stack_start;                  /* lowest address of the stack; ~0: not known */
+	uint64_t saved[6];
+	uint64_t stack[];
 };
 
 /* At its return instruction. */

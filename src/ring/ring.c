@@ -191,6 +191,30 @@ static uint64_t mark_at(const struct ring *ring, uint64_t position)
 	return __atomic_load_n(&head->mark, __ATOMIC_ACQUIRE);
 }
 
+/* Whether a record of this length may be there, with so much stack behind its fixed part. */
+static bool has_room(const struct ring *ring, const struct ring_record *record, uint64_t length, uint64_t fixed,
+		     uint32_t stack_length)
+{
+	return length % RING_UNIT == 0 && length <= ring->head - record->position && stack_length <= RING_STACK_MAX &&
+	       stack_length % 8 == 0 && length >= fixed + stack_length;
+}
+
+static int take_stack_of_call(const struct ring *ring, struct ring_record *record, uint32_t length)
+{
+	const uint8_t *at = record_at(ring, record->position);
+	struct ring_call_within part;
+
+	memcpy(&part, at, sizeof(part));
+	if (!has_room(ring, record, length, sizeof(part), part.stack_length))
+		return -EBADMSG;
+	record->has_stack = true;
+	record->stack_start = part.stack_start;
+	memcpy(record->saved, part.saved, sizeof(record->saved));
+	record->stack_length = part.stack_length;
+	record->stack = at + offsetof(struct ring_call_within, stack);
+	return 0;
+}
+
 /* The whole of the fixed part is taken out once, and looked at afterwards. */
 static int take_call(const struct ring *ring, struct ring_record *record, uint32_t *ret_length)
 {
@@ -199,8 +223,8 @@ static int take_call(const struct ring *ring, struct ring_record *record, uint32
 	memcpy(&call, record_at(ring, record->position), sizeof(call));
 	record->return_address = call.return_address;
 	memcpy(record->args, call.args, sizeof(record->args));
-	*ret_length = sizeof(call);
-	return call.head.length == sizeof(call) ? 0 : -EBADMSG;
+	*ret_length = call.head.length;
+	return call.head.length == sizeof(call) ? 0 : take_stack_of_call(ring, record, call.head.length);
 }
 
 static int take_return(const struct ring *ring, struct ring_record *record, uint32_t *ret_length)
@@ -209,10 +233,9 @@ static int take_return(const struct ring *ring, struct ring_record *record, uint
 	struct ring_return part;
 
 	memcpy(&part, at, sizeof(part));
-	if (part.head.length % RING_UNIT != 0 || part.head.length > ring->head - record->position ||
-	    part.stack_length > RING_STACK_MAX || part.stack_length % 8 != 0 ||
-	    part.head.length < sizeof(part) + part.stack_length)
+	if (!has_room(ring, record, part.head.length, sizeof(part), part.stack_length))
 		return -EBADMSG;
+	record->has_stack = true;
 	record->time = part.time;
 	record->result = part.result;
 	memcpy(record->saved, part.saved, sizeof(record->saved));
@@ -222,6 +245,12 @@ static int take_return(const struct ring *ring, struct ring_record *record, uint
 	return 0;
 }
 
+static void tell_site(const struct ring_head *head, struct ring_record *record)
+{
+	record->site = head->site & RING_NUMBER_MASK;
+	record->is_return = (head->site & RING_RETURN) != 0;
+}
+
 static int take_record(struct ring *ring, struct ring_record *record)
 {
 	struct ring_head head;
@@ -229,8 +258,7 @@ static int take_record(struct ring *ring, struct ring_record *record)
 	memcpy(&head, record_at(ring, record->position), sizeof(head));
 	record->thread = head.thread;
 	record->sp = head.sp;
-	record->site = head.site & ~RING_RETURN;
-	record->is_return = (head.site & RING_RETURN) != 0;
+	tell_site(&head, record);
 	return record->is_return ? take_return(ring, record, &ring->length) : take_call(ring, record, &ring->length);
 }
 
@@ -242,19 +270,35 @@ static int tell_unfinished(const struct ring *ring, uint64_t mark, struct ring_r
 	if (mark == ((record->position ^ ring->key) | RING_OPEN)) {
 		memcpy(&head, record_at(ring, record->position), sizeof(head));
 		record->thread = head.thread;
-		record->site = head.site & ~RING_RETURN;
-		record->is_return = (head.site & RING_RETURN) != 0;
+		tell_site(&head, record);
 	}
 	return -EAGAIN;
 }
 
+/* Of what was given up before it was written. */
+static bool pass_void(struct ring *ring)
+{
+	struct ring_head head;
+
+	memcpy(&head, record_at(ring, ring->position), sizeof(head));
+	if (head.mark != ((ring->position ^ ring->key) | RING_COMMITTED) || head.site != RING_VOID || head.length == 0 ||
+	    head.length % RING_UNIT != 0 || head.length > ring->head - ring->position)
+		return false;
+	ring->position += head.length;
+	publish(ring, ring->size / 8);
+	return true;
+}
+
 int ring_next(struct ring *ring, struct ring_record *ret_record)
 {
-	struct ring_record record = { .position = ring->position };
+	struct ring_record record = { 0 };
 	uint64_t mark;
 	int r = look_at_head(ring);
 
+	while (r > 0 && pass_void(ring))
+		r = look_at_head(ring);
 	ring->length = 0;
+	record.position = ring->position;
 	if (r <= 0) {
 		publish(ring, 1);
 		return r;
@@ -305,6 +349,66 @@ uint64_t ring_skip(struct ring *ring)
 	ring->length = 0;
 	publish(ring, ring->size / 8);
 	return ring->position - began;
+}
+
+/* --- what is pending --- */
+
+static struct ring_slot *slot_of(struct ring *ring, uint64_t thread)
+{
+	return &ring->control->slots[thread & (RING_SLOTS - 1)];
+}
+
+static uint64_t *find_pending(struct ring_slot *slot, uint64_t sp)
+{
+	for (unsigned i = 0; i < RING_PENDING_MAX; i++) {
+		if (__atomic_load_n(&slot->sp[i], __ATOMIC_RELAXED) == sp)
+			return &slot->sp[i];
+	}
+	return NULL;
+}
+
+/* It is the thread's, or nobody's. */
+static bool is_slot_for(const struct ring_slot *slot, uint64_t thread)
+{
+	bool is_free = __atomic_load_n(&slot->thread, __ATOMIC_RELAXED) == thread;
+
+	for (unsigned i = 0; !is_free && i < RING_PENDING_MAX; i++) {
+		if (__atomic_load_n(&slot->sp[i], __ATOMIC_RELAXED) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Another thread's stays: what is missing of this one is seen, and told. */
+void ring_note_pending(struct ring *ring, uint64_t thread, uint64_t sp)
+{
+	struct ring_slot *slot = slot_of(ring, thread);
+	uint64_t *place = find_pending(slot, sp);
+
+	if (place || !is_slot_for(slot, thread))
+		return;
+	place = find_pending(slot, 0);
+	if (!place)
+		return;
+	__atomic_store_n(&slot->thread, thread, __ATOMIC_RELAXED);
+	__atomic_store_n(place, sp, __ATOMIC_RELEASE);
+}
+
+void ring_note_returned(struct ring *ring, uint64_t thread, uint64_t sp)
+{
+	struct ring_slot *slot = slot_of(ring, thread);
+	uint64_t *place = find_pending(slot, sp);
+
+	if (place && __atomic_load_n(&slot->thread, __ATOMIC_RELAXED) == thread)
+		__atomic_store_n(place, 0, __ATOMIC_RELEASE);
+}
+
+void ring_forget_thread(struct ring *ring, uint64_t thread)
+{
+	struct ring_slot *slot = slot_of(ring, thread);
+
+	for (unsigned i = 0; i < RING_PENDING_MAX && __atomic_load_n(&slot->thread, __ATOMIC_RELAXED) == thread; i++)
+		__atomic_store_n(&slot->sp[i], 0, __ATOMIC_RELEASE);
 }
 
 /* --- lengths, losses --- */

@@ -30,10 +30,13 @@ struct ring_control *ring_control(struct ring *ring);
 struct ring_record {
 	uint64_t position;
 	uint64_t thread, sp;
-	uint32_t site;                            /* without RING_RETURN */
+	uint32_t site;                            /* its number alone */
 	bool is_return;
+	bool has_stack;                           /* of a return, and of a call within another one */
 	uint64_t return_address, args[3];         /* of a call */
-	uint64_t time, result, saved[6];          /* of a return */
+	uint64_t stack_start;                     /* of a call with a stack: its lowest address; UINT64_MAX: not known */
+	uint64_t time, result;                    /* of a return */
+	uint64_t saved[6];
 	uint32_t stack_length;
 	const uint8_t *stack;                     /* the program may still write to it */
 };
@@ -49,6 +52,12 @@ void ring_done(struct ring *ring);
 /* Passes what never will be committed: its thread is gone, or has left the code that writes.  The caller knows that of every thread that
  * may be writing before the next record.  Goes on at that one's mark, or at head.  Returns how many bytes were passed. */
 uint64_t ring_skip(struct ring *ring);
+
+/* An allocating call at this stack pointer is pending, and has returned, which its thread, stopped for it, did not note itself. */
+void ring_note_pending(struct ring *ring, uint64_t thread, uint64_t sp);
+void ring_note_returned(struct ring *ring, uint64_t thread, uint64_t sp);
+/* Has nothing pending any more. */
+void ring_forget_thread(struct ring *ring, uint64_t thread);
 
 /* The stack that calls with this return address need, in bytes; it is rounded up, and cut to RING_STACK_MAX. */
 void ring_set_stack_length(struct ring *ring, uint64_t return_address, uint64_t bytes);

@@ -62,6 +62,9 @@ bool jumps_contain(const struct target *target, raddr pc);
 raddr jumps_origin(const struct target *target, raddr pc);
 /* Where a thread that stands in the code goes on without it; while the jump is there it stays. */
 raddr jumps_leave(const struct target *target, raddr pc);
+/* A held thread that was stopped while a record of its was written is put to before that, or behind it; so no handler of a signal
+ * comes in between, nor can it be left half-written. */
+void jumps_settle(struct task *task);
 /* Puts the original bytes into a copy of the target's memory. */
 void jumps_hide(const struct target *target, raddr at, void *buf, size_t len);
 

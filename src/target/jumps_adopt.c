@@ -18,7 +18,7 @@
 static bool is_plausible(const struct ring_code_note *note)
 {
 	return note->length > 0 && note->length <= ARCH_WINDOW_MAX && note->record < note->length && note->is_return <= 1 &&
-	       note->hands_on <= 1;
+	       note->hands_on <= 1 && note->allocates <= 1;
 }
 
 /* As it was made, it is made again. */
@@ -28,6 +28,7 @@ static int adopt_jump(struct target *target, const struct jump_area *area, const
 	const struct ring_window window = {
 		.address = note->window, .text = note->text, .length = note->length, .record = note->record,
 		.number = note->number, .is_return = note->is_return, .hands_on = note->hands_on,
+		.allocates = note->allocates,
 	};
 	uint8_t code[RING_SITE_MAX], there[RING_SITE_MAX];
 	const char *reason;

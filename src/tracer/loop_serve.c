@@ -7,6 +7,7 @@
 
 #include "target/action.h"
 #include "target/held.h"
+#include "target/jumps.h"
 #include "target/process.h"
 #include "target/ptrace.h"
 #include "target/signals.h"
@@ -22,6 +23,7 @@
 
 #define CATCH_UP_DEADLINE_MS 200       /* for records that are being written */
 #define CATCH_UP_PAUSE_NS 20000
+#define SETTLE_TURNS 50
 
 static int go_on(struct task *task)
 {
@@ -338,11 +340,24 @@ static bool serve_writer(struct loop *loop, pid_t writer)
 	return true;
 }
 
+/* Whoever has been stopped before his record says whose it is. */
+static void settle_stopped(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		struct task *task = target->tasks.items[i];
+		struct stop stop;
+
+		if (task->stopped || (stop_look(task->tid, &stop) == 0 && stop.kind != STOP_NONE && !stop_is_end(stop.kind)))
+			jumps_settle(task);
+	}
+}
+
 bool loop_catch_up(struct loop *loop, pid_t held)
 {
 	const struct timespec pause = { 0, CATCH_UP_PAUSE_NS };
 	struct engine *engine = loop->session->engine;
 	uint64_t head, deadline_ns;
+	unsigned turns = 0;
 	pid_t writer;
 
 	if (!engine_has_ring(engine))
@@ -352,6 +367,8 @@ bool loop_catch_up(struct loop *loop, pid_t held)
 	while (!engine_read_until(engine, head, &writer)) {
 		if ((writer != 0 && writer == held) || loop->catching_up || engine_is_late(engine, clock_passed(deadline_ns)))
 			return false;
+		if (writer == 0 && turns++ % SETTLE_TURNS == 0)
+			settle_stopped(loop->session->target);
 		if (!serve_writer(loop, writer))
 			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 		/* That may have been the end of it, or of its memory. */
@@ -363,6 +380,8 @@ bool loop_catch_up(struct loop *loop, pid_t held)
 
 void loop_serve(struct loop *loop, struct task *task, const struct stop *stop)
 {
+	if (!stop_is_end(stop->kind))
+		jumps_settle(task);
 	/* What was recorded before comes before.  Of the thread itself nothing more will come now. */
 	if (!loop_catch_up(loop, task->tid) && stop->kind == STOP_SIGNAL && stop->sig == SIGTRAP)
 		loop->session->out_of_order++;

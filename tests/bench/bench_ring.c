@@ -272,6 +272,7 @@ int main(int argc, char **argv)
 	know_main_stack(control);
 	plain = pair_cost().calls;
 	printf("as it is, a pair costs %.1f ns\n", plain);
+	area.notes_pending = true;
 	ring_area_map(&area, dlsym(RTLD_DEFAULT, "malloc"));
 	ring_patch_symbol(&area, "malloc", true, 1, &patches);
 	ring_patch_symbol(&area, "free", false, 20, &patches);

@@ -75,7 +75,16 @@ static void kept(void *context, const struct held_block *block)
 	kept_address = block->address;
 }
 
-static const struct calls_eyes eyes = { continues, standing, abandoned, kept, NULL };
+static unsigned guesses;
+
+static void guessed(void *context)
+{
+	(void)context;
+	guesses++;
+}
+
+static const struct calls_eyes eyes = { .continues = continues, .standing = standing, .guessed = guessed,
+					.abandoned = abandoned, .kept = kept };
 
 static struct call *enter(struct calls *calls, const struct probe *probe, raddr sp, uint64_t size)
 {

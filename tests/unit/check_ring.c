@@ -283,6 +283,49 @@ START_TEST(what_a_dead_thread_left_is_passed)
 }
 END_TEST
 
+START_TEST(what_was_given_up_by_its_writer_is_passed_without_a_word)
+{
+	struct ring_head *head;
+	uint64_t position;
+
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert(reserve(return_length(4000), &position));
+		head = (void *)place(position);
+		head->length = return_length(4000);
+		head->site = RING_VOID;
+		mark(position, RING_COMMITTED);
+	}
+	ck_assert(write_call(1, 200, 10));
+	expect_call(1, 200, 10);
+	expect_nothing();
+}
+END_TEST
+
+START_TEST(a_slot_has_the_pending_calls_of_one_thread)
+{
+	const struct ring_slot *slot = &control->slots[5];
+
+	ring_note_pending(ring, 5, 0x1000);
+	ring_note_pending(ring, 5, 0x1000);
+	ring_note_pending(ring, 5, 0x2000);
+	ck_assert_uint_eq(slot->sp[0], 0x1000);
+	ck_assert_uint_eq(slot->sp[1], 0x2000);
+	ck_assert_uint_eq(slot->sp[2], 0);
+	ring_note_pending(ring, 5 + RING_SLOTS, 0x3000);
+	ring_note_returned(ring, 5 + RING_SLOTS, 0x1000);
+	ring_forget_thread(ring, 5 + RING_SLOTS);
+	ck_assert_uint_eq(slot->thread, 5);
+	ck_assert_uint_eq(slot->sp[2], 0);
+	ring_note_returned(ring, 5, 0x1000);
+	ck_assert_uint_eq(slot->sp[0], 0);
+	ck_assert_uint_eq(slot->sp[1], 0x2000);
+	ring_forget_thread(ring, 5);
+	ring_note_pending(ring, 5 + RING_SLOTS, 0x3000);
+	ck_assert_uint_eq(slot->thread, 5 + RING_SLOTS);
+	ck_assert_uint_eq(slot->sp[0], 0x3000);
+}
+END_TEST
+
 /* What lies there from the round before was marked as committed, too, and stacks hold all sorts of numbers. */
 START_TEST(old_records_and_stacks_are_not_taken_for_new_ones)
 {
@@ -492,6 +535,8 @@ int main(void)
 	tcase_add_test(tests, room_is_given_back_long_before_all_is_read);
 	tcase_add_test(tests, an_open_record_says_whose_it_is);
 	tcase_add_test(tests, what_a_dead_thread_left_is_passed);
+	tcase_add_test(tests, what_was_given_up_by_its_writer_is_passed_without_a_word);
+	tcase_add_test(tests, a_slot_has_the_pending_calls_of_one_thread);
 	tcase_add_test(tests, old_records_and_stacks_are_not_taken_for_new_ones);
 	tcase_add_test(tests, lengths_are_kept_by_call_site);
 	tcase_add_test(tests, losses_are_told_once);

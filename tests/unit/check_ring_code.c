@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
@@ -307,6 +308,204 @@ START_TEST(a_threads_stack_is_read_to_its_end_and_not_beyond)
 	next_record();
 	record = next_record();
 	ck_assert_uint_eq(record.stack_length, PAGE - record.sp % PAGE);
+}
+END_TEST
+
+/* --- calls within others --- */
+
+static __attribute__((noinline)) void allocate_below(volatile uint64_t pattern[16])
+{
+	pattern[0] = 1;
+	sample_alloc(1);
+}
+
+static void note_pending_calls(void)
+{
+	teardown();
+	area.notes_pending = true;
+	setup();
+}
+
+START_TEST(a_call_within_another_comes_with_the_stack_up_to_that)
+{
+	volatile uint64_t pattern[16] = { 0 };
+	uint64_t outer = (uintptr_t)pattern;
+	struct ring_record record;
+
+	note_pending_calls();
+	know_main_stack();
+	ring_note_pending(ring, thread_pointer(), outer);
+	allocate_below(pattern);
+	record = next_record();
+	ck_assert(record.has_stack && !record.is_return);
+	ck_assert_uint_eq(record.stack_start, control->main_stack);
+	ck_assert_uint_eq(record.sp + record.stack_length, outer + 64);
+	ck_assert_mem_eq(record.stack, &record.return_address, sizeof(record.return_address));
+	ck_assert_mem_eq(record.stack + (outer - record.sp), (const void *)pattern, 64);
+	ck_assert(next_record().is_return);
+	ring_note_returned(ring, thread_pointer(), outer);
+	allocate_below(pattern);
+	ck_assert(!next_record().has_stack);
+}
+END_TEST
+
+START_TEST(a_call_that_was_left_on_the_same_stack_is_noted_no_more)
+{
+	volatile uint64_t pattern[16] = { 0 };
+
+	note_pending_calls();
+	know_main_stack();
+	ring_note_pending(ring, thread_pointer(), (uintptr_t)pattern - 4096);
+	allocate_below(pattern);
+	ck_assert(next_record().has_stack);
+	next_record();
+	allocate_below(pattern);
+	ck_assert(!next_record().has_stack);
+}
+END_TEST
+
+/* --- threads that are stopped while they write --- */
+
+#define TRAP_FLAG 0x100
+
+static unsigned long steps, settled_step;
+
+static void copy_registers(greg_t *gregs, struct user_regs_struct *regs, bool back)
+{
+	const struct {
+		int number;
+		unsigned long long *other;
+	} pairs[] = {
+		{ REG_RIP, &regs->rip }, { REG_RSP, &regs->rsp }, { REG_EFL, &regs->eflags }, { REG_RAX, &regs->rax },
+		{ REG_RCX, &regs->rcx }, { REG_RDX, &regs->rdx }, { REG_RSI, &regs->rsi }, { REG_RDI, &regs->rdi },
+		{ REG_R8, &regs->r8 }, { REG_R9, &regs->r9 }, { REG_R10, &regs->r10 }, { REG_R11, &regs->r11 },
+	};
+
+	for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		if (back)
+			gregs[pairs[i].number] = (greg_t)*pairs[i].other;
+		else
+			*pairs[i].other = (unsigned long long)gregs[pairs[i].number];
+	}
+}
+
+static void make_void(const struct ring_unfinished *unfinished)
+{
+	struct ring_head *head = (void *)((uint8_t *)control + RING_CONTROL_SIZE + unfinished->position % SIZE);
+	uint64_t mark = unfinished->position ^ control->key;
+
+	if (head->mark != (mark | RING_OPEN))
+		head->length = unfinished->length;
+	head->site = RING_VOID;
+	head->mark = mark | RING_COMMITTED;
+}
+
+static const struct ring_site *find_site(uint64_t pc, const uint64_t *words, unsigned *ret_at)
+{
+	for (*ret_at = 0; *ret_at < RING_CODE_WORDS; ++*ret_at) {
+		for (unsigned i = 0; i < patches.count; i++) {
+			const struct ring_site *site = &patches.items[i].site;
+
+			if (pc - site->at < site->length || words[*ret_at] == ring_site_back(site))
+				return site;
+		}
+	}
+	return NULL;
+}
+
+/* As the tracer does it. */
+static void settle(greg_t *gregs)
+{
+	struct user_regs_struct regs = { 0 };
+	struct ring_unfinished unfinished = { .reserved = false };
+	const struct ring_site *site;
+	const uint64_t *words;
+	unsigned at;
+
+	copy_registers(gregs, &regs, false);
+	words = (const void *)(uintptr_t)regs.rsp;
+	site = find_site(regs.rip, words, &at);
+	REQUIRE(site);
+	if (ring_site_settle(site, (uintptr_t)area.start, words, at, &regs, &unfinished) == RING_ELSEWHERE)
+		return;
+	copy_registers(gregs, &regs, true);
+	if (unfinished.reserved)
+		make_void(&unfinished);
+}
+
+static void on_step(int sig, siginfo_t *info, void *context)
+{
+	greg_t *gregs = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	(void)sig, (void)info;
+	if ((uint64_t)gregs[REG_RIP] - (uintptr_t)area.start >= RING_CODE_SIZE || steps++ != settled_step)
+		return;
+	settle(gregs);
+	gregs[REG_EFL] &= ~TRAP_FLAG;
+}
+
+static void set_trap_flag(bool on)
+{
+	if (on)
+		__asm__ volatile("pushfq\n orq $0x100, (%%rsp)\n popfq" ::: "memory", "cc");
+	else
+		__asm__ volatile("pushfq\n andq $~0x100, (%%rsp)\n popfq" ::: "memory", "cc");
+}
+
+static uint64_t allocate_in_steps(uint64_t size)
+{
+	uint64_t address;
+
+	steps = 0;
+	set_trap_flag(true);
+	address = sample_alloc(size);
+	set_trap_flag(false);
+	return address;
+}
+
+static _Thread_local uint64_t own_tid;
+
+/* outer: a pending call's stack pointer, or 0.  Returns how many places there are. */
+static unsigned long settle_everywhere(uint64_t outer)
+{
+	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
+	uint64_t next = sample_alloc(48);
+
+	next_record();
+	next_record();
+	sigaction(SIGTRAP, &action, NULL);
+	settled_step = 0;
+	do {
+		struct ring_record call, record;
+
+		if (outer)
+			ring_note_pending(ring, own_tid, outer);
+		next += 48;
+		REQUIRE(allocate_in_steps(48) == next);
+		call = next_record();
+		REQUIRE(!call.is_return && call.args[0] == 48 && call.has_stack == (outer != 0));
+		REQUIRE(!outer || call.stack_length > 0);
+		record = next_record();
+		REQUIRE(record.is_return && record.result == next && record.sp == call.sp);
+		expect_nothing();
+	} while (steps > settled_step++);
+	return settled_step;
+}
+
+START_TEST(a_record_is_written_once_wherever_its_thread_is_stopped)
+{
+	volatile uint64_t pattern[16] = { 0 };
+
+	note_pending_calls();
+	own_tid = (uint64_t)gettid();
+	control->thread_offset = (uintptr_t)&own_tid - thread_pointer();
+	control->thread_mask = UINT32_MAX;
+	know_main_stack();
+	ck_assert_uint_gt(settle_everywhere(0), 100);
+	ck_assert_uint_gt(settle_everywhere((uintptr_t)pattern), 200);
+	/* A stack of which nothing is known. */
+	control->main_stack = control->main_stack_end = 0;
+	ck_assert_uint_gt(settle_everywhere((uintptr_t)pattern + 65536), 200);
 }
 END_TEST
 
@@ -737,6 +936,9 @@ int main(void)
 	tcase_add_test(tests, the_time_is_that_of_the_return);
 	tcase_add_test(tests, a_thread_is_told_by_any_word_of_its_own);
 	tcase_add_test(tests, the_stack_is_as_long_as_its_call_site_needs);
+	tcase_add_test(tests, a_call_within_another_comes_with_the_stack_up_to_that);
+	tcase_add_test(tests, a_call_that_was_left_on_the_same_stack_is_noted_no_more);
+	tcase_add_test(tests, a_record_is_written_once_wherever_its_thread_is_stopped);
 	tcase_add_test(tests, the_first_stack_is_read_to_its_end_and_not_beyond);
 	tcase_add_test(tests, a_threads_stack_is_read_to_its_end_and_not_beyond);
 	tcase_add_test(tests, an_unknown_stack_is_read_to_the_end_of_its_page);

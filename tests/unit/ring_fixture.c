@@ -112,6 +112,7 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 	REQUIRE_(text && arch_decode_function(function, size, (uintptr_t)function, &decoded, &reason) == 0);
 	memcpy(text, function, size);
 	window.length = entry_length(function, decoded.entry_room);
+	window.allocates = returns && area->notes_pending;
 	REQUIRE_(window.length > 0);
 	put_site(area, &window, patches);
 	for (size_t i = 0; returns && i < decoded.exits.count; i++) {
@@ -125,6 +126,7 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 		window.length = window.record + exit->length;
 		window.number = number + 1 + (uint32_t)i;
 		window.is_return = true;
+		window.allocates = false;
 		REQUIRE_(window.length + exit->room.behind + padding >= ARCH_JUMP_SIZE);
 		put_site(area, &window, patches);
 	}

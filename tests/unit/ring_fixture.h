@@ -13,6 +13,7 @@ struct ring_area {
 	uint8_t *start;
 	uint32_t used;
 	struct ring_switch *ring_switch;
+	bool notes_pending;            /* calls of functions whose returns are patched are */
 };
 
 #define RING_PATCHES_MAX 64

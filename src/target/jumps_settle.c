@@ -1,0 +1,107 @@
+/* Threads that are stopped in the code that writes records. */
+#include "target/jumps.h"
+
+#include "target/jumps_private.h"
+#include "target/ptrace.h"
+
+#include "ring/layout.h"
+
+#include <stddef.h>
+
+static const struct jump_area *area_at(const struct target *target, raddr pc)
+{
+	const struct jump_area *area = target->jump_areas;
+
+	while (area && pc - area->start >= RING_CODE_SIZE)
+		area = area->next;
+	return area;
+}
+
+/* What is near the end of its stack is read as far as it is there. */
+static void read_words(struct target *target, raddr sp, uint64_t words[RING_CODE_WORDS])
+{
+	for (unsigned i = 0; i < RING_CODE_WORDS; i++)
+		words[i] = 0;
+	if (target_read(target, sp, words, RING_CODE_WORDS * sizeof(words[0])) == 0)
+		return;
+	for (unsigned i = 0; i < RING_CODE_WORDS; i++) {
+		if (target_read(target, sp + i * sizeof(words[0]), &words[i], sizeof(words[0])) < 0)
+			return;
+	}
+}
+
+/* What it has reserved says of itself that it is nothing, and the reader passes it. */
+static void make_void(struct target *target, const struct ring_unfinished *unfinished)
+{
+	uint64_t size = (target->ring_size - RING_CONTROL_SIZE) / 2, key, mark;
+	raddr at = target->ring + RING_CONTROL_SIZE + (unfinished->position & (size - 1));
+	struct ring_head head;
+
+	if (target_read(target, target->ring + offsetof(struct ring_control, key), &key, sizeof(key)) < 0 ||
+	    target_read(target, at, &head, sizeof(head)) < 0)
+		return;
+	mark = unfinished->position ^ key;
+	if (head.mark != (mark | RING_OPEN))
+		head.length = unfinished->length;
+	head.site = RING_VOID;
+	head.mark = 0;
+	if (target_write(target, at, &head, sizeof(head)) < 0)
+		return;
+	head.mark = mark | RING_COMMITTED;
+	target_write(target, at, &head.mark, sizeof(head.mark));
+}
+
+static const struct jump *jump_with_back(const struct target *target, uint64_t word)
+{
+	for (size_t i = 0; i < target->jumps.count; i++) {
+		if (ring_site_back(&target->jumps.items[i].site) == word)
+			return &target->jumps.items[i];
+	}
+	return NULL;
+}
+
+static const struct jump *jump_at(const struct target *target, raddr pc)
+{
+	for (size_t i = 0; i < target->jumps.count; i++) {
+		const struct ring_site *site = &target->jumps.items[i].site;
+
+		if (pc - site->at < site->length)
+			return &target->jumps.items[i];
+	}
+	return NULL;
+}
+
+/* The site that it is in, or that has called the routine that it is in: the nearest return address says it, for what older
+ * calls have left may stand further out. */
+static enum ring_progress settle(struct target *target, const struct jump_area *area, struct user_regs_struct *regs,
+				 struct ring_unfinished *ret)
+{
+	const struct jump *jump = jump_at(target, arch_pc(regs));
+	uint64_t words[RING_CODE_WORDS];
+	unsigned at = 0;
+
+	read_words(target, arch_sp(regs), words);
+	if (!jump) {
+		while (at < RING_CODE_WORDS && !jump_with_back(target, words[at]))
+			at++;
+		jump = at < RING_CODE_WORDS ? jump_with_back(target, words[at]) : NULL;
+	}
+	return jump ? ring_site_settle(&jump->site, area->start, words, at, regs, ret) : RING_ELSEWHERE;
+}
+
+void jumps_settle(struct task *task)
+{
+	struct ring_unfinished unfinished = { .reserved = false };
+	struct target *target = task->target;
+	const struct jump_area *area;
+	struct user_regs_struct regs;
+
+	if (!target->jump_areas || ptrace_getregs(task->tid, &regs) < 0)
+		return;
+	area = area_at(target, arch_pc(&regs));
+	if (!area || settle(target, area, &regs, &unfinished) == RING_ELSEWHERE)
+		return;
+	/* First the thread: it may be killed, and then what it has reserved is passed as of the dead. */
+	if (ptrace_setregs(task->tid, &regs) == 0 && unfinished.reserved && target->ring != 0)
+		make_void(target, &unfinished);
+}
