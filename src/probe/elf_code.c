@@ -221,35 +221,66 @@ uint64_t elf_code_function_size(struct elf_code *code, uint64_t vaddr)
 	return search.size;
 }
 
-const char *elf_code_import_name(const struct elf_code *code, uint64_t vaddr)
+/* What fills the pointer at vaddr. */
+static bool find_import(const struct elf_code *code, uint64_t vaddr, GElf_Rela *ret_rela, size_t *ret_table)
 {
 	Elf_Scn *section = NULL;
-	GElf_Shdr shdr, symbols;
+	GElf_Shdr shdr;
 
 	while ((section = elf_nextscn(code->elf, section))) {
 		Elf_Data *data = NULL;
-		Elf_Scn *table;
 
 		if (gelf_getshdr(section, &shdr) && shdr.sh_type == SHT_RELA && shdr.sh_entsize != 0)
 			data = elf_getdata(section, NULL);
 		for (size_t i = 0; data && i < data->d_size / shdr.sh_entsize; i++) {
-			GElf_Rela rela;
-			GElf_Sym symbol;
-			Elf_Data *symbol_data;
-
-			if (!gelf_getrela(data, (int)i, &rela) || rela.r_offset != vaddr)
+			if (!gelf_getrela(data, (int)i, ret_rela) || ret_rela->r_offset != vaddr)
 				continue;
-			if (GELF_R_TYPE(rela.r_info) == R_X86_64_IRELATIVE)
-				return "";
-			table = elf_getscn(code->elf, shdr.sh_link);
-			symbol_data = table ? elf_getdata(table, NULL) : NULL;
-			if (!symbol_data || !gelf_getshdr(table, &symbols) ||
-			    !gelf_getsym(symbol_data, (int)GELF_R_SYM(rela.r_info), &symbol))
-				return NULL;
-			return elf_strptr(code->elf, symbols.sh_link, symbol.st_name);
+			*ret_table = shdr.sh_link;
+			return true;
 		}
 	}
-	return NULL;
+	return false;
+}
+
+static bool get_symbol(const struct elf_code *code, size_t table, size_t number, GElf_Sym *ret_symbol, size_t *ret_strings)
+{
+	Elf_Scn *section = elf_getscn(code->elf, table);
+	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	GElf_Shdr shdr;
+
+	if (!data || !gelf_getshdr(section, &shdr) || !gelf_getsym(data, (int)number, ret_symbol))
+		return false;
+	*ret_strings = shdr.sh_link;
+	return true;
+}
+
+const char *elf_code_import_name(const struct elf_code *code, uint64_t vaddr)
+{
+	size_t table, strings;
+	GElf_Rela rela;
+	GElf_Sym symbol;
+
+	if (!find_import(code, vaddr, &rela, &table))
+		return NULL;
+	if (GELF_R_TYPE(rela.r_info) == R_X86_64_IRELATIVE)
+		return "";
+	if (!get_symbol(code, table, GELF_R_SYM(rela.r_info), &symbol, &strings))
+		return NULL;
+	return elf_strptr(code->elf, strings, symbol.st_name);
+}
+
+bool elf_code_import_is_own(const struct elf_code *code, uint64_t vaddr, uint64_t *ret_vaddr)
+{
+	size_t table, strings;
+	GElf_Rela rela;
+	GElf_Sym symbol;
+
+	if (!find_import(code, vaddr, &rela, &table) || GELF_R_TYPE(rela.r_info) == R_X86_64_IRELATIVE ||
+	    !get_symbol(code, table, GELF_R_SYM(rela.r_info), &symbol, &strings) || symbol.st_shndx == SHN_UNDEF ||
+	    GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+		return false;
+	*ret_vaddr = symbol.st_value;
+	return true;
 }
 
 /* Null: no executable segment, or one that is not all in the file. */

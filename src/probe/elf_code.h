@@ -2,6 +2,7 @@
 #ifndef ALLOCWATCH_PROBE_ELF_CODE_H
 #define ALLOCWATCH_PROBE_ELF_CODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,8 @@ uint64_t elf_code_function_size(struct elf_code *code, uint64_t vaddr);
 /* What the pointer at vaddr (of an import stub) is bound to: a symbol's name, "" for a function of this
  * object that is chosen at run time (IFUNC) and has no name here; NULL: no relocation fills it. */
 const char *elf_code_import_name(const struct elf_code *code, uint64_t vaddr);
+/* Whether the pointer at vaddr is bound to a function that this object itself has, unless another one has its name first. */
+bool elf_code_import_is_own(const struct elf_code *code, uint64_t vaddr, uint64_t *ret_vaddr);
 /* The bytes from vaddr to the end of its executable segment; NULL when it is in none. */
 const uint8_t *elf_code_at(const struct elf_code *code, uint64_t vaddr, size_t *ret_len);
 /* Visits every executable segment. */

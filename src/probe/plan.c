@@ -192,6 +192,7 @@ static int leave_by_import(struct ways_out *out, const struct arch_jump *jump, u
 {
 	const char *name = elf_code_import_name(out->code, pointer);
 	const struct catalog_entry *entry = name ? find_imported(out->naming, name) : NULL;
+	uint64_t target;
 
 	if (entry && catalog_allocates(entry)) {
 		out->function->tails_to_import = true;
@@ -201,6 +202,9 @@ static int leave_by_import(struct ways_out *out, const struct arch_jump *jump, u
 	if (name && (strcmp(name, "memset") == 0 || *name == '\0') && !jump->conditional &&
 	    out->function->entry->count_arg != ARG_NONE && out->function->entry->old_arg == ARG_NONE)
 		return mark(out, &(struct way_out){ jump->address, jump->length, SITE_TAIL, false, jump->room });
+	/* To itself by way of the linker, as libraries do that export all they have (tcmalloc, mimalloc). */
+	if (name && elf_code_import_is_own(out->code, pointer, &target))
+		return follow(out, target);
 	return refuse(out, "it ends by a jump to another object");
 }
 

@@ -508,6 +508,25 @@ START_TEST(every_function_of_glibc_can_be_probed)
 }
 END_TEST
 
+/* They jump to functions of their own by way of the linker. */
+START_TEST(the_mallocs_and_news_of_tcmalloc_and_mimalloc_can_be_probed)
+{
+	static const char *const paths[] = { "/usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4",
+					     "/usr/lib/x86_64-linux-gnu/libmimalloc.so.2.0" };
+	static const char *const names[] = { "malloc", "calloc", "_Znwm", "_ZnwmRKSt9nothrow_t" };
+	struct plan plan;
+
+	ck_assert_msg(make_plan(paths[_i], &plan), "%s is not here", paths[_i]);
+	ck_assert_ptr_null(plan.malloc_refused);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct plan_function *function = planned(&plan, names[i]);
+
+		ck_assert_msg(!function || !function->refused, "%s: %s", names[i], function ? function->refused : "");
+	}
+	plan_fini(&plan);
+}
+END_TEST
+
 START_TEST(every_function_of_jemalloc_can_be_probed)
 {
 	all_can_be_probed(JEMALLOC, 20);
@@ -638,6 +657,7 @@ int main(void)
 	tcase_add_test(plans, the_catalog_knows_its_names_and_no_others);
 	tcase_add_test(plans, every_function_of_glibc_can_be_probed);
 	tcase_add_test(plans, every_function_of_jemalloc_can_be_probed);
+	tcase_add_loop_test(plans, the_mallocs_and_news_of_tcmalloc_and_mimalloc_can_be_probed, 0, 2);
 	tcase_add_test(plans, the_local_malloc_of_a_static_program_is_found);
 	tcase_add_test(plans, one_address_is_one_function);
 	tcase_add_test(plans, most_places_of_glibc_have_room_for_a_jump);
