@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BREAKPOINTS_MAX 32
+#define BREAKPOINTS_MAX 64
 
 struct breakpoint {
 	raddr at;

@@ -8,6 +8,8 @@
 #define PROGRAM " -o program"
 /* Debug information in a file of its own. */
 #define SPLIT_OFF(file) " && objcopy --only-keep-debug program " file
+#define LIBRARY(name) "/usr/lib/x86_64-linux-gnu/" name
+#define NEWS "g++ -g -O2 -fno-builtin $S/news.cc" PROGRAM
 #define WITH_REFERENCE GCC "-O2" SOURCES PROGRAM " && cp program reference"
 
 const struct matrix_row matrix_rows[] = {
@@ -65,5 +67,22 @@ const struct matrix_row matrix_rows[] = {
 		   "objcopy -S --remove-section .gdb_index --remove-section .comment --keep-symbols=functions all mini && "
 		   "xz mini && strip program && objcopy --add-section .gnu_debugdata=mini.xz program",
 	  .names_functions_only = true },
+	/* languages and allocators */
+	{ .name = "C++, every new, glibc", .build = NEWS },
+	{ .name = "C++, every new, jemalloc", .build = NEWS, .preload = LIBRARY("libjemalloc.so.2") },
+	{ .name = "C++, every new, tcmalloc", .build = NEWS, .preload = LIBRARY("libtcmalloc_minimal.so.4") },
+	{ .name = "C++, every new, mimalloc", .build = NEWS, .preload = LIBRARY("libmimalloc.so.2.0") },
+	{ .name = "C, jemalloc", .build = GCC "-O2" SOURCES PROGRAM, .preload = LIBRARY("libjemalloc.so.2") },
+	{ .name = "C, tcmalloc", .build = GCC "-O2" SOURCES PROGRAM, .preload = LIBRARY("libtcmalloc_minimal.so.4") },
+	{ .name = "C, mimalloc", .build = GCC "-O2" SOURCES PROGRAM, .preload = LIBRARY("libmimalloc.so.2.0") },
+	{ .name = "Rust, std", .build = "rustc -O -g $S/boxes.rs" PROGRAM, .gdb_alone = true },
+	{ .name = "Go, cgo", .build = "GOCACHE=$PWD/cache go build" PROGRAM " $S/cgo.go", .gdb_alone = true,
+	  .faults = { "callers beyond Go's change of stacks are not right", "callers beyond Go's change of stacks are not right" } },
+	/* situations */
+	{ .name = "deleted while it runs", .build = WITH_REFERENCE, .meanwhile = "rm program" },
+	{ .name = "upgraded while it runs", .build = WITH_REFERENCE,
+	  .meanwhile = GCC "-O0" SOURCES " -o next && mv next program" },
+	{ .name = "in its own mount namespace", .build = WITH_REFERENCE, .wrapper = "/usr/bin/unshare --mount" },
+	{ .name = "in its own user namespace", .build = WITH_REFERENCE, .wrapper = "/usr/bin/unshare --user --map-root-user" },
 };
 const size_t matrix_row_count = sizeof(matrix_rows) / sizeof(matrix_rows[0]);

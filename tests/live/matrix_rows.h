@@ -12,6 +12,9 @@ struct matrix_row {
 	/* A shell command in the folder of the case, where it makes `program` of the sources in $S; `reference`, when it makes
 	 * that, too, is the same with its debug information in it. */
 	const char *build;
+	const char *preload;               /* an allocator before libc's; NULL: none */
+	const char *wrapper;               /* a command that becomes the program, with its arguments; NULL: none */
+	const char *meanwhile;             /* a shell command in the folder once the program runs; NULL: none */
 	bool is_short;                     /* also a part of the suite's run */
 	bool gdb_alone;                    /* libunwind 1.6 finds no way through its stacks */
 	bool may_cut;                      /* its libc has no unwind information: stacks say that they end there */

@@ -29,7 +29,9 @@ CUT = "cut, for the reason"
 class Snapshot:
     def __init__(self, path):
         database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-        self.modules = dict(database.execute("SELECT id, path FROM module"))
+        # as the kernel names files that are gone
+        self.modules = {number: path.removesuffix(" (deleted)")
+                        for number, path in database.execute("SELECT id, path FROM module")}
         self.frames = {row[0]: row[1:] for row in database.execute("SELECT id, module, kind, offset FROM frame")}
         self.nodes = {row[0]: row[1:] for row in database.execute("SELECT id, parent, frame FROM node")}
         self.live = [row[0] for row in database.execute("SELECT DISTINCT stack FROM trace WHERE live_blocks > 0")]
