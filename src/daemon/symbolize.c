@@ -80,9 +80,9 @@ static uint64_t deadline_in(uint64_t ms)
 	return clock_monotonic_ns() + ms * NSEC_PER_MSEC;
 }
 
-static bool turn_is_over(const struct symbolize *symbolize, uint64_t turn_ms)
+static bool turn_is_over(const struct symbolize *symbolize, uint64_t after_ms)
 {
-	return symbolize_queue_turn_ns(&symbolize->queue) > turn_ms * NSEC_PER_MSEC;
+	return symbolize_queue_turn_ns(&symbolize->queue) > after_ms * NSEC_PER_MSEC;
 }
 
 /* --- asking --- */
@@ -288,13 +288,22 @@ static void found(struct symbolize *symbolize, int fd)
 	step_soon(symbolize);
 }
 
+/* In the middle of a module the next turn would have to open it again. */
+static uint64_t turn_ms(const struct symbolize *symbolize)
+{
+	const struct symbolize_work *work = current_work(symbolize);
+	bool begun = work && work->deadline_ns > 0;
+
+	return begun ? symbolize->times.long_turn_ms : symbolize->times.turn_ms;
+}
+
 /* Between two questions: who is next, and whether there is still time for it.  A process that has only been started, or has
  * only opened a file, would have to do the same again in each turn. */
 static void keep_times(struct symbolize *symbolize)
 {
 	struct symbolize_job *job;
 
-	if (symbolize->moved_on && turn_is_over(symbolize, symbolize->times.turn_ms)) {
+	if (symbolize->moved_on && turn_is_over(symbolize, turn_ms(symbolize))) {
 		symbolize_queue_next_turn(&symbolize->queue);
 		symbolize->moved_on = false;
 	}

@@ -22,8 +22,8 @@ void symbolize_free(struct symbolize *symbolize);            /* accepts NULL; ki
 /* All modules of one snapshot: what is left then stays without names.  The time of others' turns does not count, nor
  * for a module. */
 #define SYMBOLIZE_SNAPSHOT_MS 300000
-/* While other users wait one has a turn of so long, to the end of what is being asked; past the second time that is broken
- * off and asked again in the next turn. */
+/* While other users wait one has a turn of so long, to the end of the module that is being asked about; past the second time
+ * that is broken off and goes on in the next turn. */
 #define SYMBOLIZE_TURN_MS 1000
 #define SYMBOLIZE_LONG_TURN_MS 10000
 
