@@ -5,6 +5,8 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -154,9 +156,98 @@ static void events_of_one_user_do_not_crowd_out_roots(void)
 	subject_quit(refused);
 }
 
+/* --- all of it at once --- */
+
+/* One user's part of a round: a new target, and clients that wait for the names of its snapshots. */
+struct part {
+	struct tool *tool;
+	uid_t uid;
+	struct subject *leaky;
+	pid_t clients[2];
+};
+
+static void part_begin(struct part *part)
+{
+	part->leaky = leaky_of(part->tool, part->uid);
+	for (int i = 0; i < 2; i++)
+		part->clients[i] = tool_begin(part->tool, "stats", pid_text(part->leaky->pid), NULL);
+}
+
+/* One whose client was killed, or whose target was, need not have an answer. */
+static void part_end(struct part *part)
+{
+	for (int i = 0; i < 2; i++)
+		require_equal(waitpid(part->clients[i], NULL, 0), part->clients[i]);
+	tool_end(part->tool, part->leaky, NULL);
+}
+
+static void kill_symbolizer(struct tool *system)
+{
+	pid_t pid = tool_symbolizer(system);
+
+	if (pid > 0)
+		kill(pid, live_random(2) ? SIGKILL : SIGTERM);
+}
+
+static const char *two_processes_a_user(void)
+{
+	const char *path = live_text("%s/allocwatchd.conf", live_folder());
+	FILE *file = fopen(path, "w");
+
+	require(file && fprintf(file, "[Daemon]\nMaxSessions=8\nSymbolizer=%s\n", slow_symbolizer()) > 0 &&
+		fclose(file) == 0);
+	return path;
+}
+
+/* Who subscribes, reads nothing and leaves, while a user's attaches are refused. */
+static void flood_and_leave(struct tool *system, pid_t refused)
+{
+	struct varlink_client *listener = client_of(system), *client = client_of_user(system, ORDINARY_UID);
+
+	client_subscribe(listener, 0);
+	flood(client, refused);
+	varlink_client_close(listener);
+	varlink_client_close(client);
+}
+
+static void whoever_leaves_or_dies_the_others_have_their_names(void)
+{
+	const unsigned rounds = live_rounds(3, 200);
+	struct part parts[2] = { { .uid = ORDINARY_UID }, { .uid = ANOTHER_UID } };
+	struct subject *held, *refused;
+	struct tool *system;
+
+	require_root();
+	system = tool_start_system("--config", two_processes_a_user());
+	for (int i = 0; i < 2; i++)
+		parts[i].tool = tool_of_user(system, parts[i].uid);
+	held = leaky_of(parts[0].tool, ORDINARY_UID);
+	refused = leaky_of(NULL, ORDINARY_UID);
+	for (unsigned round = 0; round < rounds; round++) {
+		for (int i = 0; i < 2; i++)
+			part_begin(&parts[i]);
+		live_let_pass(live_random(1500000000));
+		kill(parts[live_random(2)].clients[live_random(2)], SIGKILL);
+		live_let_pass(live_random(1500000000));
+		kill_symbolizer(system);
+		flood_and_leave(system, refused->pid);
+		for (int i = 0; i < 2; i++)
+			part_end(&parts[i]);
+	}
+	for (int i = 0; i < 2; i++) {
+		parts[i].leaky = leaky_of(parts[i].tool, parts[i].uid);
+		require(row_at(tool_stats(parts[i].tool, pid_text(parts[i].leaky->pid)), "/lie.c", 1) != NULL);
+		tool_end(parts[i].tool, parts[i].leaky, NULL);
+	}
+	live_survey("a symbolizer or a client killed in a user's turn", rounds, 2 * rounds, 2 * rounds, 2 * rounds);
+	tool_end(parts[0].tool, held, NULL);
+	subject_quit(refused);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(slow_names_of_one_user_do_not_hold_up_anothers),
 	LIVE_CASE(events_of_one_user_do_not_crowd_out_roots),
+	LIVE_CASE(whoever_leaves_or_dies_the_others_have_their_names),
 };
 
 int main(int argc, char **argv)
