@@ -67,8 +67,9 @@ static void free_names(char **names)
 	free(names);
 }
 
-/* Called once: what is handed over is handed over no more. */
-static int take_handed_over(struct listen *own, char **ret_reason)
+/* Called once: what is handed over is handed over no more.  elsewhere: clients are listened to at a path, and only the socket
+ * for metrics is taken. */
+static int take_handed_over(struct listen *own, bool elsewhere, char **ret_reason)
 {
 	char **names = NULL;
 	int count = sd_listen_fds_with_names(1, &names), r = 0;
@@ -78,8 +79,12 @@ static int take_handed_over(struct listen *own, char **ret_reason)
 	for (int i = 0; r == 0 && i < count; i++) {
 		int fd = SD_LISTEN_FDS_START + i;
 
-		r = strcmp(names[i], METRICS_NAME) == 0 ? take_for_metrics(own, fd, ret_reason) :
-							    take_for_clients(own, fd, ret_reason);
+		if (strcmp(names[i], METRICS_NAME) == 0)
+			r = take_for_metrics(own, fd, ret_reason);
+		else if (!elsewhere)
+			r = take_for_clients(own, fd, ret_reason);
+		else
+			close(fd);
 	}
 	free_names(names);
 	return r;
@@ -278,13 +283,12 @@ int listen_open(const char *path, bool private_daemon, struct listen *ret, char 
 {
 	struct listen own = { .fd = -1, .metrics_fd = -1, .lock_fd = -1 };
 	char *chosen = NULL;
-	int r = 0;
+	int r;
 
 	*ret_reason = NULL;
-	if (!path) {
-		r = take_handed_over(&own, ret_reason);
-		if (r == 0 && own.fd < 0)
-			r = default_path(private_daemon, &chosen, ret_reason);
+	r = take_handed_over(&own, path != NULL, ret_reason);
+	if (r == 0 && own.fd < 0 && !path) {
+		r = default_path(private_daemon, &chosen, ret_reason);
 		path = chosen;
 	}
 	if (r == 0 && own.fd < 0)

@@ -11,7 +11,7 @@
 
 struct listen {
 	int fd;                /* the owner takes it by setting -1 */
-	int metrics_fd;        /* systemd's for metrics by HTTP, named "metrics"; -1: none; the same */
+	int metrics_fd;        /* systemd's for metrics by HTTP, named "metrics", whatever the path; -1: none; the same */
 	char *address;         /* for people and for type List's "daemon" */
 	/* of an own one */
 	char *path;            /* NULL: systemd's */

@@ -431,14 +431,15 @@ static int listen_at(const char *path)
 	return sock;
 }
 
-/* As a TCP socket of the host's for a service without a network. */
+/* As a TCP socket of the host's for a service without a network.  Index 1: clients are listened to elsewhere, and what was handed
+ * over for them is left alone. */
 START_TEST(the_service_manager_can_hand_over_the_listener)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const struct timeval patience = { .tv_sec = TEST_DEADLINE_S };
 	socklen_t len = sizeof(address);
 	int tcp = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), own = listen_at(test_socket), sock;
-	char path[96];
+	char path[160];
 
 	ck_assert_int_eq(bind(tcp, (struct sockaddr *)&address, sizeof(address)), 0);
 	ck_assert_int_eq(listen(tcp, 8), 0);
@@ -456,12 +457,17 @@ START_TEST(the_service_manager_can_hand_over_the_listener)
 		own = fcntl(own, F_DUPFD, 20);
 		dup2(tcp, 3);
 		dup2(own, 4);
-		test_socket[0] = '\0';
+		if (_i == 0)
+			test_socket[0] = '\0';
+		else
+			strcat(test_socket, ".other");
 		daemon_exec((const char *const[]){ "--no-state", NULL });
 	}
 	close(tcp);
 	close(own);
 	daemon_log_must_hold("metrics are served at the socket that was handed over");
+	if (_i == 1)
+		strcat(path, ".other");
 	ck_assert_int_eq(varlink_client_open(path, &test_client), 0);
 	ok("List", json_object());
 	sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -508,7 +514,7 @@ static void add_tests(Suite *suite)
 		tcase_add_test(t, clients_that_leave_and_a_flood_are_one_question_to_the_tracer);
 		tcase_add_test(t, a_reload_moves_the_listener_or_leaves_it_where_it_is);
 	tcase_add_test(t, a_reload_moves_the_listener_to_an_address_that_holds_the_old_one);
-		tcase_add_test(t, the_service_manager_can_hand_over_the_listener);
+		tcase_add_loop_test(t, the_service_manager_can_hand_over_the_listener, 0, 2);
 	}
 	tcase_add_test(t, addresses_are_checked_before_they_are_used);
 }
