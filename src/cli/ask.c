@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A daemon takes no more. */
-#define FILTERS_TO_ASK 64
-
 /* Not an exit status: the daemon cannot be asked so. */
 #define ASK_OTHERWISE (-1)
 
@@ -55,15 +52,15 @@ static json_t *make_filters(const struct options *options)
 	return list;
 }
 
-static json_t *make_query(const struct options *options, const struct statistics_query *query)
+static json_t *make_query(const struct statistics_query *query, json_t *filters)
 {
 	const char *key = query->key_is_open ? NULL : statistics_key_name(query->key);
-	json_t *json = json_pack("{s:s*, s:b, s:s, s:I, s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:o}",
+	json_t *json = json_pack("{s:s*, s:b, s:s, s:I, s:I, s:b, s:b, s:b, s:b, s:b, s:b, s:O}",
 				 "key", key, "cumulative", query->cumulative,
 				 "sort", diff_sort_name(query->sort), "limit", (json_int_t)query->limit,
 				 "frames", (json_int_t)query->traceback.limit, "show_runtime", query->traceback.show_runtime,
 				 "born", query->born, "churn", query->churn, "peak", query->peak,
-				 "histogram", query->histogram, "tables", 1, "filters", make_filters(options));
+				 "histogram", query->histogram, "tables", 1, "filters", filters);
 
 	if (json && query->ages.given &&
 	    json_object_set_new(json, "older_than_ns", json_integer((json_int_t)(query->ages.least_ns - 1))) < 0) {
@@ -75,17 +72,11 @@ static json_t *make_query(const struct options *options, const struct statistics
 
 static bool can_be_asked(const struct options *options, const struct statistics_query *query)
 {
-	json_t *filters;
-
 	/* A daemon has rules of its own, and one index for everybody. */
 	if (options_have(options, OPTION(HIDE)))
 		return false;
-	if (query->limit > UINT32_MAX || options->filters.count > FILTERS_TO_ASK ||
-	    (query->ages.given && query->ages.least_ns - 1 > INT64_MAX))
-		return false;
-	filters = make_filters(options);
-	json_decref(filters);
-	return filters != NULL;
+	return query->limit <= UINT32_MAX && options->filters.count <= CODEC_FILTERS_MAX &&
+	       (!query->ages.given || query->ages.least_ns - 1 <= INT64_MAX);
 }
 
 struct answer {
@@ -131,20 +122,20 @@ static int explain(struct session *session, const char *command, char **names, s
 	return EXIT_FAILED;
 }
 
-static json_t *make_parameters(const struct fetch *fetch, const struct statistics_query *query, char **names, size_t count)
+static json_t *make_parameters(const struct fetch *fetch, const struct statistics_query *query, json_t *filters, char **names,
+			       size_t count)
 {
-	const struct options *options = fetch->options;
 	json_t *blocks = fetch->blocks ? json_true() : NULL;
 
 	if (count == 1)
-		return json_pack("{s:s, s:o, s:o*}", "snapshot", names[0], "query", make_query(options, query), "blocks", blocks);
-	return json_pack("{s:s, s:s, s:o, s:o*}", "old", names[0], "new", names[1], "query", make_query(options, query), "blocks",
+		return json_pack("{s:s, s:o, s:o*}", "snapshot", names[0], "query", make_query(query, filters), "blocks", blocks);
+	return json_pack("{s:s, s:s, s:o, s:o*}", "old", names[0], "new", names[1], "query", make_query(query, filters), "blocks",
 			 blocks);
 }
 
 /* An exit status, or ASK_OTHERWISE. */
-static int make_there(struct fetch *fetch, const char *command, const struct statistics_query *query, char **names,
-		      size_t count, struct statistics **ret)
+static int make_there(struct fetch *fetch, const char *command, const struct statistics_query *query, json_t *filters,
+		      char **names, size_t count, struct statistics **ret)
 {
 	struct session *session = &fetch->session;
 	struct answer answer = { .reader = codec_rows_reader_new(query, count == 2 && !query->born),
@@ -153,7 +144,7 @@ static int make_there(struct fetch *fetch, const char *command, const struct sta
 	int r = -ENOMEM;
 
 	if (answer.reader)
-		r = session_stream(session, count == 2 ? "Compare" : "Statistics", make_parameters(fetch, query, names, count),
+		r = session_stream(session, count == 2 ? "Compare" : "Statistics", make_parameters(fetch, query, filters, names, count),
 				   take_reply, &answer, &error);
 	if (r == 0)
 		r = codec_rows_reader_finish(answer.reader, ret);
@@ -178,7 +169,8 @@ static int open_session(struct fetch *fetch)
 int ask_statistics(struct fetch *fetch, const char *command, const struct statistics_query *query, char **names, size_t count,
 		   struct statistics **ret)
 {
-	bool there = can_be_asked(fetch->options, query);
+	json_t *filters = can_be_asked(fetch->options, query) ? make_filters(fetch->options) : NULL;
+	bool there = filters != NULL;
 	int r = EXIT_DONE;
 
 	for (size_t i = 0; r == EXIT_DONE && i < count; i++) {
@@ -189,8 +181,8 @@ int ask_statistics(struct fetch *fetch, const char *command, const struct statis
 	}
 	if (r == EXIT_DONE && there)
 		r = open_session(fetch);
-	if (r != EXIT_DONE)
-		return r;
-	r = there ? make_there(fetch, command, query, names, count, ret) : ASK_OTHERWISE;
+	if (r == EXIT_DONE)
+		r = there ? make_there(fetch, command, query, filters, names, count, ret) : ASK_OTHERWISE;
+	json_decref(filters);
 	return r == ASK_OTHERWISE ? make_here(fetch, command, query, names, count, ret) : r;
 }

@@ -45,9 +45,8 @@ struct limits {
 #define EVENTS_QUEUED_MAX 128
 /* They are told that a client was refused so often at most. */
 #define REFUSED_TELL_PERIOD_NS (10ULL * 1000000000)
-/* Elements of a list among the parameters, filters of a query. */
+/* Elements of a list among the parameters; of filters CODEC_FILTERS_MAX. */
 #define PARAMETER_LIST_MAX 4096
-#define FILTERS_MAX 64
 /* A hundred years. */
 #define AGE_MAX_MS (100LL * 365 * 24 * 3600 * 1000)
 #define FRAMES_LIMIT_DEFAULT 25

@@ -3,6 +3,7 @@
 #include "base/reason.h"
 #include "daemon/limits.h"
 #include "daemon/params.h"
+#include "varlink/codec.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,9 +32,9 @@ static int take_filters(const json_t *list, struct query *query, char **ret_reas
 {
 	size_t count = json_array_size(list);
 
-	if (count > FILTERS_MAX)
+	if (count > CODEC_FILTERS_MAX)
 		return reason_set(ret_reason, -EINVAL,
-				  "there are %zu filters, and at most %d are allowed", count, FILTERS_MAX);
+				  "there are %zu filters, and at most %d are allowed", count, CODEC_FILTERS_MAX);
 	query->filters = calloc(count + 1, sizeof(*query->filters));
 	if (!query->filters)
 		return -ENOMEM;

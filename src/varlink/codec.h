@@ -10,6 +10,9 @@
 
 #include <jansson.h>
 
+/* Of a question about statistics: a daemon takes no more, so a client with more makes the answer itself. */
+#define CODEC_FILTERS_MAX 64
+
 /* A JSON string of arbitrary bytes: what is not UTF-8 is written \xNN, and a backslash as it is unless
  * it would read as one of these; then it is \x5c.  Cut at 64 KiB.  NULL counts as "". */
 json_t *codec_bytes(const char *text);
