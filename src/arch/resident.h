@@ -53,7 +53,7 @@ struct resident_header {
 	uint64_t masks;                /* address of a struct resident_masks, 0: none; the handler does not look at
 					* it, either */
 	uint64_t begun;                /* address of an area or of masks that is not linked yet, or not any more, 0:
-					* none: for who finds it there */
+					* none: for who finds it there; 1: a descriptor of the ring's */
 };
 
 /* A thread may look for an entry at any moment.  To add: write it behind the last one, then raise

@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -78,39 +79,35 @@ static int open_memfd(const struct target *target, int number, uint64_t size, in
 	return 0;
 }
 
-static int map_piece(struct task *task, raddr at, uint64_t size, int number, uint64_t offset)
+/* At that place, or at any (0); the place, or negative errno. */
+static int64_t map_piece(struct task *task, raddr at, uint64_t size, int number, uint64_t offset)
 {
 	const struct arch_stub_call made = {
 		.number = SYS_mmap,
-		.args = { at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, (uint64_t)number, offset },
+		.args = { at, size, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), (uint64_t)number, offset },
 		.data_arg = -1,
 	};
 	int64_t result;
+	int r = call(task, &made, &result);
 
-	return call(task, &made, &result);
+	return r < 0 ? r : result;
 }
 
+/* Of the memfd all along, past its end at first, so that who heals knows it at every moment. */
 static int map_pieces(struct target *target, struct task *task, int number, uint64_t control, uint64_t data)
 {
-	const struct arch_stub_call reserve = {
-		.number = SYS_mmap,
-		.args = { 0, control + 2 * data, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0 },
-		.data_arg = -1,
-	};
-	int64_t result;
-	int r = call(task, &reserve, &result);
+	int64_t at = map_piece(task, 0, control + 2 * data, number, 0);
 
-	if (r < 0)
-		return r;
-	target->ring = (raddr)result;
+	if (at < 0)
+		return (int)at;
+	target->ring = (raddr)at;
 	target->ring_size = control + 2 * data;
-	r = map_piece(task, target->ring, control + data, number, 0);
-	if (r == 0)
-		r = map_piece(task, target->ring + control + data, data, number, control);
+	at = map_piece(task, target->ring + control + data, data, number, control);
+	if (at < 0)
+		return (int)at;
 	/* No dump of the program's memory needs it. */
-	if (r == 0)
-		call_plain(task, SYS_madvise, target->ring, target->ring_size, MADV_DONTDUMP);
-	return r;
+	call_plain(task, SYS_madvise, target->ring, target->ring_size, MADV_DONTDUMP);
+	return 0;
 }
 
 int jumps_map_ring(struct target *target, uint64_t control, uint64_t data, int *ret_fd)
@@ -121,13 +118,19 @@ int jumps_map_ring(struct target *target, uint64_t control, uint64_t data, int *
 	if (!task)
 		return -EAGAIN;
 	*ret_fd = -1;
-	r = make_memfd(task, &number);
+	r = resident_note_begun(target, JUMPS_DESCRIPTOR_BEGUN);
 	if (r < 0)
 		return r;
+	r = make_memfd(task, &number);
+	if (r < 0) {
+		resident_note_begun(target, 0);
+		return r;
+	}
 	r = open_memfd(target, number, control + data, ret_fd);
 	if (r == 0)
 		r = map_pieces(target, task, number, control, data);
-	call_plain(task, SYS_close, (uint64_t)number, 0, 0);
+	if (call_plain(task, SYS_close, (uint64_t)number, 0, 0) == 0)
+		resident_note_begun(target, 0);
 	if (r < 0)
 		fd_close(ret_fd);
 	return r;
@@ -541,14 +544,45 @@ void jumps_hide(const struct target *target, raddr at, void *buf, size_t len)
 
 /* --- going --- */
 
+/* A tracer that died had made the ring's memfd in the process, and not closed it yet. */
+static bool descriptor_is_begun(const struct target *target)
+{
+	return target->adopted && target->areas && target->areas->header.begun == JUMPS_DESCRIPTOR_BEGUN;
+}
+
+/* Only then is it looked for, since a process may have many. */
+static int close_left(struct target *target, struct task *task)
+{
+	static const char name[] = "/memfd:" JUMPS_RING_NAME " (deleted)";
+	char folder[64], there[sizeof(name) + 1];
+	struct dirent *entry;
+	int r = 0;
+	DIR *dir;
+
+	snprintf(folder, sizeof(folder), "/proc/%d/fd", target->memory_tid);
+	dir = opendir(folder);
+	if (!dir)
+		return -errno;
+	while (r == 0 && (entry = readdir(dir))) {
+		ssize_t n = readlinkat(dirfd(dir), entry->d_name, there, sizeof(there));
+
+		if (n == (ssize_t)sizeof(name) - 1 && memcmp(there, name, sizeof(name) - 1) == 0)
+			r = call_plain(task, SYS_close, strtoul(entry->d_name, NULL, 10), 0, 0);
+	}
+	closedir(dir);
+	return r;
+}
+
 int jumps_remove(struct target *target, struct task *task)
 {
 	int failed = 0;
 
-	if (!target->jump_areas && target->ring == 0)
+	if (!target->jump_areas && target->ring == 0 && !descriptor_is_begun(target))
 		return 0;
 	if (!task)
 		return -EAGAIN;
+	if (descriptor_is_begun(target))
+		failed = close_left(target, task);
 	for (const struct jump_area *area = target->jump_areas; area; area = area->next) {
 		int r = resident_unmap(task, area->start, RING_CODE_SIZE + JUMPS_PAGE);
 

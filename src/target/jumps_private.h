@@ -5,6 +5,8 @@
 #include "target/target.h"
 
 #define JUMPS_PAGE 4096u
+/* Noted as begun (resident_header), where else an address stands: the process has the ring's memfd open. */
+#define JUMPS_DESCRIPTOR_BEGUN 1
 #define JUMPS_RING_NAME "allocwatch-ring"       /* of the memfd, as the process's maps show it */
 
 struct jump_area {

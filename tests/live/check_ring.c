@@ -5,12 +5,19 @@
 #include "subject.h"
 #include "tool.h"
 
+#include "faults.h"
+
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define HAMMER "tests/victims/hammer"
+#define HEAL_MS 15000
 
 static bool maps_say(pid_t pid, const char *text)
 {
@@ -104,6 +111,67 @@ static void a_program_whose_tracer_is_dead_runs_on_and_is_healed(void)
 	subject_quit(hammer);
 }
 
+/* --- a tracer that dies in the attach --- */
+
+static struct faults *map_faults(void)
+{
+	const char *path = live_text("%s/faults", live_folder());
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct faults *faults = MAP_FAILED;
+
+	if (fd >= 0 && ftruncate(fd, sizeof(*faults)) == 0)
+		faults = mmap(NULL, sizeof(*faults), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	require(faults != MAP_FAILED);
+	close(fd);
+	setenv(FAULTS_VARIABLE, path, 1);
+	return faults;
+}
+
+/* At the step with this number (0: at none) of those in which a thread makes calls for us.  How many there were. */
+static unsigned attach_and_die(struct tool *tool, struct faults *faults, pid_t pid, unsigned at)
+{
+	memset(faults, 0, sizeof(*faults));
+	faults->kind = at ? FAULT_SEGV : FAULT_NONE;
+	faults->call = FAULT_PTRACE_SYSCALL;
+	faults->at = at;
+	__atomic_store_n(&faults->armed, 1, __ATOMIC_RELEASE);
+	tool_try(tool, "attach", "--engine", "ring", pid_text(pid), NULL);
+	faults->armed = 0;
+	return faults->counts[FAULT_PTRACE_SYSCALL];
+}
+
+static bool is_free(void *context)
+{
+	return state_text_is_intact(context) && state_is_untraced(context);
+}
+
+/* The ring's descriptor among them, which the process has for a moment. */
+static void nothing_is_left_whenever_the_tracer_dies_in_the_attach(void)
+{
+	struct faults *faults = map_faults();
+	struct tool *tool = tool_start_with_tracer("tests/faults/tracer");
+	struct subject *hammer = victim_start(HAMMER, "--threads", "2", "--ops", "100", NULL);
+	unsigned points = attach_and_die(tool, faults, hammer->pid, 0), hit = 0;
+	struct state *before;
+
+	tool_detach(tool, hammer->pid);
+	subject_command(hammer, 'g');
+	before = state_take(hammer->pid);
+	for (unsigned at = 1; at <= points; at++) {
+		attach_and_die(tool, faults, hammer->pid, at);
+		hit += faults->hit;
+		require(live_wait(is_free, &hammer->pid, HEAL_MS));
+		require_equal(tool_heal(pid_text(hammer->pid)), 0);
+		require(!maps_say(hammer->pid, "/memfd:allocwatch-ring"));
+		state_require_same(hammer->pid, before, true);
+	}
+	live_note("killed at %u of %u steps", hit, points);
+	require_equal(hit, points);
+	require_unharmed(hammer->pid, before);
+	subject_command(hammer, 'g');
+	subject_quit(hammer);
+}
+
 static void who_follows_children_is_told_why_int3_serves(void)
 {
 	struct tool *tool = tool_start();
@@ -121,6 +189,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_ring_serves_and_is_gone_after_the_detach),
 	LIVE_CASE(snapshots_and_their_difference_are_of_the_moment_they_are_asked_for),
 	LIVE_CASE(a_program_whose_tracer_is_dead_runs_on_and_is_healed),
+	LIVE_CASE(nothing_is_left_whenever_the_tracer_dies_in_the_attach),
 	LIVE_CASE(who_follows_children_is_told_why_int3_serves),
 };
 

@@ -100,7 +100,7 @@ tests_live_check_exact_SOURCES = tests/live/check_exact.c
 tests_live_check_exact_CFLAGS = $(live_cflags)
 tests_live_check_exact_LDADD = $(live_libs)
 tests_live_check_ring_SOURCES = tests/live/check_ring.c
-tests_live_check_ring_CFLAGS = $(live_cflags)
+tests_live_check_ring_CFLAGS = $(live_cflags) -I$(srcdir)/tests/faults
 tests_live_check_ring_LDADD = $(live_libs)
 
 tests_live_check_jobs_SOURCES = tests/live/check_jobs.c
