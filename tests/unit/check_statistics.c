@@ -142,6 +142,39 @@ START_TEST(a_function_shares_no_group_with_a_file_of_its_name)
 }
 END_TEST
 
+static bool compare_is_unnamed(bool older_has_names, bool newer_has_names)
+{
+	struct snapshot *newer = snapshot_new();
+	struct statistics *t;
+	const char *reason;
+	bool unnamed;
+
+	s->symbolized = older_has_names;
+	newer->symbolized = newer_has_names;
+	newer->frames_limit = s->frames_limit;
+	ck_assert_int_eq(statistics_compare(s, newer, &query, &t, &reason), 0);
+	unnamed = t->unnamed;
+	statistics_free(t);
+	snapshot_put(newer);
+	return unnamed;
+}
+
+START_TEST(an_answer_knows_when_names_could_not_be_looked_for)
+{
+	for (int named = 0; named < 2; named++) {
+		struct statistics *t;
+
+		s->symbolized = named;
+		t = make();
+		ck_assert_int_eq(t->unnamed, !named);
+		statistics_free(t);
+	}
+	ck_assert(!compare_is_unnamed(true, true));
+	ck_assert(compare_is_unnamed(true, false));
+	ck_assert(compare_is_unnamed(false, true));
+}
+END_TEST
+
 static bool has_function(const char *name)
 {
 	struct statistics *t = make();
@@ -680,6 +713,7 @@ int main(void)
 	tcase_add_test(tcase, functions_objects_and_domains_are_keys_too);
 	tcase_add_test(tcase, a_function_shares_no_group_with_a_file_of_its_name);
 	tcase_add_test(tcase, a_kept_index_is_in_the_snapshots_account_until_it_is_dropped);
+	tcase_add_test(tcase, an_answer_knows_when_names_could_not_be_looked_for);
 	tcase_add_test(tcase, rules_that_take_the_place_of_others_hold_at_once);
 	tcase_add_test(tcase, an_index_of_a_program_without_names_takes_no_more_than_was_said);
 	tcase_add_test(tcase, a_traceback_has_its_most_recent_frame_last_and_its_depth);
