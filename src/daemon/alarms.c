@@ -117,33 +117,58 @@ static int on_pressure(sd_event_source *source, int fd, uint32_t revents, void *
 	return 0;
 }
 
+/* Where the kernel does not tell, looking from time to time has to do.  *ret: what is counted so far. */
+static void open_files(struct guarded *guarded, struct alarm_figures *ret)
+{
+	struct alarms *alarms = guarded->alarms;
+	sd_event *event = alarms->daemon->event;
+
+	memory_files_open(&guarded->files, guarded->pid, MEMORY_FILES_CGROUPS, alarms->options.stalled_us);
+	*ret = (struct alarm_figures){ .now_ns = clock_monotonic_ns() };
+	memory_files_read(&guarded->files, ret);
+	if (guarded->files.events >= 0)
+		(void)sd_event_add_io(event, &guarded->events, guarded->files.events, EPOLLPRI, on_events, guarded);
+	if (guarded->files.triggers)
+		(void)sd_event_add_io(event, &guarded->pressure, guarded->files.pressure, EPOLLPRI, on_pressure, guarded);
+}
+
+static void close_files(struct guarded *guarded)
+{
+	guarded->events = sd_event_source_disable_unref(guarded->events);
+	guarded->pressure = sd_event_source_disable_unref(guarded->pressure);
+	memory_files_close(&guarded->files);
+}
+
+/* As services do that make cgroups of their own for their processes. */
+static void follow_cgroup(struct guarded *guarded)
+{
+	struct alarm_figures first;
+
+	if (!memory_files_have_moved(&guarded->files))
+		return;
+	close_files(guarded);
+	open_files(guarded, &first);
+	alarm_count_anew(&guarded->alarm, &first);
+}
+
 static void guarded_free(struct guarded *guarded)
 {
-	sd_event_source_disable_unref(guarded->events);
-	sd_event_source_disable_unref(guarded->pressure);
-	memory_files_close(&guarded->files);
+	close_files(guarded);
 	free(guarded);
 }
 
-/* Where the kernel does not tell, looking from time to time has to do. */
 static struct guarded *guarded_new(struct alarms *alarms, const struct session *session)
 {
 	struct guarded *guarded = calloc(1, sizeof(*guarded));
-	struct alarm_figures first = { .now_ns = clock_monotonic_ns() };
-	sd_event *event = alarms->daemon->event;
+	struct alarm_figures first;
 
 	if (!guarded)
 		return NULL;
 	guarded->alarms = alarms;
 	guarded->pid = session_pid(session);
 	guarded->start_time = session_start_time(session);
-	memory_files_open(&guarded->files, guarded->pid, MEMORY_FILES_CGROUPS, alarms->options.stalled_us);
-	memory_files_read(&guarded->files, &first);
+	open_files(guarded, &first);
 	alarm_init(&guarded->alarm, &first);
-	if (guarded->files.events >= 0)
-		(void)sd_event_add_io(event, &guarded->events, guarded->files.events, EPOLLPRI, on_events, guarded);
-	if (guarded->files.triggers)
-		(void)sd_event_add_io(event, &guarded->pressure, guarded->files.pressure, EPOLLPRI, on_pressure, guarded);
 	return guarded;
 }
 
@@ -154,8 +179,10 @@ static int on_look(sd_event_source *source, uint64_t usec, void *context)
 	struct alarms *alarms = context;
 
 	(void)usec;
-	for (size_t i = 0; i < alarms->list.count; i++)
+	for (size_t i = 0; i < alarms->list.count; i++) {
+		follow_cgroup(alarms->list.items[i]);
 		look(alarms->list.items[i], false);
+	}
 	if (alarms->list.count == 0)
 		return 0;
 	sd_event_source_set_time_relative(source, ALARMS_LOOK_US);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -82,17 +83,28 @@ static int open_in(const char *folder, const char *cgroup, const char *name, int
 	return open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 }
 
+static char *read_cgroups(int pid)
+{
+	char path[48], *text;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	return file_read_text(path, CGROUP_TEXT_MAX, &text, NULL) < 0 ? NULL : text;
+}
+
 /* The path of a process's cgroup, to be freed with *ret_text; NULL. */
 static char *cgroup_of(int pid, const char *controller, char **ret_text)
 {
-	char path[48];
+	*ret_text = read_cgroups(pid);
+	return *ret_text ? memory_files_cgroup(*ret_text, controller) : NULL;
+}
 
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	if (file_read_text(path, CGROUP_TEXT_MAX, ret_text, NULL) < 0) {
-		*ret_text = NULL;
-		return NULL;
-	}
-	return memory_files_cgroup(*ret_text, controller);
+static uint64_t hash_of_cgroups(int pid)
+{
+	char *text = read_cgroups(pid);
+	uint64_t hash = text ? hash_bytes(text, strlen(text)) : 0;
+
+	free(text);
+	return hash;
 }
 
 /* --- pressure --- */
@@ -158,7 +170,7 @@ static void open_version_1(struct memory_files *files, const char *cgroups)
 void memory_files_open(struct memory_files *files, int pid, const char *cgroups, uint64_t stalled_us)
 {
 	*files = (struct memory_files){ .pid = pid, .events = -1, .failures = -1, .swap_failures = -1,
-					.control = -1, .pressure = -1 };
+					.control = -1, .pressure = -1, .cgroups = hash_of_cgroups(pid) };
 	open_all_of_version_2(files, cgroups, stalled_us);
 	if (files->events < 0)
 		open_version_1(files, cgroups);
@@ -173,6 +185,14 @@ void memory_files_close(struct memory_files *files)
 	fd_close(&files->swap_failures);
 	fd_close(&files->control);
 	fd_close(&files->pressure);
+}
+
+/* A process that is gone has none, and has not moved. */
+bool memory_files_have_moved(const struct memory_files *files)
+{
+	uint64_t now = hash_of_cgroups(files->pid);
+
+	return now != 0 && now != files->cgroups;
 }
 
 /* --- reading --- */

@@ -18,12 +18,15 @@ struct memory_files {
 	int failures, swap_failures, control;      /* of version 1: memory.failcnt, memory.memsw.failcnt, memory.oom_control */
 	int pressure;                  /* POLLPRI when `triggers` */
 	bool triggers;                 /* the kernel has taken the order to tell of pressure */
+	uint64_t cgroups;              /* a hash of /proc/PID/cgroup as it was when they were opened; 0: it could not be read */
 };
 
 /* cgroups: the folder where they are mounted, or its "unified" and "memory".  stalled_us: the pressure to tell of within
  * ALARM_WINDOW_NS, 0: none.  What is not there is left out. */
 void memory_files_open(struct memory_files *files, int pid, const char *cgroups, uint64_t stalled_us);
 void memory_files_close(struct memory_files *files);
+/* Whether its process is in another cgroup by now, so that they should be opened anew. */
+bool memory_files_have_moved(const struct memory_files *files);
 /* Fills in everything but now_ns and pressed; what cannot be read stays 0.  A file that is gone for good, with its cgroup, is
  * closed: its descriptor would be ready for ever. */
 void memory_files_read(struct memory_files *files, struct alarm_figures *ret);

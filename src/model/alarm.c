@@ -29,10 +29,15 @@ bool alarm_is_name(const char *name)
 void alarm_init(struct alarm *alarm, const struct alarm_figures *first)
 {
 	memset(alarm, 0, sizeof(*alarm));
+	alarm_count_anew(alarm, first);
+	alarm->seldom = 1;
+}
+
+void alarm_count_anew(struct alarm *alarm, const struct alarm_figures *first)
+{
 	alarm->told = *first;
 	alarm->window_ns = first->now_ns;
 	alarm->window_stalled_us = first->stalled_us;
-	alarm->seldom = 1;
 }
 
 /* --- resident memory --- */

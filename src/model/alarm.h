@@ -64,6 +64,8 @@ struct alarm {
 
 /* What was counted before is no cause; a limit that is passed already is one. */
 void alarm_init(struct alarm *alarm, const struct alarm_figures *first);
+/* The counters are another cgroup's from now on; what is known of the process's own memory stays. */
+void alarm_count_anew(struct alarm *alarm, const struct alarm_figures *first);
 /* The gravest cause of an alarm now, which counts as given; or ALARM_NONE. */
 enum alarm_cause alarm_look(struct alarm *alarm, const struct alarm_limits *limits, const struct alarm_figures *figures);
 

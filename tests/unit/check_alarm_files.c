@@ -16,8 +16,9 @@
 static sd_event *event;
 static struct daemon test_daemon;
 static struct alarms *alarms;
-static bool gone, told;
-static int last_pressure;
+static bool gone, told, moved;
+static int last_pressure, last_events;
+static unsigned opened, read_after_the_move;
 
 /* --- what alarms.c asks for --- */
 
@@ -30,6 +31,15 @@ void memory_files_open(struct memory_files *files, int pid, const char *cgroups,
 	*files = (struct memory_files){ .pid = pid, .events = eventfd(0, EFD_CLOEXEC), .failures = -1, .swap_failures = -1,
 					.control = -1, .pressure = eventfd(0, EFD_CLOEXEC), .triggers = true };
 	last_pressure = files->pressure;
+	last_events = files->events;
+	opened++;
+	moved = false;
+}
+
+bool memory_files_have_moved(const struct memory_files *files)
+{
+	(void)files;
+	return moved;
 }
 
 void memory_files_close(struct memory_files *files)
@@ -43,6 +53,8 @@ void memory_files_read(struct memory_files *files, struct alarm_figures *ret)
 	(void)ret;
 	if (gone)
 		memory_files_close(files);
+	if (opened == 2)
+		read_after_the_move++;
 }
 
 struct session *sessions_find(const struct sessions *sessions, int pid)
@@ -161,6 +173,33 @@ START_TEST(another_descriptor_with_the_number_of_one_that_was_closed_is_left_alo
 }
 END_TEST
 
+static bool is_opened_again(void)
+{
+	return opened == 2;
+}
+
+static bool is_heard(void)
+{
+	return read_after_the_move > 2;
+}
+
+START_TEST(a_process_that_moves_to_another_cgroup_is_looked_at_there)
+{
+	int before;
+
+	alarms_attached(alarms, session);
+	before = last_events;
+	moved = true;
+	run_until(is_opened_again);
+	ck_assert(last_events != before || fcntl(before, F_GETFD) >= 0);
+	run_until(is_heard);
+	ck_assert_uint_eq(opened, 2);
+	alarms_ended(alarms, session);
+	ck_assert_int_eq(fcntl(last_events, F_GETFD), -1);
+	ck_assert_int_eq(fcntl(last_pressure, F_GETFD), -1);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("alarm files");
@@ -170,6 +209,7 @@ int main(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, another_descriptor_with_the_number_of_one_that_was_closed_is_left_alone);
+	tcase_add_test(t, a_process_that_moves_to_another_cgroup_is_looked_at_there);
 	tcase_set_timeout(t, 60);
 	suite_add_tcase(suite, t);
 	runner = srunner_create(suite);

@@ -5,6 +5,8 @@
 #include "daemon/memory_files.h"
 
 #include <check.h>
+#include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,6 +151,53 @@ START_TEST(the_cgroup_is_the_units)
 }
 END_TEST
 
+static bool enter(const char *cgroup)
+{
+	char path[PATH_MAX + 16];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
+	file = fopen(path, "r+");     /* never made: the folder of the mounts is no cgroup */
+	if (!file)
+		return false;
+	fprintf(file, "%d\n", (int)getpid());
+	return fclose(file) == 0;
+}
+
+/* A cgroup below the root of whichever hierarchy may be changed here, which is entered.  False: of none. */
+static bool enter_new_cgroup(char path[PATH_MAX])
+{
+	static const char *const mounts[] = { "", "/unified", "/systemd", "/memory" };
+
+	for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
+		snprintf(path, PATH_MAX, MEMORY_FILES_CGROUPS "%s/allocwatch-check-%d", mounts[i], (int)getpid());
+		if (mkdir(path, 0755) == 0 && enter(path))
+			return true;
+		rmdir(path);
+	}
+	return false;
+}
+
+START_TEST(a_process_that_has_moved_is_known)
+{
+	char path[PATH_MAX], above[PATH_MAX];
+
+	memory_files_open(&files, getpid(), folder, 0);
+	ck_assert(!memory_files_have_moved(&files));
+	if (!enter_new_cgroup(path)) {
+		printf("SKIP: a_process_that_has_moved_is_known: no cgroup can be made here\n");
+		return;
+	}
+	ck_assert(memory_files_have_moved(&files));
+	memory_files_close(&files);
+	memory_files_open(&files, getpid(), folder, 0);
+	ck_assert(!memory_files_have_moved(&files));
+	ck_assert(enter(dirname(strcpy(above, path))));
+	ck_assert_int_eq(rmdir(path), 0);
+	ck_assert(memory_files_have_moved(&files));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("memory files");
@@ -163,6 +212,7 @@ int main(void)
 	tcase_add_test(tcase, without_a_cgroup_there_is_still_what_is_resident);
 	tcase_add_test(tcase, who_is_gone_has_nothing);
 	tcase_add_test(tcase, the_cgroup_is_the_units);
+	tcase_add_test(tcase, a_process_that_has_moved_is_known);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);
