@@ -22,4 +22,4 @@ src_allocwatch_tracer_SOURCES = \
 	src/tracer/snapshot.c src/tracer/snapshot.h
 src_allocwatch_tracer_LDADD = \
 	src/libprobe.a src/libring.a src/libtarget.a src/libaw_unwind.a src/libarch.a src/libwire.a src/libmodel.a src/libbase.a \
-	$(DW_LIBS) $(ELF_LIBS) $(ZYDIS_LIBS)
+	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS) $(ZYDIS_LIBS)

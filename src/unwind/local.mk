@@ -1,6 +1,6 @@
 # unwind: see doc/ARCHITECTURE.md
 noinst_LIBRARIES += src/libaw_unwind.a
-src_libaw_unwind_a_CFLAGS = $(AM_CFLAGS) $(DW_CFLAGS) $(ELF_CFLAGS)
+src_libaw_unwind_a_CFLAGS = $(AM_CFLAGS) $(DW_CFLAGS) $(ELF_CFLAGS) $(UNWIND_CFLAGS)
 src_libaw_unwind_a_SOURCES = \
 	src/unwind/cfi_cursor.h \
 	src/unwind/cfi_entry.c src/unwind/cfi_entry.h \
@@ -14,6 +14,7 @@ src_libaw_unwind_a_SOURCES = \
 	src/unwind/expression.c src/unwind/expression.h \
 	src/unwind/framepointer.c src/unwind/framepointer.h \
 	src/unwind/lookup.c src/unwind/lookup.h \
+	src/unwind/libunwind.c src/unwind/libunwind.h \
 	src/unwind/stack_copy.c src/unwind/stack_copy.h \
 	src/unwind/trail.c src/unwind/trail.h \
 	src/unwind/trampoline.c src/unwind/trampoline.h \

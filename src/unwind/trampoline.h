@@ -1,4 +1,4 @@
-/* One step out of a signal's trampoline about which no table says anything (musl's, old libcs'): it is known by its code, and
+/* One step out of a signal's trampoline about which no table says anything (musl's): it is known by its code, and
  * what it will give back to the interrupted thread lies on the stack. */
 #ifndef ALLOCWATCH_UNWIND_TRAMPOLINE_H
 #define ALLOCWATCH_UNWIND_TRAMPOLINE_H

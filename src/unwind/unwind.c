@@ -72,6 +72,9 @@ struct unwinder *unwinder_new(const struct module_map *map, struct stack_table *
 		goto free_memory;
 	if (reserve_frames(unwinder, FRAMES_FIRST) < 0 || intern_reasons(unwinder) < 0)
 		goto free_all;
+	unwinder->libunwind = libunwind_new();
+	if (!unwinder->libunwind)
+		goto free_all;
 	return unwinder;
 free_all:
 	unwinder_free(unwinder);
@@ -89,6 +92,7 @@ void unwinder_free(struct unwinder *unwinder)
 {
 	if (!unwinder)
 		return;
+	libunwind_free(unwinder->libunwind);
 	cfi_rows_fini(&unwinder->rows);
 	for (size_t i = 0; i < unwinder->modules.count; i++)
 		dwarf_cfi_close(unwinder->modules.items[i]);
@@ -154,7 +158,7 @@ size_t unwinder_memory(const struct unwinder *unwinder)
 	size_t bytes = sizeof(*unwinder) + cfi_rows_memory(&unwinder->rows) + trails_memory() +
 		       STACK_WINDOWS * (size_t)STACK_WINDOW_MAX +
 		       (2 * sizeof(uint32_t) + sizeof(struct passed)) * unwinder->frames_space +
-		       vec_memory(&unwinder->modules);
+		       vec_memory(&unwinder->modules) + libunwind_memory();
 
 	for (size_t i = 0; i < unwinder->modules.count; i++)
 		if (unwinder->modules.items[i])

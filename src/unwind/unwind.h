@@ -2,7 +2,8 @@
  *
  * Takes registers and a reader, never a thread: a test hands it recorded bytes.  Rows of the CFI
  * tables are cached per address; a row that is a DWARF expression is evaluated in full; code without
- * CFI is tried as a signal's trampoline and by frame pointer.  Never stops, resumes or waits for anything. */
+ * CFI is tried as a signal's trampoline, by its code and by libunwind, and by frame pointer.  Never stops, resumes or waits for
+ * anything. */
 #ifndef ALLOCWATCH_UNWIND_UNWIND_H
 #define ALLOCWATCH_UNWIND_UNWIND_H
 

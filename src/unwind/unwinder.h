@@ -5,6 +5,7 @@
 
 #include "unwind/cfi_rows.h"
 #include "unwind/dwarf.h"
+#include "unwind/libunwind.h"
 #include "unwind/stack_copy.h"
 #include "unwind/trail.h"
 #include "unwind/unwind.h"
@@ -23,6 +24,7 @@ struct unwinder {
 	struct cfi_rows rows;
 	struct stack_copy memory;
 	size_t tables;                     /* bytes of them */
+	struct libunwind *libunwind;
 	VEC_OF(struct dwarf_cfi *) modules;/* by module id, NULL: no CFI */
 	uint32_t *frames;                  /* ids, of the present stack, innermost first */
 	uint32_t *nodes;                   /* of the stack from each frame outwards, by the same index */

@@ -1,6 +1,7 @@
 #include "unwind/walk.h"
 
 #include "unwind/framepointer.h"
+#include "unwind/libunwind.h"
 #include "unwind/lookup.h"
 #include "unwind/trampoline.h"
 
@@ -60,13 +61,16 @@ static enum step step_full(struct walk *walk, const struct cfi_row *row)
 
 static enum step step_trampoline(struct walk *walk)
 {
+	enum libunwind_result result = LIBUNWIND_SIGNAL_STEP;
 	struct unwinder *unwinder = walk->unwinder;
 
 	if (!trampoline_step(&unwinder->memory, &walk->regs))
+		result = libunwind_step(unwinder->libunwind, &unwinder->memory, &walk->regs);
+	if (result == LIBUNWIND_UNKNOWN)
 		return STEP_NO_CFI;
 	unwinder->counters.trampoline_steps++;
 	walk->exact = true;
-	return STEP_OUT;
+	return result == LIBUNWIND_END ? STEP_END : STEP_OUT;
 }
 
 static enum step step_frame_pointer(struct walk *walk, const struct cfi_row *row)
