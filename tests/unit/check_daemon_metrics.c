@@ -162,6 +162,36 @@ START_TEST(many_processes_come_in_a_stream)
 }
 END_TEST
 
+/* The end of each is the end of a line. */
+static int add_whole_piece(void *context, json_t *reply)
+{
+	const char *text = text_of(reply, "text");
+
+	ck_assert_int_eq(text[strlen(text) - 1], '\n');
+	return add_piece(context, reply);
+}
+
+START_TEST(what_does_not_fit_into_a_message_comes_in_pieces)
+{
+	json_t *error = NULL;
+	int pieces = 0;
+
+	daemon_start((const char *const[]){ "--no-state", "--max-sessions", "150", "--metrics-groups", "3", NULL });
+	for (int i = 0; i < 130; i++)
+		attach_ok(target_start());
+	answer[0] = '\0';
+	ck_assert_int_eq(varlink_client_stream(test_client, "Metrics", NULL, add_whole_piece, &pieces, &error), 0);
+	ck_assert_int_ge(pieces, 2);
+	ck_assert_uint_eq(count("allocwatch_live_bytes{"), 130);
+	ck_assert_uint_eq(count("# TYPE allocwatch_live_bytes"), 1);
+	ck_assert_str_eq(answer + strlen(answer) - strlen("\n# EOF\n"), "\n# EOF\n");
+	/* Without a stream it is refused, with the remedy. */
+	error = call_fails("Metrics", json_object(), "LimitReached");
+	ck_assert_ptr_nonnull(strstr(text_of(error, "message"), "ask for a stream"));
+	json_decref(error);
+}
+END_TEST
+
 START_TEST(a_daemon_that_leaves_in_the_middle_leaves_nothing_behind)
 {
 	daemon_start_default();
@@ -506,6 +536,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, a_kept_snapshot_that_is_new_enough_serves);
 	tcase_add_test(t, no_lines_are_told_when_none_are_wanted);
 	tcase_add_test(t, many_processes_come_in_a_stream);
+	tcase_add_test(t, what_does_not_fit_into_a_message_comes_in_pieces);
 	tcase_add_test(t, a_daemon_that_leaves_in_the_middle_leaves_nothing_behind);
 	if (WITH_HTTP) {
 		tcase_add_test(t, http_serves_the_page_in_the_format_that_is_asked_for);
