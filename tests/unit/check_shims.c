@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -584,6 +585,42 @@ static void ignore_no_signal(void)
 		syscall(SYS_rt_sigaction, sig, &usual, NULL, sizeof(usual.mask));
 }
 
+static bool runs_the_shim(pid_t pid)
+{
+	char path[48], comm[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	if (!fgets(comm, sizeof(comm), file))
+		comm[0] = '\0';
+	fclose(file);
+	return strcmp(comm, SHIM_NAME "\n") == 0;
+}
+
+/* As allocwatchd(8) says: what it would do just after the exec, before there is a handler. */
+START_TEST(a_signal_that_comes_while_it_waits_ends_the_service)
+{
+	pid_t pid = start_shim(ARGS("any", "/bin/sh", "sh", "-c", "exit 7"), ignore_no_signal);
+	uint64_t deadline = now_ms() + 20000;
+	int status;
+
+	ck_assert_int_eq(write(go[1], "x", 1), 1);
+	close(go[0]);
+	close(go[1]);
+	while (!runs_the_shim(pid)) {
+		ck_assert_uint_lt(now_ms(), deadline);
+		poll(NULL, 0, 1);
+	}
+	ck_assert_int_eq(kill(pid, SIGHUP), 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGHUP);
+	fclose(said);
+}
+END_TEST
+
 static void set_signals(void)
 {
 	sigset_t set;
@@ -688,6 +725,7 @@ int main(void)
 	tcase_add_test(program, the_program_is_called_what_it_shall_be);
 	tcase_add_test(program, one_that_nobody_traces_goes_on_by_itself);
 	tcase_add_test(program, what_cannot_be_executed_ends_as_systemd_says);
+	tcase_add_test(program, a_signal_that_comes_while_it_waits_ends_the_service);
 	tcase_add_test(program, masks_and_ignored_signals_are_handed_on);
 	tcase_add_test(program, it_makes_no_other_calls_than_those_that_filters_are_asked_about);
 	if (may_trace())
