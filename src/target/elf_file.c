@@ -195,16 +195,10 @@ bool elf_file_has_function(int fd, uint64_t vaddr)
 	return found;
 }
 
-int elf_file_text(int fd, uint64_t vaddr, uint8_t *buf, size_t space, size_t *ret_len)
+int elf_file_text_of(int fd, const struct elf_file *file, uint64_t vaddr, uint8_t *buf, size_t space, size_t *ret_len)
 {
-	struct elf_file file;
-	int r = elf_file_read(fd, &file);
-
-	if (r < 0)
-		return r;
-	r = -ENOENT;
-	for (size_t i = 0; i < file.segments.count; i++) {
-		const struct elf_segment *s = &file.segments.items[i];
+	for (size_t i = 0; i < file->segments.count; i++) {
+		const struct elf_segment *s = &file->segments.items[i];
 		uint64_t left;
 		ssize_t n;
 
@@ -213,11 +207,21 @@ int elf_file_text(int fd, uint64_t vaddr, uint8_t *buf, size_t space, size_t *re
 		left = s->file_size - (vaddr - s->vaddr);
 		n = pread(fd, buf, left < space ? left : space, (off_t)(s->offset + (vaddr - s->vaddr)));
 		if (n <= 0)
-			break;
+			return -ENOENT;
 		*ret_len = (size_t)n;
-		r = 0;
-		break;
+		return 0;
 	}
+	return -ENOENT;
+}
+
+int elf_file_text(int fd, uint64_t vaddr, uint8_t *buf, size_t space, size_t *ret_len)
+{
+	struct elf_file file;
+	int r = elf_file_read(fd, &file);
+
+	if (r < 0)
+		return r;
+	r = elf_file_text_of(fd, &file, vaddr, buf, space, ret_len);
 	elf_file_fini(&file);
 	return r;
 }

@@ -43,5 +43,7 @@ unsigned elf_file_symbols(int fd, const char *const *names, unsigned count, uint
 bool elf_file_has_function(int fd, uint64_t vaddr);
 /* The bytes at an address of an executable segment, as many as there are; -ENOENT. */
 int elf_file_text(int fd, uint64_t vaddr, uint8_t *buf, size_t space, size_t *ret_len);
+/* The same of a file whose program headers were read before. */
+int elf_file_text_of(int fd, const struct elf_file *file, uint64_t vaddr, uint8_t *buf, size_t space, size_t *ret_len);
 
 #endif

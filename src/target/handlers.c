@@ -26,21 +26,33 @@ static bool read_frame(struct target *target, raddr at, struct arch_sigframe *re
 	return target_read(target, at, bytes, sizeof(bytes)) == 0 && arch_parse_sigframe(bytes, at, ret_frame);
 }
 
+/* Among `count` words that were read at `at`. */
+static bool find_in_words(struct target *target, raddr at, const uint64_t *words, size_t count,
+			  struct arch_sigframe *ret_frame, raddr *ret_at)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!is_restorer(target, words[i]) || !read_frame(target, at + i * 8, ret_frame))
+			continue;
+		*ret_at = at + i * 8;
+		return true;
+	}
+	return false;
+}
+
 /* The next one at or above `sp`. */
 static bool find_frame(struct target *target, raddr sp, struct arch_sigframe *ret_frame, raddr *ret_at)
 {
 	raddr at = (sp + 7) & ~(raddr)7, end = at + LOOK_BYTES;
-	uint64_t words[CHUNK_BYTES / 8];
+	uint64_t words[LOOK_BYTES / 8];
 
-	for (; at < end; at += sizeof(words)) {
-		if (target_read(target, at, words, sizeof(words)) < 0)
+	if (target_read(target, at, words, LOOK_BYTES) == 0)
+		return find_in_words(target, at, words, LOOK_BYTES / 8, ret_frame, ret_at);
+	/* The stack ends before that. */
+	for (; at < end; at += CHUNK_BYTES) {
+		if (target_read(target, at, words, CHUNK_BYTES) < 0)
 			return false;
-		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-			if (!is_restorer(target, words[i]) || !read_frame(target, at + i * 8, ret_frame))
-				continue;
-			*ret_at = at + i * 8;
+		if (find_in_words(target, at, words, CHUNK_BYTES / 8, ret_frame, ret_at))
 			return true;
-		}
 	}
 	return false;
 }

@@ -200,18 +200,35 @@ int resident_find_room(pid_t pid, raddr near, size_t data_len, raddr *ret_at)
 	return 0;
 }
 
-static bool read_text(const struct target *target, const struct resident_entry *entry, uint32_t module,
-		      uint8_t text[16], size_t *ret_len)
+/* The file of the last breakpoint's module, whose others follow it mostly. */
+struct text_file {
+	uint32_t module;               /* MODULE_NONE: none yet */
+	struct elf_file file;
+};
+
+static bool open_text(struct text_file *text, uint32_t module, int fd)
+{
+	if (text->module == module)
+		return true;
+	elf_file_fini(&text->file);
+	text->file = (struct elf_file){ 0 };
+	text->module = elf_file_read(fd, &text->file) == 0 ? module : MODULE_NONE;
+	return text->module == module;
+}
+
+static bool read_text(const struct target *target, struct text_file *file, const struct resident_entry *entry,
+		      uint32_t module, uint8_t text[16], size_t *ret_len)
 {
 	int fd = target_module_fd(target, module);
 
-	return fd >= 0 && elf_file_text(fd, entry->breakpoint - target->modules.modules.items[module].bias, text, 16,
-					ret_len) == 0 && *ret_len > 0;
+	return fd >= 0 && open_text(file, module, fd) &&
+	       elf_file_text_of(fd, &file->file, entry->breakpoint - target->modules.modules.items[module].bias, text, 16,
+				ret_len) == 0;
 }
 
 /* The instruction under an int3: from the file that is mapped there, or, where that is not to be had any more (an
  * upgrade has put another one in its place), as the tracer noted it. */
-static int adopt_breakpoint(struct target *target, const struct resident_entry *entry)
+static int adopt_breakpoint(struct target *target, struct text_file *file, const struct resident_entry *entry)
 {
 	const struct module_range *range = module_map_find(&target->modules, entry->breakpoint);
 	uint8_t text[16];
@@ -220,7 +237,7 @@ static int adopt_breakpoint(struct target *target, const struct resident_entry *
 
 	if (!range)
 		return 0;              /* its object is gone, and the int3 with it */
-	if (!read_text(target, entry, range->module, text, &len)) {
+	if (!read_text(target, file, entry, range->module, text, &len)) {
 		len = entry->text_len;
 		if (len == 0 || len > sizeof(entry->text) || entry->text[0] == ARCH_BREAKPOINT_BYTE)
 			return -ENODATA;
@@ -233,6 +250,7 @@ static int adopt_breakpoint(struct target *target, const struct resident_entry *
 static int adopt_entries(struct target *target, struct resident_area *area)
 {
 	const struct resident_header *header = &area->header;
+	struct text_file file = { .module = MODULE_NONE };
 	int r = target_read_surely(target, area->start + header->table_offset, area->entries,
 				   header->entry_count * sizeof(*area->entries));
 
@@ -243,12 +261,15 @@ static int adopt_entries(struct target *target, struct resident_area *area)
 		/* An entry that was being taken out when the tracer died. */
 		if (entry->breakpoint == 0)
 			continue;
-		if (offset % ARCH_SLOT_SIZE != 0 || offset / ARCH_SLOT_SIZE >= header->entry_capacity)
-			return -EBADMSG;
+		if (offset % ARCH_SLOT_SIZE != 0 || offset / ARCH_SLOT_SIZE >= header->entry_capacity) {
+			r = -EBADMSG;
+			break;
+		}
 		area->slots[i] = (uint32_t)(offset / ARCH_SLOT_SIZE);
 		area->slot_used[area->slots[i]] = 1;
-		r = adopt_breakpoint(target, entry);
+		r = adopt_breakpoint(target, &file, entry);
 	}
+	elf_file_fini(&file.file);
 	return r;
 }
 

@@ -8,6 +8,7 @@
 #include "target/ptrace.h"
 #include "target/sharers.h"
 #include "target/signals.h"
+#include "target/stop.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -17,16 +18,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-/* A pause between two looks, growing from 20 us to 1 ms. */
+/* A pause between two looks, growing from 20 us to 1 ms; a stop ends it where SIGCHLD is blocked. */
 static void pause_briefly(unsigned round)
 {
-	long us = 20L << (round < 6 ? round : 6);
-	struct timespec ts = { 0, (us < 1000 ? us : 1000) * 1000 };
+	uint64_t us = 20ULL << (round < 6 ? round : 6);
 
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+	stop_pause((us < 1000 ? us : 1000) * NSEC_PER_USEC);
 }
 
 void task_take_stop(struct task *task, const struct stop *stop)

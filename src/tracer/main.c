@@ -39,6 +39,10 @@ int main(int argc, char **argv)
 	int type, r;
 
 	ptrace_on_refusal(tell_refusal);
+	/* In all threads: a stop that comes while it is awaited, or records are, ends that wait (stop_pause). */
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, NULL);
 	if (argc >= 2 && argc <= 3 && strcmp(argv[1], "--heal") == 0)
 		return heal_main(argc == 3 ? argv[2] : NULL);
 	if (argc == 2 && strcmp(argv[1], "--heal-after-failure") == 0)
@@ -47,10 +51,6 @@ int main(int argc, char **argv)
 		fprintf(stderr, "allocwatch-tracer is started by allocwatchd; use allocwatch(1)\n");
 		return 2;
 	}
-	/* In all threads: a stop that comes while records are awaited ends that wait (stop_pause). */
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &child, NULL);
 	r = link_new(DAEMON_SOCKET, &link);
 	if (r < 0) {
 		fprintf(stderr, "allocwatch-tracer: cannot start: %s\n", strerror(-r));
