@@ -24,6 +24,7 @@
 
 /* Handled in one go, so that a chattering tracer leaves room for the others. */
 #define MESSAGES_PER_WAKEUP 16
+#define CLOSED "it ended or closed its socket"
 
 struct tracers {
 	sd_event *event;
@@ -141,6 +142,17 @@ static void lose(struct tracer *tracer, const char *reason)
 	tracer->owner.lost(tracer->owner.context, reason);
 }
 
+/* A process that ends closes its descriptors a moment before that can be seen; what its loss brings about would keep its target
+ * waiting to be healed (for the end of a memory alarm alone, a trigger on memory.pressure, the kernel needs 12 ms).  One that
+ * lives on is given up by the next look. */
+static void await_end(struct tracer *tracer)
+{
+	if (tracer->pid > 0)
+		hang_up(tracer);
+	else
+		lose(tracer, CLOSED);
+}
+
 static void hear(struct tracer *tracer, const struct wire_heartbeat *beat)
 {
 	struct wire_head alive = { WIRE_ALIVE, 0, beat->head.pid, sizeof(alive) };
@@ -167,8 +179,12 @@ static int receive_one(struct tracer *tracer)
 	} while (n == -ECONNRESET);
 	if (n == -EAGAIN)
 		return 0;
+	if (n == -EMSGSIZE) {
+		lose(tracer, "it sent a message that is too long");
+		return -EPIPE;
+	}
 	if (n <= 0) {
-		lose(tracer, n == -EMSGSIZE ? "it sent a message that is too long" : "it ended or closed its socket");
+		await_end(tracer);
 		return -EPIPE;
 	}
 	if (wire_check(&buffer, (size_t)n, 1) < 0) {
@@ -318,6 +334,8 @@ static void look_after(struct tracer *tracer)
 {
 	for (int i = 0; i < MESSAGES_PER_WAKEUP && tracer->sock >= 0 && !tracer->expected && receive_one(tracer) > 0; i++)
 		;
+	if (tracer->sock < 0)
+		lose(tracer, CLOSED);
 	if (tracer->lost || tracer->let_go || tracer->stuck)
 		return;
 	if (tracer->expected && heartbeat_silence_ms(&tracer->heartbeat) > SERVICE_START_MS) {

@@ -635,6 +635,19 @@ START_TEST(what_a_service_refused_is_told_also_when_it_has_ended_before_it_is_he
 }
 END_TEST
 
+START_TEST(a_tracer_that_closes_its_socket_and_stays_is_lost)
+{
+	pid_t pid = target_start();
+
+	daemon_start_default();
+	tracer_mode("closes-its-socket");
+	attach_ok(pid);
+	fails("GetStatus", pid_of(pid), "Failed");
+	wait_for_state(pid, "lost");
+	daemon_log_must_hold("it ended or closed its socket");
+}
+END_TEST
+
 START_TEST(a_service_that_cannot_be_started_is_told)
 {
 	pid_t pid = target_start();
@@ -681,6 +694,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, a_target_that_execs_without_an_end_drives_out_nobody);
 	tcase_add_test(t, a_tracer_that_does_not_leave_is_killed);
 	tcase_add_test(t, module_files_are_bounded_and_closed_again);
+	tcase_add_test(t, a_tracer_that_closes_its_socket_and_stays_is_lost);
 
 	t = fixture_case(suite, "services");
 	tcase_add_test(t, a_tracer_may_be_a_service_that_another_process_starts);

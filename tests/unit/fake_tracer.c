@@ -460,6 +460,16 @@ static void get_stuck(void)
 		poll(NULL, 0, 1000);
 }
 
+static void close_socket(void)
+{
+	if (!mode_is("closes-its-socket"))
+		return;
+	close(SOCK);
+	while (getppid() == daemon_pid)
+		poll(NULL, 0, 100);
+	exit(0);
+}
+
 static void *want_to_run(void *context)
 {
 	for (;;)
@@ -520,6 +530,7 @@ static void handle(const struct wire_head *message)
 	case WIRE_STATUS:
 		die_if("die-at-status");
 		get_stuck();
+		close_socket();
 		be_starved();
 		status(message->serial);
 		break;
