@@ -5,6 +5,7 @@
 #include "daemon/heartbeat.h"
 #include "daemon/limits.h"
 #include "daemon/log.h"
+#include "daemon/standby.h"
 #include "daemon/tracer_process.h"
 #include "tracer/wire.h"
 
@@ -25,6 +26,7 @@
 struct healings {
 	sd_event *event;
 	const char *program, *service;
+	struct standby *standby;     /* NULL: they are services */
 	VEC_OF(struct healing *) list;
 };
 
@@ -43,14 +45,30 @@ struct healing {
 int healings_new(sd_event *event, const char *program, const char *service, struct healings **ret)
 {
 	struct healings *healings = calloc(1, sizeof(*healings));
+	int r;
 
 	if (!healings)
 		return -ENOMEM;
 	healings->event = event;
 	healings->program = program;
 	healings->service = service;
+	r = service ? 0 : standby_new(event, program, &healings->standby);
+	if (r < 0) {
+		healings_free(healings);
+		return r;
+	}
 	*ret = healings;
 	return 0;
+}
+
+void healings_prepare(struct healings *healings)
+{
+	standby_prepare(healings->standby);
+}
+
+void healings_relax(struct healings *healings)
+{
+	standby_dismiss(healings->standby);
 }
 
 static void stop_listening(struct healing *healing)
@@ -75,6 +93,7 @@ void healings_free(struct healings *healings)
 	while (healings->list.count > 0)
 		healing_free(healings->list.items[--healings->list.count]);
 	vec_fini(&healings->list);
+	standby_free(healings->standby);
 	free(healings);
 }
 
@@ -156,15 +175,23 @@ static int look_after(struct healing *healing)
 					  HEARTBEAT_LOOK_US / 10, on_look, healing);
 }
 
-static int spawn_healer(struct healing *healing)
+static int start_process(struct healing *healing)
 {
 	char name[] = "allocwatch-tracer", option[] = "--heal", number[16];
 	char *const argv[] = { name, option, healing->pid > 0 ? number : NULL, NULL };
+
+	snprintf(number, sizeof(number), "%d", healing->pid);
+	return tracer_process_spawn(healing->healings->program, argv, -1, &healing->pid_of_healer);
+}
+
+static int spawn_healer(struct healing *healing)
+{
 	int r;
 
 	healing->pid_of_healer = 0;
-	snprintf(number, sizeof(number), "%d", healing->pid);
-	r = tracer_process_spawn(healing->healings->program, argv, -1, &healing->pid_of_healer);
+	r = standby_take(healing->healings->standby, healing->pid, &healing->pid_of_healer);
+	if (r < 0)
+		r = start_process(healing);
 	if (r == 0)
 		r = sd_event_add_child(healing->healings->event, &healing->healer, healing->pid_of_healer, WEXITED,
 				       on_child_end, healing);

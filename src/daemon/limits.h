@@ -72,6 +72,8 @@ struct limits {
 #define STARVED_MS 10000
 /* The same for a process that heals another one: it waits ten seconds for threads that nothing breaks off. */
 #define HEALER_PATIENCE_MS 30000
+/* A process that is ready to heal is started that often at most. */
+#define STANDBY_PAUSE_NS (1000ULL * 1000000)
 /* A tracer whose socket was closed undoes everything and leaves; then it is killed. */
 #define TRACER_EXIT_GRACE_US (15ULL * 1000000)
 /* One that was killed has ended by then, unless the kernel keeps it. */

@@ -61,6 +61,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/shim_plan.c src/daemon/shim_plan.h \
 	src/daemon/shims.c src/daemon/shims.h \
 	src/daemon/spool.c src/daemon/spool.h \
+	src/daemon/standby.c src/daemon/standby.h \
 	src/daemon/tracer.c src/daemon/tracer.h \
 	src/daemon/tracer_process.c src/daemon/tracer_process.h \
 	src/daemon/programs.c src/daemon/programs.h \

@@ -85,6 +85,8 @@ static void forget(struct tracer *tracer)
 			break;
 		}
 	}
+	if (tracers->running.count == 0)
+		healings_relax(tracers->healings);
 }
 
 static void tracer_free(struct tracer *tracer)
@@ -159,6 +161,7 @@ static void hear(struct tracer *tracer, const struct wire_heartbeat *beat)
 
 	heartbeat_heard(&tracer->heartbeat, tracer->pid,
 			beat->patience_ms < PATIENCE_MAX_MS ? beat->patience_ms : PATIENCE_MAX_MS);
+	healings_prepare(tracer->tracers->healings);
 	fd_send_message(tracer->sock, &alive, sizeof(alive), -1);
 }
 

@@ -1,6 +1,7 @@
 #include "tracer/heal.h"
 
 #include "tracer/explain.h"
+#include "tracer/wire.h"
 
 #include "target/attach.h"
 #include "target/park.h"
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -220,12 +222,25 @@ static bool heal_all(const struct stat *program)
 	return good && r == 0;
 }
 
-int heal_main(const char *argument)
+static int heal_with_copies(pid_t pid)
 {
 	struct stat program;
-	char path[64], *end;
-	pid_t pid;
+	char path[64];
 	bool good, known;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	/* One that has ended meanwhile needs nothing; copies of it cannot be told from others then. */
+	known = stat(path, &program) == 0;
+	if (!known && (errno == ENOENT || errno == ESRCH))
+		return EXIT_SUCCESS;
+	good = heal_and_tell(pid);
+	return known && heal_all(&program) && good ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int heal_main(const char *argument)
+{
+	char *end;
+	pid_t pid;
 
 	if (!argument)
 		return heal_all(NULL) ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -234,11 +249,44 @@ int heal_main(const char *argument)
 		fprintf(stderr, "allocwatch: '%s' is no process number\n", argument);
 		return 2;
 	}
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	/* One that has ended meanwhile needs nothing; copies of it cannot be told from others then. */
-	known = stat(path, &program) == 0;
-	if (!known && (errno == ENOENT || errno == ESRCH))
+	return heal_with_copies(pid);
+}
+
+/* What is done for the first time takes longer: functions are bound, pages come in, memory is had from the kernel. */
+static void rehearse(void)
+{
+	struct target *self;
+	bool changed;
+
+	if (target_new(getpid(), &self) < 0)
+		return;
+	if (target_scan_modules(self, &changed) == 0)
+		resident_find(self);
+	target_free(self);
+}
+
+/* For ps(1). */
+static void show_as_healer(char *option)
+{
+	const char heals[] = "--heal";
+
+	memset(option, 0, strlen(option));
+	memcpy(option, heals, sizeof(heals) - 1);
+}
+
+int heal_stand_by(int sock, char *option)
+{
+	struct wire_head request;
+	ssize_t n;
+
+	rehearse();
+	do
+		n = recv(sock, &request, sizeof(request), 0);
+	while (n < 0 && errno == EINTR);
+	if (n == 0)
 		return EXIT_SUCCESS;
-	good = heal_and_tell(pid);
-	return known && heal_all(&program) && good ? EXIT_SUCCESS : EXIT_FAILURE;
+	if (n != (ssize_t)sizeof(request) || wire_check(&request, sizeof(request), 0) < 0 || request.type != WIRE_HEAL)
+		return 2;
+	show_as_healer(option);
+	return request.pid > 0 ? heal_with_copies(request.pid) : heal_main(NULL);
 }

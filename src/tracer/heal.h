@@ -23,5 +23,8 @@ enum heal_result heal_process(pid_t pid, uint64_t start_time, char text[HEAL_TEX
 /* The command line's form: argument NULL: every process that can be looked at; a PID: that one and all that
  * run the same program.  Prints a line for each that it heals, on stderr; the exit status. */
 int heal_main(const char *argument);
+/* Waits for a WIRE_HEAL on a socket, which is borrowed, and does it; the exit status.  The end of the daemon is one, too.
+ * option: "--stand-by" on the command line, which is changed to "--heal" then. */
+int heal_stand_by(int sock, char *option);
 
 #endif

@@ -1,6 +1,7 @@
 /* allocwatch-tracer: traces one process tree for the daemon, which starts it with a socket as descriptor 3;
  * or, as "allocwatch-tracer --heal [PID]", takes out what a tracer that died has left in processes; with
- * --heal-after-failure only when systemd says that the service whose end this is has failed. */
+ * --heal-after-failure only when systemd says that the service whose end this is has failed; with --stand-by when the
+ * daemon says so over that socket. */
 #include "tracer/heal.h"
 #include "tracer/link.h"
 #include "tracer/loop.h"
@@ -47,6 +48,8 @@ int main(int argc, char **argv)
 		return heal_main(argc == 3 ? argv[2] : NULL);
 	if (argc == 2 && strcmp(argv[1], "--heal-after-failure") == 0)
 		return ended_well() ? EXIT_SUCCESS : heal_main(NULL);
+	if (argc == 2 && strcmp(argv[1], "--stand-by") == 0)
+		return heal_stand_by(DAEMON_SOCKET, argv[1]);
 	if (getsockopt(DAEMON_SOCKET, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET) {
 		fprintf(stderr, "allocwatch-tracer is started by allocwatchd; use allocwatch(1)\n");
 		return 2;

@@ -79,7 +79,7 @@ enum fault_kind {
 
 struct faults {
 	uint32_t armed;                /* else nothing is counted, nothing fails */
-	uint32_t in_healers;           /* `--heal`, else in tracers */
+	uint32_t in_healers;           /* `--heal`, `--stand-by`, else in tracers */
 	uint32_t kind, call;
 	uint32_t at;                   /* which of these calls, from 1 */
 	int32_t error;                 /* errno or FAULT_SHORT */

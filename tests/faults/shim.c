@@ -48,7 +48,7 @@ static void __attribute__((constructor)) begin(int argc, char **argv)
 	if (at == MAP_FAILED)
 		return;
 	setrlimit(RLIMIT_CORE, &no_core);
-	is_healer = argc > 1 && strcmp(argv[1], "--heal") == 0;
+	is_healer = argc > 1 && (strcmp(argv[1], "--heal") == 0 || strcmp(argv[1], "--stand-by") == 0);
 	faults = at;
 }
 

@@ -1,6 +1,7 @@
 /* What a dead tracer has left in a process is taken out: by the daemon at once, by the next one of the system, by hand,
  * by the next attach; and from copies that fork has made of it. */
 #include "live.h"
+#include "programs.h"
 #include "state.h"
 #include "subject.h"
 #include "tool.h"
@@ -26,7 +27,7 @@
 #define REUSE_TRIES 500
 #define ROUNDS 5
 #define ROUNDS_LONG 200
-#define TIMED_ROUNDS 20
+#define TIMED_ROUNDS 10
 #define HEALED_AT_ONCE_US 1000000
 #define LOOK_EVERY_NS (NSEC_PER_MSEC / 10)
 
@@ -139,27 +140,129 @@ static uint64_t healed_after_us(pid_t pid, long long caught)
 
 /* How long it takes is told.  Judged is that nobody waits for a look at some later time: on a busy machine each of the
  * healer's steps waits for a processor, and so does each thread that it stops. */
-static void the_daemon_heals_at_once(void)
+static void heal_at_once(struct tool *tool, const char *name, pid_t pid)
 {
-	struct tool *tool = tool_start();
 	unsigned rounds = live_rounds(TIMED_ROUNDS, ROUNDS_LONG);
+	long long caught = status_number(pid, "SigCgt", 16);
+	struct state *before = state_take(pid);
 	uint64_t us[ROUNDS_LONG] = { 0 };
 
 	for (unsigned i = 0; i < rounds; i++) {
-		struct subject *hammer = victim_start(HAMMER, "--threads", "1", "--ops", "100", NULL);
-		struct state *before = state_take(hammer->pid);
-		long long caught = status_number(hammer->pid, "SigCgt", 16);
-
-		tool_attach(tool, hammer->pid);
-		require(status_number(hammer->pid, "SigCgt", 16) != caught);
-		us[i] = healed_after_us(hammer->pid, caught);
-		require_healed(hammer, before);
-		subject_quit(hammer);
+		tool_attach(tool, pid);
+		require(status_number(pid, "SigCgt", 16) != caught);
+		us[i] = healed_after_us(pid, caught);
+		require(live_wait(state_text_is_intact, &pid, HEAL_MS));
+		require(live_wait(state_is_untraced, &pid, HEAL_MS));
+		require_unharmed(pid, before);
 	}
 	qsort(us, rounds, sizeof(us[0]), by_size);
-	live_note("healed after %llu us at least, %llu us in the median, %llu us at most, of %u", (unsigned long long)us[0],
-		  (unsigned long long)us[rounds / 2], (unsigned long long)us[rounds - 1], rounds);
+	live_note("%s: healed after %llu us at least, %llu us in the median, %llu us at most, of %u", name,
+		  (unsigned long long)us[0], (unsigned long long)us[rounds / 2], (unsigned long long)us[rounds - 1], rounds);
 	require_at_least(HEALED_AT_ONCE_US, (long long)us[rounds / 2]);
+}
+
+static void heal_hammer_at_once(struct tool *tool, const char *threads)
+{
+	struct subject *hammer = victim_start(HAMMER, "--threads", threads, "--ops", "100", NULL);
+
+	heal_at_once(tool, live_text("threads: %s", threads), hammer->pid);
+	subject_quit(hammer);
+}
+
+static void the_daemon_heals_at_once(void)
+{
+	struct tool *tool = tool_start();
+
+	heal_hammer_at_once(tool, "1");
+	heal_hammer_at_once(tool, "16");
+}
+
+static void the_daemon_heals_redis_at_once(void)
+{
+	struct program redis = { .socket = live_text("%s/redis", live_folder()) };
+
+	program_start_redis(&redis, geteuid());
+	heal_at_once(tool_start(), "redis", redis.subject->pid);
+	program_set_key(&redis, 1, 100);
+}
+
+/* --- who stands by --- */
+
+static bool stands_by(pid_t pid)
+{
+	FILE *cmdline = fopen(live_text("/proc/%d/cmdline", pid), "r");
+	char text[256] = "";
+	size_t n = cmdline ? fread(text, 1, sizeof(text) - 1, cmdline) : 0;
+
+	if (cmdline)
+		fclose(cmdline);
+	return n > 0 && strcmp(text + strlen(text) + 1, "--stand-by") == 0;
+}
+
+/* 0: nobody. */
+static pid_t who_stands_by(struct tool *tool)
+{
+	FILE *children = fopen(live_text("/proc/%d/task/%d/children", tool_daemon(tool), tool_daemon(tool)), "r");
+	pid_t found = 0;
+	int child;
+
+	require(children);
+	while (!found && fscanf(children, "%d", &child) == 1)
+		found = stands_by(child) ? child : 0;
+	fclose(children);
+	return found;
+}
+
+static bool somebody_stands_by(void *tool)
+{
+	return who_stands_by(tool) != 0;
+}
+
+static bool has_ended(void *pid)
+{
+	return kill(*(pid_t *)pid, 0) < 0;
+}
+
+/* It waits for that already when the tracer dies. */
+static void who_stands_by_heals(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "100", NULL);
+	struct state *before = state_take(hammer->pid);
+	pid_t healer;
+
+	tool_attach(tool, hammer->pid);
+	require(live_wait(somebody_stands_by, tool, HEAL_MS));
+	healer = who_stands_by(tool);
+	kill_tracer(hammer->pid);
+	require_healed(hammer, before);
+	require(live_wait(has_ended, &healer, HEAL_MS));
+	require_at_work(hammer);
+	subject_quit(hammer);
+}
+
+static void heal_without(int accident)
+{
+	struct tool *tool = tool_start_named(live_text("accident%d", accident));
+	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "100", NULL);
+	struct state *before = state_take(hammer->pid);
+	pid_t lost;
+
+	tool_attach(tool, hammer->pid);
+	require(live_wait(somebody_stands_by, tool, HEAL_MS));
+	lost = who_stands_by(tool);
+	kill(lost, accident);
+	kill_tracer(hammer->pid);
+	require_healed(hammer, before);
+	require(live_wait(has_ended, &lost, HEAL_MS));
+	require_at_work(hammer);
+	subject_quit(hammer);
+}
+
+static void without_who_stood_by_another_one_heals(void)
+{
+	heal_without(SIGKILL);
+	heal_without(SIGSTOP);
 }
 
 /* Nobody healed it in between: whoever attaches does. */
@@ -505,6 +608,9 @@ static const struct live_case cases[] = {
 	LIVE_CASE(the_daemon_heals_when_a_tracer_dies),
 	LIVE_CASE(a_busy_process_is_healed),
 	LIVE_CASE(the_daemon_heals_at_once),
+	LIVE_CASE(the_daemon_heals_redis_at_once),
+	LIVE_CASE(who_stands_by_heals),
+	LIVE_CASE(without_who_stood_by_another_one_heals),
 	LIVE_CASE(a_healed_process_is_traced_again),
 	LIVE_CASE(an_attach_heals_first),
 	LIVE_CASE(healing_by_hand_takes_all_out),

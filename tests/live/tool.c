@@ -276,7 +276,7 @@ static bool is_tracer(pid_t pid, bool heals)
 		return false;
 	words[fread(words, 1, sizeof(words) - 1, f)] = '\0';
 	fclose(f);
-	return !strcmp(words, "allocwatch-tracer") && heals == !strcmp(words + sizeof("allocwatch-tracer"), "--heal");
+	return !strcmp(words, "allocwatch-tracer") && !strcmp(words + sizeof("allocwatch-tracer"), heals ? "--heal" : "");
 }
 
 pid_t tool_symbolizer(const struct tool *tool)

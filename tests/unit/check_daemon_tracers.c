@@ -635,6 +635,95 @@ START_TEST(what_a_service_refused_is_told_also_when_it_has_ended_before_it_is_he
 }
 END_TEST
 
+static bool stands_by(pid_t pid)
+{
+	char path[64], text[256] = "";
+	FILE *file;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	n = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	return n > 0 && strcmp(text + strlen(text) + 1, "--stand-by") == 0;
+}
+
+/* 0: none. */
+static pid_t find_stand_by(void)
+{
+	char path[64];
+	pid_t found = 0;
+	FILE *file;
+	int pid;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", test_daemon, test_daemon);
+	file = fopen(path, "r");
+	while (file && !found && fscanf(file, "%d", &pid) == 1)
+		found = stands_by(pid) ? pid : 0;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool one_stands_by(void *context)
+{
+	(void)context;
+	return find_stand_by() != 0;
+}
+
+static bool none_stands_by(void *context)
+{
+	return !one_stands_by(context);
+}
+
+START_TEST(a_process_stands_by_to_heal_while_something_is_traced)
+{
+	pid_t first = target_start(), second = target_start();
+
+	daemon_start_default();
+	ck_assert_int_eq(find_stand_by(), 0);
+	attach_ok(first);
+	tracer_mode("die-at-status");
+	attach_ok(second);
+	wait_until(one_stands_by, NULL, "a process stands by");
+	ok("Detach", pid_of(first));
+	fails("GetStatus", pid_of(second), "Failed");
+	wait_until(is_noted, (void *)"healed", "what it has left is taken out");
+	ck_assert_int_eq(tracer_notes("stand-by"), 1);
+}
+END_TEST
+
+START_TEST(nobody_stands_by_when_nothing_is_traced)
+{
+	pid_t pid = target_start();
+
+	daemon_start_default();
+	attach_ok(pid);
+	wait_until(one_stands_by, NULL, "a process stands by");
+	ok("Detach", pid_of(pid));
+	wait_until(none_stands_by, NULL, "it has left");
+}
+END_TEST
+
+static const int accidents[] = { SIGKILL, SIGSTOP };
+
+START_TEST(one_that_stood_by_and_cannot_heal_is_not_waited_for)
+{
+	pid_t pid = target_start();
+
+	daemon_start_default();
+	tracer_mode("die-at-status");
+	attach_ok(pid);
+	wait_until(one_stands_by, NULL, "a process stands by");
+	kill(find_stand_by(), accidents[_i]);
+	fails("GetStatus", pid_of(pid), "Failed");
+	wait_until(is_noted, (void *)"healed", "what it has left is taken out");
+	ck_assert(!daemon_log_holds("another one does it"));
+}
+END_TEST
+
 START_TEST(a_tracer_that_closes_its_socket_and_stays_is_lost)
 {
 	pid_t pid = target_start();
@@ -694,6 +783,10 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, a_target_that_execs_without_an_end_drives_out_nobody);
 	tcase_add_test(t, a_tracer_that_does_not_leave_is_killed);
 	tcase_add_test(t, module_files_are_bounded_and_closed_again);
+	tcase_add_test(t, a_process_stands_by_to_heal_while_something_is_traced);
+	tcase_add_test(t, nobody_stands_by_when_nothing_is_traced);
+	tcase_add_loop_test(t, one_that_stood_by_and_cannot_heal_is_not_waited_for, 0,
+			    sizeof(accidents) / sizeof(accidents[0]));
 	tcase_add_test(t, a_tracer_that_closes_its_socket_and_stays_is_lost);
 
 	t = fixture_case(suite, "services");

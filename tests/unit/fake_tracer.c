@@ -594,6 +594,21 @@ static void receive(void)
 	handle(&buffer.head);
 }
 
+static int stand_by(void)
+{
+	struct wire_head request;
+	ssize_t n = recv(SOCK, &request, sizeof(request), 0);
+
+	if (n <= 0)
+		return 0;
+	if (n != (ssize_t)sizeof(request) || wire_check(&request, sizeof(request), 0) < 0 || request.type != WIRE_HEAL)
+		abort();
+	read_mode();
+	note("stand-by");
+	heal(request.pid);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	folder = getenv("FAKE_TRACER_FOLDER");
@@ -604,6 +619,8 @@ int main(int argc, char **argv)
 		heal(argc > 2 ? atoi(argv[2]) : 0);
 		return 0;
 	}
+	if (argc > 1 && strcmp(argv[1], "--stand-by") == 0)
+		return stand_by();
 	daemon_pid = getppid();
 	read_mode();
 	die_if("die-at-start");
