@@ -140,8 +140,8 @@ static bool waits_in_the_kernel(void *context)
 	return thread_state(*pid, *pid) == 'D';
 }
 
-/* Of version 1: it waits in the kernel, in state D, and SIGKILL comes to it only when it is thawed, as with one that waits for a
- * file system.  Nothing is judged before, for who fails would leave it there. */
+/* Of version 1: it waits in the kernel, in state D, and SIGKILL comes to it only when it is thawed, as with one that waits
+ * for a file system.  Nothing is judged before, for who fails would leave it there. */
 static void a_tracer_that_sigkill_does_not_end_is_given_up(void)
 {
 	const char *parent = cgroup_own("/sys/fs/cgroup/freezer", ":freezer:"), *box;
