@@ -25,6 +25,8 @@ struct option_kind {
 	int (*set)(struct options *options, const char *value, const char **ret_reason);
 };
 
+#define RING_WAIT_MAX_NS (3600 * NSEC_PER_SEC)
+
 static int refuse(const char **ret_reason, const char *reason)
 {
 	*ret_reason = reason;
@@ -87,6 +89,15 @@ static int set_engine(struct options *options, const char *value, const char **r
 	if (strcmp(value, "auto") != 0 && strcmp(value, "int3") != 0 && strcmp(value, "ring") != 0)
 		return refuse(ret_reason, "not an engine: use auto, int3 or ring");
 	options->engine = value;
+	return 0;
+}
+
+/* As much as the daemon takes, in whole milliseconds. */
+static int set_ring_wait(struct options *options, const char *value, const char **ret_reason)
+{
+	if (units_parse_duration(value, &options->ring_wait_ns) < 0 || options->ring_wait_ns < NSEC_PER_MSEC ||
+	    options->ring_wait_ns > RING_WAIT_MAX_NS)
+		return refuse(ret_reason, "not a time from 1ms to 1h: write 100ms or 2s");
 	return 0;
 }
 
@@ -373,6 +384,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 			    "(10 rows unless --limit is given)", NULL },
 	[OPTION_PYTHON] = { "python", "VERSION", "the version of Python that will read it; 3.8 and older know "
 			    "less of a trace", set_python },
+	[OPTION_RING_WAIT] = { "ring-wait", "T", "how long, with the ring engine, a thread waits for room (100ms unless given); then calls "
+			       "are lost", set_ring_wait },
 	[OPTION_RSS_LIMIT] = { "rss-limit", "SIZE", "take one, too, when resident memory passes SIZE, such as 2G", set_rss_limit },
 	[OPTION_RSS_SLOPE] = { "rss-slope", "SIZE", "take one, too, when resident memory grows by more than SIZE a minute, such as "
 			       "50M", set_rss_slope },

@@ -51,6 +51,7 @@ enum option_id {
 	OPTION_PEAK,
 	OPTION_PRETTY,
 	OPTION_PYTHON,
+	OPTION_RING_WAIT,
 	OPTION_RSS_LIMIT,
 	OPTION_RSS_SLOPE,
 	OPTION_SHOW_RUNTIME,
@@ -80,6 +81,7 @@ struct options {
 	int64_t frames_shown;
 	uint64_t limit;                 /* 0: none given */
 	uint64_t duration_ns;
+	uint64_t ring_wait_ns;          /* 0: the default */
 	uint64_t older_than_ns;
 	uint64_t fail_over;
 	uint64_t interval_ns;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define DOMAIN_NAME_MAX 32
+#define RING_WAIT_MS_MAX 3600000
 #define DOMAINS_DEFAULT (1u << DOMAIN_MALLOC)
 
 /* A question about one process, while its tracer thinks. */
@@ -140,12 +141,15 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 	message->domains = domains ? parse_domains(domains) : DOMAINS_DEFAULT;
 	message->follow_forks = param_bool(call->parameters, "follow_forks");
 	message->from_exec = param_bool(call->parameters, "wait_for_exec");
+	message->ring_wait_ms = param_count(call->parameters, "ring_wait_ms", 0);
 	if (message->frames_limit == 0 || message->frames_limit > FRAMES_LIMIT_MAX)
 		fail_invalid_parameter(call, "frames");
 	else if (message->domains == 0)
 		fail_invalid_parameter(call, "domains");
 	else if (engine_by_name(engine, &message->engine) < 0)
 		fail_invalid_parameter(call, "engine");
+	else if (message->ring_wait_ms > RING_WAIT_MS_MAX)
+		fail_invalid_parameter(call, "ring_wait_ms");
 	else
 		return take_allocators(call, message);
 	return false;

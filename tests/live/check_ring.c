@@ -7,6 +7,8 @@
 
 #include "faults.h"
 
+#include "base/clock.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -87,28 +89,55 @@ static void snapshots_and_their_difference_are_of_the_moment_they_are_asked_for(
 	tool_end(tool, hammer, before);
 }
 
-/* Nobody reads the ring any more: the program waits for room once, and never again. */
-static void a_program_whose_tracer_is_dead_runs_on_and_is_healed(void)
+/* Its tracer dies, and the daemon cannot heal it. */
+static void lose_tracer(struct tool *tool, pid_t pid)
 {
-	struct tool *tool = tool_start();
-	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "20000", NULL);
-	struct state *before = state_take(hammer->pid);
 	int status;
 
-	attach_by_ring(tool, hammer->pid);
 	kill(tool_daemon(tool), SIGSTOP);
-	kill(tool_tracer(hammer->pid), SIGKILL);
-	require(live_wait(state_is_untraced, &hammer->pid, 5000));
+	kill(tool_tracer(pid), SIGKILL);
+	require(live_wait(state_is_untraced, &pid, 5000));
 	kill(tool_daemon(tool), SIGKILL);
 	waitpid(tool_daemon(tool), &status, 0);
-	for (unsigned i = 0; i < 3; i++)
-		subject_command(hammer, 'g');
+}
+
+static void heal(struct subject *hammer, struct state *before)
+{
 	require(maps_say(hammer->pid, "/memfd:allocwatch-ring"));
 	require_equal(tool_heal(pid_text(hammer->pid)), 0);
 	require(!maps_say(hammer->pid, "/memfd:allocwatch-ring"));
 	require_unharmed(hammer->pid, before);
 	subject_command(hammer, 'g');
 	subject_quit(hammer);
+}
+
+/* Nobody reads the ring any more: the program waits for room once, and never again. */
+static void a_program_whose_tracer_is_dead_runs_on_and_is_healed(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "20000", NULL);
+	struct state *before = state_take(hammer->pid);
+
+	attach_by_ring(tool, hammer->pid);
+	lose_tracer(tool, hammer->pid);
+	for (unsigned i = 0; i < 3; i++)
+		subject_command(hammer, 'g');
+	heal(hammer, before);
+}
+
+static void a_thread_waits_for_room_as_long_as_is_asked_for(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "20000", NULL);
+	struct state *before = state_take(hammer->pid);
+	uint64_t began_ns;
+
+	tool_out(tool, "attach", "--engine", "ring", "--ring-wait", "3s", pid_text(hammer->pid), NULL);
+	lose_tracer(tool, hammer->pid);
+	began_ns = clock_monotonic_ns();
+	subject_command(hammer, 'g');
+	require_at_least((long)((clock_monotonic_ns() - began_ns) / NSEC_PER_MSEC), 2900);
+	heal(hammer, before);
 }
 
 /* --- a tracer that dies in the attach --- */
@@ -189,6 +218,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_ring_serves_and_is_gone_after_the_detach),
 	LIVE_CASE(snapshots_and_their_difference_are_of_the_moment_they_are_asked_for),
 	LIVE_CASE(a_program_whose_tracer_is_dead_runs_on_and_is_healed),
+	LIVE_CASE(a_thread_waits_for_room_as_long_as_is_asked_for),
 	LIVE_CASE(nothing_is_left_whenever_the_tracer_dies_in_the_attach),
 	LIVE_CASE(who_follows_children_is_told_why_int3_serves),
 };

@@ -329,6 +329,9 @@ static size_t collect(const char **argv, const char *client, va_list args)
 	if (engine && takes_engine(argv[n])) {
 		argv[++n] = "--engine";
 		argv[++n] = engine;
+		/* On a busy machine a tracer gets no processor for longer than anybody would have his program wait. */
+		argv[++n] = "--ring-wait";
+		argv[++n] = "10s";
 	}
 	if (argv[n])
 		n++;

@@ -131,7 +131,7 @@ START_TEST(parameters_out_of_range_are_refused)
 		"{\"pid\":null}", "{\"pid\":1,\"frames\":-1}", "{\"pid\":1,\"frames\":0}",
 		"{\"pid\":1,\"frames\":100000}", "{\"pid\":1,\"domains\":\"\"}",
 		"{\"pid\":1,\"domains\":\"malloc,,new\"}", "{\"pid\":1,\"domains\":\"heap\"}",
-		"{\"pid\":1,\"engine\":\"magic\"}", "{\"pid\":1,\"follow_forks\":1}",
+		"{\"pid\":1,\"engine\":\"magic\"}", "{\"pid\":1,\"follow_forks\":1}", "{\"pid\":1,\"ring_wait_ms\":3600001}",
 	};
 
 	daemon_start_default();
