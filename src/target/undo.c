@@ -73,6 +73,8 @@ static bool is_inside(struct target *target, struct task *task)
 
 	if (!task->stopped)
 		return may_be_inside(target, task);
+	/* It may wait for room there for as long as was asked for. */
+	jumps_settle(task);
 	task_leave_resident(task);
 	if (ptrace_getregs(task->tid, &regs) < 0)
 		return false;
