@@ -61,7 +61,8 @@
 	X(REALLOC, "realloc", ENOMEM, 0, 0) \
 	X(STRDUP, "strdup", ENOMEM, 0, 0) \
 	X(LIBELF, "libelf", ENOMEM, 0, 0) \
-	X(LIBDW, "libdw", ENOMEM, 0, 0)
+	X(LIBDW, "libdw", ENOMEM, 0, 0) \
+	X(LIBUNWIND, "libunwind", ENOMEM, 0, 0)
 
 enum fault_call {
 #define FAULT_NAME(name, text, a, b, c) FAULT_##name,

@@ -7,7 +7,7 @@ faulty_calls = \
 	-Wl,--wrap=signalfd -Wl,--wrap=fork -Wl,--wrap=pthread_create -Wl,--wrap=prctl -Wl,--wrap=setresuid \
 	-Wl,--wrap=setresgid -Wl,--wrap=setgroups -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc \
 	-Wl,--wrap=strdup -Wl,--wrap=elf_begin -Wl,--wrap=elf_getdata -Wl,--wrap=elf_memory \
-	-Wl,--wrap=dwarf_getcfi_elf -Wl,--wrap=dwarf_cfi_addrframe
+	-Wl,--wrap=dwarf_getcfi_elf -Wl,--wrap=dwarf_cfi_addrframe -Wl,--wrap=_Ux86_64_step
 
 check_PROGRAMS += tests/faults/tracer
 tests_faults_tracer_SOURCES = tests/faults/shim.c tests/faults/faults.h

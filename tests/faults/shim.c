@@ -431,3 +431,9 @@ int __wrap_dwarf_cfi_addrframe(Dwarf_CFI *cache, Dwarf_Addr address, Dwarf_Frame
 {
 	return fails_with_errno(FAULT_LIBDW) ? -1 : __real_dwarf_cfi_addrframe(cache, address, ret_frame);
 }
+
+REAL(int, _Ux86_64_step, void *cursor);
+int __wrap__Ux86_64_step(void *cursor)
+{
+	return fails_with_errno(FAULT_LIBUNWIND) ? -1 : __real__Ux86_64_step(cursor);
+}
