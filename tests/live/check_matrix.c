@@ -5,6 +5,7 @@
  * that the program has counted, its stacks are among those written down, its names are addr2line's. */
 #include "live.h"
 
+#include "matrix.h"
 #include "matrix_rows.h"
 #include "oracle.h"
 #include "state.h"
@@ -28,7 +29,7 @@
 #define STOPS_MAX 2000
 #define GDB_EVERY 11                 /* stops: another shape each time */
 
-static const char *const engine_names[] = { [MATRIX_INT3] = "int3", [MATRIX_RING] = "ring" };
+const char *const matrix_engine_names[] = { [MATRIX_INT3] = "int3", [MATRIX_RING] = "ring" };
 static const char *const allocator[] = {
 	"malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign",
 	/* operator new and new[]: plain, nothrow, aligned, both */
@@ -36,15 +37,11 @@ static const char *const allocator[] = {
 	"_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t", NULL,
 };
 
-/* A field of the table. */
-static void cell(const struct matrix_row *row, const char *engine, const char *column, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static void cell(const struct matrix_row *row, const char *engine, const char *column, const char *format, ...)
+void matrix_cell(const char *engine, const char *column, const char *format, ...)
 {
 	va_list args;
 
-	printf("CELL: %s\t%s\t%s\t", row->name, engine, column);
+	printf("CELL: %s\t%s\t%s\t", live_case_name(), engine, column);
 	va_start(args, format);
 	vprintf(format, args);
 	va_end(args);
@@ -52,7 +49,7 @@ static void cell(const struct matrix_row *row, const char *engine, const char *c
 	fflush(stdout);
 }
 
-static const char *in_folder(const char *name)
+const char *matrix_in_folder(const char *name)
 {
 	return live_text("%s/%s", live_folder(), name);
 }
@@ -76,10 +73,10 @@ static void build(const struct matrix_row *row)
 
 static FILE *create(const char *name)
 {
-	FILE *file = fopen(in_folder(name), "w");
+	FILE *file = fopen(matrix_in_folder(name), "w");
 
 	if (!file)
-		live_fail("%s: %s", in_folder(name), strerror(errno));
+		live_fail("%s: %s", matrix_in_folder(name), strerror(errno));
 	return file;
 }
 
@@ -109,7 +106,7 @@ static struct subject *start(const struct matrix_row *row)
 
 	for (char *word = words ? strtok(words, " ") : NULL; word && count < WORDS_MAX; word = strtok(NULL, " "))
 		argv[count++] = word;
-	argv[count] = in_folder("program");
+	argv[count] = matrix_in_folder("program");
 	/* what was done to the last one's file */
 	if (row->meanwhile)
 		require_equal(system(live_text("cd %s && cp --remove-destination reference program", live_folder())), 0);
@@ -126,9 +123,9 @@ static struct subject *start(const struct matrix_row *row)
 /* Stops at its calls; what libunwind says, or gdb, goes to the file "record". */
 static struct oracle_counts write_down(const struct matrix_row *row)
 {
-	char *argv[] = { strdup(in_folder("program")), NULL };
+	char *argv[] = { strdup(matrix_in_folder("program")), NULL };
 	struct oracle_options options = {
-		.sampler = { .argv = argv, .stdin_path = in_folder("input"), .functions = allocator },
+		.sampler = { .argv = argv, .stdin_path = matrix_in_folder("input"), .functions = allocator },
 		.gdb_alone = row->gdb_alone,
 		.record = create("record"),
 	};
@@ -159,31 +156,31 @@ static struct oracle_counts write_down(const struct matrix_row *row)
 /* True: an engine refuses it, as is known, and there is no more to see. */
 static bool is_refused(const struct matrix_row *row, enum matrix_engine engine, struct tool *tool, pid_t pid)
 {
-	struct tool_run run = tool_try(tool, "attach", "--engine", engine_names[engine], "--frames", FRAMES, pid_text(pid), NULL);
+	struct tool_run run = tool_try(tool, "attach", "--engine", matrix_engine_names[engine], "--frames", FRAMES, pid_text(pid), NULL);
 	const char *refusal = row->refusals[engine], *said = run.err;
 
 	if (run.status == 0) {
 		json_t *status = tool_status(tool, pid);
 
-		if (!strcmp(json_text(status, "engine"), engine_names[engine])) {
-			cell(row, engine_names[engine], "attach", "yes");
+		if (!strcmp(json_text(status, "engine"), matrix_engine_names[engine])) {
+			matrix_cell(matrix_engine_names[engine], "attach", "yes");
 			require(!refusal);
 			return false;
 		}
 		said = json_text(status, "engine_reason");
 	}
-	cell(row, engine_names[engine], "attach", "refused: %.*s", (int)strcspn(said, "\n"), said);
+	matrix_cell(matrix_engine_names[engine], "attach", "refused: %.*s", (int)strcspn(said, "\n"), said);
 	if (!refusal)
 		live_fail("refused, and it should not: %s", said);
 	require_text(said, refusal);
 	return true;
 }
 
-static void require_counted(const struct matrix_row *row, const char *engine, struct tool *tool, struct subject *subject)
+static void require_counted(const char *engine, struct tool *tool, struct subject *subject)
 {
 	json_t *status = tool_status(tool, subject->pid);
 
-	cell(row, engine, "blocks", "%lld of %ld", json_number(status, "blocks"), subject_tally(subject, "blocks"));
+	matrix_cell(engine, "blocks", "%lld of %ld", json_number(status, "blocks"), subject_tally(subject, "blocks"));
 	require_equal(json_number(status, "blocks"), subject_tally(subject, "blocks"));
 	require_equal(json_number(status, "traced_current"), subject_tally(subject, "bytes"));
 	require_nothing_unknown(status, 0);
@@ -191,7 +188,7 @@ static void require_counted(const struct matrix_row *row, const char *engine, st
 
 static void compare_names_and_stacks(const struct matrix_row *row, const char *engine, const struct oracle_counts *counts)
 {
-	const char *reference = access(in_folder("reference"), R_OK) ? "program" : "reference";
+	const char *reference = access(matrix_in_folder("reference"), R_OK) ? "program" : "reference";
 	const char *command = live_text("cd %s && python3 %s/tests/oracle/stacks_and_names.py %s saved-%s record program %s",
 					live_folder(), realpath(live_source(), NULL), row->names_functions_only ? "--functions" : "", engine,
 					reference);
@@ -205,9 +202,9 @@ static void compare_names_and_stacks(const struct matrix_row *row, const char *e
 		live_note("%.*s", (int)strcspn(line, "\n"), line);
 	}
 	require(script && pclose(script) == 0);
-	cell(row, engine, "stacks", "%s", row->gdb_alone ? live_text("%u by gdb%s", stacks, cut ? live_text(", %u cut", cut) : "") :
+	matrix_cell(engine, "stacks", "%s", row->gdb_alone ? live_text("%u by gdb%s", stacks, cut ? live_text(", %u cut", cut) : "") :
 				    live_text("%u, %u by gdb", stacks, counts->gdb_compared));
-	cell(row, engine, "names", "%u, %u by LLVM's", names - second, second);
+	matrix_cell(engine, "names", "%u, %u by LLVM's", names - second, second);
 	require_at_least(stacks, cut + 1);
 	if (cut && !row->may_cut)
 		live_fail("%u stacks are cut", cut);
@@ -225,7 +222,7 @@ static void require_untouched(pid_t pid, const struct state *before)
 
 static void watch(const struct matrix_row *row, enum matrix_engine number, const struct oracle_counts *counts)
 {
-	const char *engine = engine_names[number];
+	const char *engine = matrix_engine_names[number];
 	struct tool *tool = tool_start_named(engine);
 	struct subject *subject = start(row);
 	struct state *before;
@@ -236,18 +233,18 @@ static void watch(const struct matrix_row *row, enum matrix_engine number, const
 	if (!is_refused(row, number, tool, subject->pid)) {
 		for (unsigned i = 0; i < ROUNDS; i++)
 			subject_command(subject, 'g');
-		require_counted(row, engine, tool, subject);
-		tool_out(tool, "dump", pid_text(subject->pid), in_folder(live_text("saved-%s", engine)), NULL);
+		require_counted(engine, tool, subject);
+		tool_out(tool, "dump", pid_text(subject->pid), matrix_in_folder(live_text("saved-%s", engine)), NULL);
 		compare_names_and_stacks(row, engine, counts);
 		subject_command(subject, 'f');
 		require_equal(json_number(tool_status(tool, subject->pid), "blocks"), 0);
-		cell(row, engine, "live", "0");
+		matrix_cell(engine, "live", "0");
 	}
 	if (tool_lists(tool, subject->pid))
 		tool_end(tool, subject, before);
 	else
 		require_untouched(subject->pid, before);
-	cell(row, engine, "unharmed", "yes");
+	matrix_cell(engine, "unharmed", "yes");
 }
 
 /* A fault that is known must be seen, too, or the row is out of date. */
@@ -273,7 +270,7 @@ static bool watch_apart(const struct matrix_row *row, enum matrix_engine engine,
 		_exit(EXIT_SUCCESS);
 	}
 	require(waitpid(pid, &status, 0) == pid);
-	cell(row, engine_names[engine], "verdict", "%s", verdict_of(row->faults[engine], status != 0));
+	matrix_cell(matrix_engine_names[engine], "verdict", "%s", verdict_of(row->faults[engine], status != 0));
 	return (status != 0) == (row->faults[engine] != NULL);
 }
 
@@ -299,12 +296,17 @@ static void run_row(void)
 
 int main(int argc, char **argv)
 {
-	struct live_case *cases = calloc(matrix_row_count, sizeof(*cases));
-	size_t count = 0;
+	size_t all = matrix_row_count + matrix_daemon_count, count = 0;
+	struct live_case *cases = calloc(all, sizeof(*cases));
 
-	for (size_t i = 0; cases && i < matrix_row_count; i++) {
-		if (argc > 1 || matrix_rows[i].is_short || live_rounds(0, 1))
-			cases[count++] = (struct live_case){ matrix_rows[i].name, run_row };
+	for (size_t i = 0; cases && i < all; i++) {
+		bool is_daemon = i >= matrix_row_count;
+		const struct matrix_daemon *daemon = is_daemon ? &matrix_daemons[i - matrix_row_count] : NULL;
+		bool is_short = is_daemon ? daemon->is_short : matrix_rows[i].is_short;
+
+		if (argc > 1 || is_short || live_rounds(0, 1))
+			cases[count++] = (struct live_case){ is_daemon ? daemon->name : matrix_rows[i].name,
+							     is_daemon ? matrix_run_daemon : run_row };
 	}
 	return live_main(argc, argv, cases, count);
 }

@@ -26,6 +26,21 @@ struct matrix_row {
 	const char *faults[MATRIX_ENGINES];
 };
 
+/* A program that nobody here wrote, and counts nothing for us. */
+struct matrix_daemon {
+	const char *name;
+	/* Its words, with blanks between and the case's folder for each @; "~" is an empty one. */
+	const char *command;
+	/* Shell commands in the folder: before it starts, or NULL; what makes it work and fails while it does not answer yet;
+	 * what makes it give that back, or NULL. */
+	const char *prepare, *work, *undo;
+	bool is_short;
+	bool gdb_alone;
+	bool stacks_elsewhere;             /* they cannot be compared: it runs code that it makes */
+};
+
+extern const struct matrix_daemon matrix_daemons[];
+extern const size_t matrix_daemon_count;
 extern const struct matrix_row matrix_rows[];
 extern const size_t matrix_row_count;
 

@@ -256,3 +256,8 @@ struct oracle_counts oracle_counts(const struct oracle *o)
 {
 	return o->counts;
 }
+
+pid_t oracle_process(const struct oracle *o)
+{
+	return sampler_process(o->sampler);
+}

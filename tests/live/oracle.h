@@ -33,6 +33,7 @@ void oracle_free(struct oracle *oracle);                     /* and ends the pro
 bool oracle_next(struct oracle *oracle);
 /* Compares with gdb at the last stop.  Nothing is counted when gdb does not get the process. */
 void oracle_ask_gdb(struct oracle *oracle);
+pid_t oracle_process(const struct oracle *oracle);
 struct oracle_counts oracle_counts(const struct oracle *oracle);
 
 #endif

@@ -2,6 +2,7 @@
 """Compares a saved snapshot with what others say of the same program.
 
 usage: stacks_and_names.py [--functions] FILE RECORD PROGRAM REFERENCE
+       stacks_and_names.py --names FILE
 
 FILE: a snapshot file (allocwatch-snapshot(5)).  RECORD: stacks of the program, as tests/live/oracle.h writes them.
 Every stack with live blocks must be among them; the instruction at which it was taken, the first frame, may be another.
@@ -9,7 +10,7 @@ One that says that it is cut must be the beginning of one.
 The names of every frame must be addr2line's: those of PROGRAM as it says of REFERENCE, the same program with its debug
 information in it.  What addr2line knows no line of is not compared; where it is of another opinion LLVM's is asked, too:
 that of binutils takes a header's function for one of another file at times.  --functions: neither files nor lines are known of the
-program, and of calls inlined into each other the outermost one alone.
+program, and of calls inlined into each other the outermost one alone.  --names: names alone, those of freed blocks, too.
 
 Prints "stacks=N cut=N names=N second=N", the numbers compared, the last one of those that LLVM's agrees with alone; exit status 1
 after a difference, which is printed.
@@ -27,14 +28,14 @@ CUT = "cut, for the reason"
 
 
 class Snapshot:
-    def __init__(self, path):
+    def __init__(self, path, with_freed=False):
         database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         # as the kernel names files that are gone
         self.modules = {number: path.removesuffix(" (deleted)")
                         for number, path in database.execute("SELECT id, path FROM module")}
         self.frames = {row[0]: row[1:] for row in database.execute("SELECT id, module, kind, offset FROM frame")}
         self.nodes = {row[0]: row[1:] for row in database.execute("SELECT id, parent, frame FROM node")}
-        self.live = [row[0] for row in database.execute("SELECT DISTINCT stack FROM trace WHERE live_blocks > 0")]
+        self.live = [row[0] for row in database.execute("SELECT DISTINCT stack FROM trace WHERE live_blocks > 0 OR ?", [with_freed])]
         self.names = {}
         for frame, function, file, line in database.execute(
                 "SELECT frame, function.text, file.text, line FROM location"
@@ -143,6 +144,10 @@ def compare_names(snapshot, program, reference, functions_only):
 
 
 def main():
+    if sys.argv[1] == "--names":
+        names, second, wrong = compare_names(Snapshot(sys.argv[2], True), "", "", False)
+        print(f"names={names} second={second}")
+        sys.exit(f"{wrong} names differ" if wrong else 0)
     functions_only = sys.argv[1] == "--functions"
     file, record, program, reference = sys.argv[1 + functions_only:]
     snapshot = Snapshot(file)

@@ -1,0 +1,14 @@
+/* What the rows of make matrix have in common. */
+#ifndef ALLOCWATCH_TESTS_MATRIX_H
+#define ALLOCWATCH_TESTS_MATRIX_H
+
+extern const char *const matrix_engine_names[];         /* by enum matrix_engine */
+
+/* A field of the table, in the row of the case that runs. */
+void matrix_cell(const char *engine, const char *column, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A path in the case's folder. */
+const char *matrix_in_folder(const char *name);
+/* The case of a daemon. */
+void matrix_run_daemon(void);
+
+#endif
