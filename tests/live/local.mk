@@ -324,7 +324,7 @@ tests_live_check_matrix_SOURCES = tests/live/check_matrix.c tests/live/matrix.h 
 	$(oracle_sources)
 tests_live_check_matrix_CFLAGS = $(oracle_cflags)
 tests_live_check_matrix_LDADD = $(oracle_libs)
-EXTRA_DIST += tests/oracle/stacks_and_names.py tests/live/matrix
+EXTRA_DIST += tests/oracle/stacks_and_names.py tests/live/matrix doc/MATRIX.md
 
 # The long form: minutes to hours, by the counts in live_rounds(); that of check_chaos is a target of its own.
 torture: $(check_PROGRAMS) $(check_DATA) all
