@@ -340,6 +340,12 @@ static bool serve_writer(struct loop *loop, pid_t writer)
 	return true;
 }
 
+/* At all other stops it is in a system call, and behind an exec in other memory. */
+static bool may_be_writing(enum stop_kind kind)
+{
+	return kind == STOP_SIGNAL || kind == STOP_GROUP || kind == STOP_INTERRUPTED;
+}
+
 /* Whoever has been stopped before his record says whose it is. */
 static void settle_stopped(const struct target *target)
 {
@@ -347,7 +353,7 @@ static void settle_stopped(const struct target *target)
 		struct task *task = target->tasks.items[i];
 		struct stop stop;
 
-		if (task->stopped || (stop_look(task->tid, &stop) == 0 && stop.kind != STOP_NONE && !stop_is_end(stop.kind)))
+		if (!task->stopped && stop_look(task->tid, &stop) == 0 && may_be_writing(stop.kind))
 			jumps_settle(task);
 	}
 }
@@ -380,7 +386,7 @@ bool loop_catch_up(struct loop *loop, pid_t held)
 
 void loop_serve(struct loop *loop, struct task *task, const struct stop *stop)
 {
-	if (!stop_is_end(stop->kind))
+	if (may_be_writing(stop->kind))
 		jumps_settle(task);
 	/* What was recorded before comes before.  Of the thread itself nothing more will come now. */
 	if (!loop_catch_up(loop, task->tid) && stop->kind == STOP_SIGNAL && stop->sig == SIGTRAP)
