@@ -340,9 +340,10 @@ class Question:
         return limit, differ and seen and limit == common and self.frames != limit
 
     def frame(self, rows, total, series, differ):
+        unnamed = {} if all(snapshot.symbolized for snapshot in series) else {"unnamed": True}
         return {"statistics": rows, "total": total, "exact": all(snapshot.exact for snapshot in series),
                 "unknown": series[-1].unknown, "rows": len(self.groups), "key": self.key,
-                "limits_differ": differ}
+                "limits_differ": differ} | unnamed
 
     def trend(self, series):
         same = all((s.pid, s.start) == (series[0].pid, series[0].start) and s.clock for s in series)

@@ -159,11 +159,11 @@ static void explain(const json_t *query, const json_t *have, const json_t *want)
 		const json_t *a = json_array_get(ours, i), *b = json_array_get(theirs, i);
 
 		if (!json_equal(a, b))
-			ck_abort_msg("%s: row %zu is\n%s\nthe oracle's\n%s", json_dumps(query, 0), i,
+			ck_abort_msg("%.1000s: row %zu is\n%.1000s\nthe oracle's\n%.1000s", json_dumps(query, 0), i,
 				     a ? json_dumps(a, JSON_SORT_KEYS) : "not there", b ? json_dumps(b, JSON_SORT_KEYS) : "not there");
 	}
-	ck_abort_msg("%s: the answer is\n%.2000s\nthe oracle's\n%.2000s", json_dumps(query, 0), json_dumps(have, JSON_ENCODE_ANY),
-		     json_dumps(want, JSON_ENCODE_ANY));
+	ck_abort_msg("%.1000s: the answer is\n%.1000s\nthe oracle's\n%.1000s", json_dumps(query, 0),
+		     json_dumps(have, JSON_ENCODE_ANY), json_dumps(want, JSON_ENCODE_ANY));
 }
 
 /* What answers were about, each with how many rows were compared. */

@@ -168,11 +168,11 @@ static void add_trace(struct snapshot *s, const struct series *series, json_t *t
 
 static json_t *describe(const struct snapshot *s, const struct series *series, json_t *traces, json_t *blocks)
 {
-	return json_pack("{s:[i, i], s:I, s:I, s:I, s:I, s:i, s:b, s:o, s:o, s:o}", "builds", (int)series->builds[0],
+	return json_pack("{s:[i, i], s:I, s:I, s:I, s:I, s:i, s:b, s:b, s:o, s:o, s:o}", "builds", (int)series->builds[0],
 			 (int)series->builds[1], "pid", (json_int_t)s->pid,
 			 "start", (json_int_t)s->start_time, "clock", (json_int_t)s->clock_ns, "taken", (json_int_t)s->taken_ns,
-			 "limit", (int)s->frames_limit, "exact", s->exact, "unknown", codec_unknown(&s->unknown),
-			 "traces", traces, "blocks", s->has_blocks ? blocks : json_null());
+			 "limit", (int)s->frames_limit, "exact", s->exact, "symbolized", s->symbolized,
+			 "unknown", codec_unknown(&s->unknown), "traces", traces, "blocks", s->has_blocks ? blocks : json_null());
 }
 
 static void set_build(struct snapshot *s, uint32_t module, unsigned build)
@@ -198,6 +198,7 @@ static struct snapshot *random_snapshot(struct series *series, uint64_t at)
 	s->taken_ns = 1700000000000000000ULL + at * series->unit * (1 + pick(2));
 	s->frames_limit = pick(3) ? 25 : 1 + pick(SERIES_DEPTH);
 	s->exact = pick(4);
+	s->symbolized = pick(4);
 	s->has_blocks = pick(5);
 	s->unknown.lost_events = pick(3);
 	s->counters.peak_ns = s->counters.peak_bytes = 1;
