@@ -21,6 +21,8 @@ enum alloc_kind {
 			       * born (old_address and address may be equal); with address 0 and
 			       * size > 0 the call failed and the old block stays as it was; with
 			       * address 0 and size 0 the old block is gone and none is born */
+	ALLOC_GIVEN,          /* address, domain: given to somebody by a call that was under way at the attach. It is no
+			       * block that is known, but one again, and so may be freed once more */
 };
 
 /* Domains as in tracemalloc: one address space each. */

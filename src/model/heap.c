@@ -319,6 +319,9 @@ static int dispatch(struct heap *heap, const struct alloc_event *event)
 		return heap_resize_begin(heap, event);
 	case ALLOC_RESIZE_END:
 		return heap_resize_end(heap, event);
+	case ALLOC_GIVEN:
+		seen_forget(&heap->seen, event->address, domain_family(event->domain));
+		return 0;
 	}
 	return -EINVAL;
 }

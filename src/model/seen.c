@@ -71,6 +71,14 @@ void seen_mark(struct seen *seen, raddr address, uint32_t family)
 		page->bits[granule(address) / 64] |= 1ULL << (granule(address) % 64);
 }
 
+void seen_forget(struct seen *seen, raddr address, uint32_t family)
+{
+	struct seen_page *page = find_page(seen, address, family);
+
+	if (page)
+		page->bits[granule(address) / 64] &= ~(1ULL << (granule(address) % 64));
+}
+
 void seen_prefetch(const struct seen *seen, raddr address, uint32_t family)
 {
 	id_table_prefetch(&seen->pages, hash_pair(address >> PAGE_BITS, family));

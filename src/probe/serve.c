@@ -326,9 +326,20 @@ static void settle(struct serving *serving, struct calls *calls, struct call cal
 	calls->last.result = call.parked ? LAST_NONE : LAST_BORN;
 }
 
-void serve_return(struct serving *serving)
+/* By a call whose entry was not seen. */
+static void serve_stray(struct serving *serving)
 {
 	struct engine *engine = serving->engine;
+	const struct sighting *seen = serving->seen;
+
+	engine->counters.strays++;
+	engine->counters.orphans += !seen->calls || calls_pending(seen->calls) == 0;
+	if (seen->kinds & SITE_EXIT && seen->result != 0)
+		emit(engine, seen, (struct alloc_event){ .kind = ALLOC_GIVEN, .address = seen->result });
+}
+
+void serve_return(struct serving *serving)
+{
 	const struct sighting *seen = serving->seen;
 	struct calls *calls = seen->calls;
 	raddr sp = seen->regs.reg[ARCH_DWARF_SP];
@@ -337,8 +348,7 @@ void serve_return(struct serving *serving)
 	if (calls)
 		calls->last.result = LAST_NONE;
 	if (!calls || !calls_leave(calls, sp, &call, &serving->eyes)) {
-		engine->counters.strays++;
-		engine->counters.orphans += !calls || calls_pending(calls) == 0;
+		serve_stray(serving);
 		return;
 	}
 	settle(serving, calls, call);

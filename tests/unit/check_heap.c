@@ -227,6 +227,26 @@ START_TEST(what_was_born_before_the_attach_is_told_from_a_double_free)
 }
 END_TEST
 
+START_TEST(what_a_call_from_before_the_attach_has_given_may_be_freed_once_more)
+{
+	struct alloc_event given = { .kind = ALLOC_GIVEN, .address = 0x3000 };
+
+	born(0x3000, 8, 1);
+	freed(0x3000);
+	ck_assert_int_eq(heap_apply(heap, &given), 0);
+	freed(0x3000);
+	ck_oddities(1, 0, 0, 0);
+	freed(0x3000);
+	ck_oddities(1, 1, 0, 0);
+	given.address = 0x4000;
+	ck_assert_int_eq(heap_apply(heap, &given), 0);
+	freed(0x4000);
+	ck_oddities(2, 1, 0, 0);
+	ck_live(0, 0);
+	ck_consistent();
+}
+END_TEST
+
 START_TEST(small_blocks_from_before_that_lie_side_by_side_are_told_apart)
 {
 	freed(0x2070);
@@ -1123,6 +1143,7 @@ static TCase *semantics(void)
 	tcase_add_test(tcase, an_unborn_block_was_never_there);
 	tcase_add_test(tcase, null_is_neither_born_nor_freed);
 	tcase_add_test(tcase, what_was_born_before_the_attach_is_told_from_a_double_free);
+	tcase_add_test(tcase, what_a_call_from_before_the_attach_has_given_may_be_freed_once_more);
 	tcase_add_test(tcase, small_blocks_from_before_that_lie_side_by_side_are_told_apart);
 	tcase_add_test(tcase, from_the_start_every_free_of_no_block_is_unknown);
 	tcase_add_test(tcase, without_memory_for_seen_addresses_a_free_counts_as_before_attach);

@@ -189,9 +189,12 @@ START_TEST(a_return_without_an_entry_is_a_stray)
 	seen.calls = NULL;
 	serving_init(&serving, &engine, &seen);
 	serve_return(&serving);
-	ck_assert_uint_eq(event_count, 0);
 	ck_assert_uint_eq(engine.counters.strays, 2);
 	ck_assert_uint_eq(engine.counters.orphans, 2);
+	ck_assert_uint_eq(engine.counters.allocations, 0);
+	ck_assert_uint_eq(event_count, 1);
+	ck_assert_int_eq(events[0].kind, ALLOC_GIVEN);
+	ck_assert_uint_eq(events[0].address, 0x5550);
 }
 END_TEST
 
