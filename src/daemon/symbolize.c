@@ -210,7 +210,6 @@ static void blame(struct symbolize *symbolize)
 	struct symbolize_work *work = current_work(symbolize);
 
 	symbolize->deaths++;
-	symbolize->moved_on = true;
 	if (symbolize->phase == STARTING)
 		fail_first(symbolize, -ECHILD);
 	else if (symbolize->phase != SEEKING && work && symbolize->user_key == current_job(symbolize)->user_key)
@@ -223,6 +222,8 @@ static void on_end(void *context)
 
 	if (!symbolize->broken_off)
 		blame(symbolize);
+	/* Else the one whose time is over would be begun again at once, and broken off again. */
+	symbolize->moved_on = true;
 	symbolize->broken_off = false;
 	end_process(symbolize);
 	if (symbolize->phase != SEEKING)

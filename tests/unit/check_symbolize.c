@@ -1051,6 +1051,44 @@ START_TEST(a_question_that_takes_long_is_broken_off_for_another_user_and_asked_a
 }
 END_TEST
 
+static void run_until_asked_for(const struct file_user *user)
+{
+	uint64_t deadline = clock_monotonic_ns() + DEADLINE_NS;
+
+	while (files.last_uid != user->identity.uid && !clock_passed(deadline))
+		ck_assert_int_ge(sd_event_run(event, 100000), 0);
+	ck_assert_uint_eq(files.last_uid, user->identity.uid);
+}
+
+/* Before anything of it is answered. */
+START_TEST(a_module_that_is_long_to_open_is_broken_off_for_another_user)
+{
+	const struct symbolize_times times = { 60000, 20000, 60000, 50, 200 };
+	const struct symbolize_opener opener = { NULL, on_open, on_cancel };
+	struct input slow, other;
+	uint32_t take;
+
+	memset(&files, 0, sizeof(files));
+	start_fake("needy");
+	symbolize_set_times(symbolize, &times);
+	symbolize_set_opener(symbolize, &opener);
+	levels_input(&slow, &take);
+	slow.user = &user_one;
+	ask(&slow);
+	levels_input(&other, &take);
+	other.user = &user_other;
+	ask(&other);
+	run_until_asked_for(&user_other);
+	run_until_asked_for(&user_one);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
+	ck_assert_uint_eq(slow.done + other.done, 0);
+	symbolize_free(symbolize);
+	symbolize = NULL;
+	input_fini(&slow);
+	input_fini(&other);
+}
+END_TEST
+
 static struct symbolize_job *job_of(struct symbolize_queue *queue, struct symbolize_files *nothing,
 				    const struct file_user *user)
 {
@@ -1251,6 +1289,7 @@ int main(void)
 	tcase_add_checked_fixture(turns, set_up, tear_down);
 	tcase_add_test(turns, a_user_with_many_snapshots_does_not_hold_up_another);
 	tcase_add_test(turns, a_question_that_takes_long_is_broken_off_for_another_user_and_asked_again);
+	tcase_add_test(turns, a_module_that_is_long_to_open_is_broken_off_for_another_user);
 	tcase_add_test(turns, each_user_has_a_line_and_they_take_turns);
 	tcase_add_test(turns, the_turns_of_others_do_not_count_for_a_deadline);
 	tcase_set_timeout(turns, 120);

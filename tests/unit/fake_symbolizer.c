@@ -203,6 +203,24 @@ static void slow(void)
 	await(0);
 }
 
+/* Has to have one more file for as long as it is given an answer. */
+static void needy(void)
+{
+	struct {
+		struct symbol_wire_head head;
+		char path[8];
+	} need = { .path = "/no/one" };
+
+	send_head(SYMBOL_WIRE_READY, 0);
+	await(SYMBOL_WIRE_OPEN);
+	need.head = (struct symbol_wire_head){ SYMBOL_WIRE_NEED, head->serial, head->module, sizeof(need) };
+	for (;;) {
+		usleep(20000);
+		fd_send_message(SOCK, &need, sizeof(need), -1);
+		await(SYMBOL_WIRE_FILE);
+	}
+}
+
 /* Answers everything, a third of a second after the last. */
 static void sleepy(void)
 {
@@ -227,7 +245,8 @@ static const struct {
 	{ "wrong_serial", wrong_serial }, { "wrong_type", wrong_type }, { "too_many", too_many },
 	{ "not_in_turn", not_in_turn }, { "unasked", unasked }, { "ready_twice", ready_twice },
 	{ "dies_opening", dies_opening }, { "dies_resolving", dies_resolving },
-	{ "dies_often", dies_often }, { "no_memory", no_memory }, { "slow", slow }, { "sleepy", sleepy },
+	{ "dies_often", dies_often }, { "no_memory", no_memory }, { "slow", slow }, { "needy", needy },
+	{ "sleepy", sleepy },
 };
 
 int main(int argc, char **argv)
