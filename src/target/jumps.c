@@ -563,7 +563,7 @@ static int close_left(struct target *target, struct task *task)
 	dir = opendir(folder);
 	if (!dir)
 		return -errno;
-	while (r == 0 && (entry = readdir(dir))) {
+	while (r >= 0 && (r = folder_next(dir, &entry)) > 0) {
 		ssize_t n = readlinkat(dirfd(dir), entry->d_name, there, sizeof(there));
 
 		if (n == (ssize_t)sizeof(name) - 1 && memcmp(there, name, sizeof(name) - 1) == 0)
