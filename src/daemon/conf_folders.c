@@ -1,6 +1,7 @@
 #define _GNU_SOURCE              /* asprintf */
 #include "daemon/conf_folders.h"
 
+#include "base/fd.h"
 #include "daemon/places.h"
 
 #include <dirent.h>
@@ -102,7 +103,7 @@ static int look_through(struct conf_reader *reader, const char *folder, struct c
 {
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
-	int r = 0;
+	int r = 0, more = 0;
 
 	reader->path = folder;
 	reader->line = 0;
@@ -111,10 +112,10 @@ static int look_through(struct conf_reader *reader, const char *folder, struct c
 			conf_complain(reader, CONF_ERROR, "cannot be looked through: %s", strerror(errno));
 		return 0;
 	}
-	while (r == 0 && (errno = 0, entry = readdir(dir)) != NULL)
+	while (r == 0 && (more = folder_next(dir, &entry)) > 0)
 		r = take_entry(reader, folder, entry->d_name, drop_ins);
-	if (r == 0 && errno != 0)
-		conf_complain(reader, CONF_ERROR, "cannot be looked through: %s", strerror(errno));
+	if (more < 0)
+		conf_complain(reader, CONF_ERROR, "cannot be looked through: %s", strerror(-more));
 	closedir(dir);
 	return r;
 }
