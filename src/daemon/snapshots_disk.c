@@ -90,6 +90,7 @@ void disk_tell_unwritten(struct snapshots *snapshots, uint64_t now_ns)
 /* On a full disk this is said of each that a rule has taken. */
 static void log_unwritten(const struct kept *kept, const char *why)
 {
+	disk_tell_unwritten(kept->snapshots, clock_monotonic_ns());
 	if (log_limit_pass(&kept->snapshots->unwritten, SNAPSHOT_LOG_LINES_MAX))
 		log_warning("snapshot %s is kept in memory only: %s", kept->id, why);
 }
@@ -112,8 +113,9 @@ static void saved(void *context, bool ran)
 		unlink(job->path);
 	else if (ok)
 		account_file(kept, job->path);
-	disk_tell_unwritten(kept->snapshots, clock_monotonic_ns());
-	if (!ok)
+	if (ok)
+		disk_tell_unwritten(kept->snapshots, clock_monotonic_ns());
+	else
 		log_unwritten(kept, reason_of(job, ran));
 	file_job_free(job);
 	kept->saved = ok;
