@@ -10,6 +10,7 @@
 #include "model/hidden_rules.h"
 #include "model/snapshot_name.h"
 #include "store/history.h"
+#include "varlink/codec.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -24,8 +25,6 @@ struct option_kind {
 	/* 0, or -1 with a sentence in *ret_reason that follows "--name=value: ". */
 	int (*set)(struct options *options, const char *value, const char **ret_reason);
 };
-
-#define RING_WAIT_MAX_NS (3600 * NSEC_PER_SEC)
 
 static int refuse(const char **ret_reason, const char *reason)
 {
@@ -96,7 +95,7 @@ static int set_engine(struct options *options, const char *value, const char **r
 static int set_ring_wait(struct options *options, const char *value, const char **ret_reason)
 {
 	if (units_parse_duration(value, &options->ring_wait_ns) < 0 || options->ring_wait_ns < NSEC_PER_MSEC ||
-	    options->ring_wait_ns > RING_WAIT_MAX_NS)
+	    options->ring_wait_ns > CODEC_RING_WAIT_MS_MAX * NSEC_PER_MSEC)
 		return refuse(ret_reason, "not a time from 1ms to 1h: write 100ms or 2s");
 	return 0;
 }

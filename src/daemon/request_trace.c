@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #define DOMAIN_NAME_MAX 32
-#define RING_WAIT_MS_MAX 3600000
 #define DOMAINS_DEFAULT (1u << DOMAIN_MALLOC)
 
 /* A question about one process, while its tracer thinks. */
@@ -148,7 +147,7 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 		fail_invalid_parameter(call, "domains");
 	else if (engine_by_name(engine, &message->engine) < 0)
 		fail_invalid_parameter(call, "engine");
-	else if (message->ring_wait_ms > RING_WAIT_MS_MAX)
+	else if (message->ring_wait_ms > CODEC_RING_WAIT_MS_MAX)
 		fail_invalid_parameter(call, "ring_wait_ms");
 	else
 		return take_allocators(call, message);
