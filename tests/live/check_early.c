@@ -187,6 +187,37 @@ static void a_cgroup_at_its_limit_makes_a_snapshot(void)
 	cgroup_remove(box);
 }
 
+struct filled {
+	const char *const *boxes;
+	struct wanted wanted;
+};
+
+/* A cgroup is counted in from the look that finds the process there, so what came before is repeated. */
+static bool is_kept_of_filled(void *context)
+{
+	struct filled *filled = context;
+
+	write_much(filled->boxes);
+	return is_kept(&filled->wanted);
+}
+
+static void a_cgroup_that_a_process_moved_to_makes_a_snapshot(void)
+{
+	const char *box = cgroup_make_memory(BOX_BYTES, false), *program = copy_of("tests/victims/eater");
+	const char *const boxes[] = { box, NULL };
+	struct tool *tool = start("MemoryPressure=0\n");
+	struct subject *subject = victim_start_as(geteuid(), program, NULL);
+	struct filled filled = { boxes, { .tool = tool, .program = program, .name = "memory-max" } };
+
+	tool_out(tool, "watch", "--exe", program, "--every", "1h", NULL);
+	wait_for(tool, program, 0, "watch");
+	cgroup_move(box, subject->pid);
+	require(live_wait(is_kept_of_filled, &filled, MANY_MS));
+	live_note("%s", filled.wanted.reason ? filled.wanted.reason : "");
+	end(tool, subject, program);
+	cgroup_remove(box);
+}
+
 static void a_cgroup_that_is_throttled_makes_a_snapshot(void)
 {
 	const char *box = cgroup_make_memory_2(), *program = copy_of("tests/victims/eater");
@@ -300,6 +331,7 @@ static void across_an_upgrade_definitions_are_compared(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(after_the_oom_killer_the_line_that_grew_is_known),
 	LIVE_CASE(a_cgroup_at_its_limit_makes_a_snapshot),
+	LIVE_CASE(a_cgroup_that_a_process_moved_to_makes_a_snapshot),
 	LIVE_CASE(a_cgroup_that_is_throttled_makes_a_snapshot),
 	LIVE_CASE(waiting_for_memory_makes_a_snapshot),
 	LIVE_CASE(fast_growth_makes_a_snapshot),
