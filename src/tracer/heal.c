@@ -25,6 +25,8 @@
 #define VFORK_SECONDS 10              /* for threads that nothing breaks off */
 #define DYING_MS 1000                 /* a tracer lets one task after the other go when it dies */
 #define DYING_PAUSE_NS 2000000
+#define OTHERS_MS 1000                /* for another healer, which may be killed before it is done */
+#define OTHERS_PAUSE_NS 10000000
 
 static enum heal_result say(char text[HEAL_TEXT_MAX], enum heal_result result, const char *what,
 			    const char *why)
@@ -191,11 +193,17 @@ static bool same_program(pid_t pid, const struct stat *program)
 	return stat(path, &st) == 0 && st.st_dev == program->st_dev && st.st_ino == program->st_ino;
 }
 
-static bool heal_and_tell(pid_t pid)
+static bool heal_and_tell(pid_t pid, uint64_t patience_ms)
 {
+	const struct timespec pause = { 0, OTHERS_PAUSE_NS };
+	uint64_t deadline_ns = clock_monotonic_ns() + patience_ms * NSEC_PER_MSEC;
 	char text[HEAL_TEXT_MAX];
 	enum heal_result result = heal_process(pid, 0, text);
 
+	while (result == HEAL_NOTHING && !clock_passed(deadline_ns) && resident_is_left(pid)) {
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+		result = heal_process(pid, 0, text);
+	}
 	if (result != HEAL_NOTHING)
 		fprintf(stderr, "allocwatch: process %d: %s\n", pid, text);
 	return result != HEAL_FAILED;
@@ -213,7 +221,7 @@ static bool heal_all(const struct stat *program)
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
 		if (pid > 0 && (!program || same_program(pid, program)) && resident_is_left(pid))
-			good &= heal_and_tell(pid);
+			good &= heal_and_tell(pid, 0);
 	}
 	if (r < 0)
 		fprintf(stderr, "allocwatch: /proc cannot be read%s: %s\n", proc ? " to its end" : "", strerror(-r));
@@ -233,7 +241,7 @@ static int heal_with_copies(pid_t pid)
 	known = stat(path, &program) == 0;
 	if (!known && (errno == ENOENT || errno == ESRCH))
 		return EXIT_SUCCESS;
-	good = heal_and_tell(pid);
+	good = heal_and_tell(pid, OTHERS_MS);
 	return known && heal_all(&program) && good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

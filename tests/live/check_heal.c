@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #define HEALERS 8
 #define REUSE_TRIES 500
 #define ROUNDS 5
+#define HELD_MS 300
 #define ROUNDS_LONG 200
 #define TIMED_ROUNDS 10
 #define HEALED_AT_ONCE_US 1000000
@@ -322,6 +324,26 @@ static void healers_at_the_same_time_do_not_fail(void)
 	live_survey("healed by many at once", rounds, rounds, rounds, rounds);
 }
 
+/* Another one held the process, and was killed before it was done. */
+static void a_healer_waits_for_what_becomes_of_another_one(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *tree = victim_start(FORKTREE, NULL), *healer;
+	struct state *before = state_take(tree->pid);
+
+	tool_attach(tool, tree->pid);
+	kill_both(tool, tree);
+	require_equal(ptrace(PTRACE_SEIZE, tree->pid, NULL, 0), 0);
+	healer = tool_heal_begin(pid_text(tree->pid));
+	require(!live_wait(has_ended, &healer->pid, HELD_MS));
+	require_equal(ptrace(PTRACE_INTERRUPT, tree->pid, NULL, 0), 0);
+	require_equal(waitpid(tree->pid, NULL, __WALL), tree->pid);
+	require_equal(ptrace(PTRACE_DETACH, tree->pid, NULL, 0), 0);
+	require_equal(subject_wait(healer), 0);
+	require_unharmed(tree->pid, before);
+	subject_quit(tree);
+}
+
 /* Made by fork after the death, so nobody could clean it. */
 static void a_copy_is_healed_with_its_original(void)
 {
@@ -615,6 +637,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(an_attach_heals_first),
 	LIVE_CASE(healing_by_hand_takes_all_out),
 	LIVE_CASE(healers_at_the_same_time_do_not_fail),
+	LIVE_CASE(a_healer_waits_for_what_becomes_of_another_one),
 	LIVE_CASE(a_copy_is_healed_with_its_original),
 	LIVE_CASE(a_process_number_that_is_used_again_is_not_touched),
 	LIVE_CASE(the_next_daemon_heals),
