@@ -18,6 +18,7 @@ void seen_init(struct seen *seen, uint64_t max_bytes);
 void seen_fini(struct seen *seen);
 /* Past max_bytes no new page is remembered. */
 void seen_mark(struct seen *seen, raddr address, uint32_t family);
+/* As if it had not been freed. */
 void seen_forget(struct seen *seen, raddr address, uint32_t family);
 /* Begins to load what the other two will read. */
 void seen_prefetch(const struct seen *seen, raddr address, uint32_t family);

@@ -39,7 +39,8 @@ enum wire_type {
 	WIRE_RECALL,           /* body wire_recall; descriptor: such a file, of a daemon before this one.  To a tracer
 				* that has nothing else to do.  Answer: its MODULEs and its SNAPSHOT_READY, or FAILED */
 	WIRE_HEAL,             /* no body: takes out what dead tracers have left in process head.pid and others of its
-				* program, 0: in all.  To a tracer that has nothing else to do.  Answer: DONE or FAILED */
+				* program, 0: in all.  To a tracer that has nothing else to do.  Answer: DONE or FAILED; of
+				* a process that stands by (heal_stand_by()) its exit status */
 	WIRE_OPEN,             /* body wire_open.  To a tracer that has nothing else to do.  Answer: OPENED */
 	WIRE_MISUSES,          /* Answer: MISUSES_REPLY or FAILED */
 	/* tracer -> daemon */
