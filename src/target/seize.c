@@ -98,7 +98,6 @@ static int seize_pass(struct target *target, uint64_t *ret_listed)
 	DIR *dir;
 
 	*ret_listed = 0;
-
 	snprintf(path, sizeof(path), "/proc/%d/task", target->pid);
 	dir = opendir(path);
 	if (!dir)
