@@ -26,7 +26,7 @@
 struct healings {
 	sd_event *event;
 	const char *program, *service;
-	struct standby *standby;     /* NULL: they are services */
+	struct standby *standby;
 	VEC_OF(struct healing *) list;
 };
 
@@ -35,7 +35,7 @@ struct healing {
 	struct healings *healings;
 	int pid;                     /* 0: all processes */
 	unsigned tries;
-	int sock, pidfd;             /* of one that systemd starts; else -1 */
+	int sock, pidfd;             /* of one that systemd has started; else -1 */
 	bool expected;               /* that one has not been heard yet */
 	pid_t pid_of_healer;         /* 0: not known yet */
 	struct heartbeat heartbeat;  /* it is not heard, only looked at */
@@ -52,7 +52,7 @@ int healings_new(sd_event *event, const char *program, const char *service, stru
 	healings->event = event;
 	healings->program = program;
 	healings->service = service;
-	r = service ? 0 : standby_new(event, program, &healings->standby);
+	r = standby_new(event, program, service, &healings->standby);
 	if (r < 0) {
 		healings_free(healings);
 		return r;
@@ -184,13 +184,25 @@ static int start_process(struct healing *healing)
 	return tracer_process_spawn(healing->healings->program, argv, -1, &healing->pid_of_healer);
 }
 
-static int spawn_healer(struct healing *healing)
+/* False: nobody is. */
+static bool take_ready(struct healing *healing)
 {
-	int r;
+	struct standby_healer ready;
 
 	healing->pid_of_healer = 0;
-	r = standby_take(healing->healings->standby, healing->pid, &healing->pid_of_healer);
-	if (r < 0)
+	if (standby_take(healing->healings->standby, healing->pid, &ready) < 0)
+		return false;
+	healing->pid_of_healer = ready.pid;
+	healing->sock = ready.sock;
+	healing->pidfd = ready.pidfd;
+	return true;
+}
+
+static int spawn_healer(struct healing *healing)
+{
+	int r = 0;
+
+	if (!take_ready(healing))
 		r = start_process(healing);
 	if (r == 0)
 		r = sd_event_add_child(healing->healings->event, &healing->healer, healing->pid_of_healer, WEXITED,
@@ -245,17 +257,23 @@ static int on_word(sd_event_source *source, int fd, uint32_t revents, void *cont
 	return 0;
 }
 
-static int call_healer(struct healing *healing)
+static int start_service(struct healing *healing)
 {
 	struct wire_head request = { WIRE_HEAL, 0, healing->pid, sizeof(request) };
 	int r = tracer_process_connect(healing->healings->service, &healing->sock);
 
-	if (r == 0)
-		r = fd_send_message(healing->sock, &request, sizeof(request), -1);
+	return r == 0 ? fd_send_message(healing->sock, &request, sizeof(request), -1) : r;
+}
+
+static int call_healer(struct healing *healing)
+{
+	int r = 0;
+
+	healing->expected = !take_ready(healing);
+	if (healing->expected)
+		r = start_service(healing);
 	if (r == 0)
 		r = sd_event_add_io(healing->healings->event, &healing->healer, healing->sock, EPOLLIN, on_word, healing);
-	healing->expected = true;
-	healing->pid_of_healer = 0;
 	if (r >= 0)
 		r = look_after(healing);
 	return r < 0 ? r : 0;

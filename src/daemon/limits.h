@@ -72,8 +72,9 @@ struct limits {
 #define STARVED_MS 10000
 /* The same for a process that heals another one: it waits ten seconds for threads that nothing breaks off. */
 #define HEALER_PATIENCE_MS 30000
-/* A process that is ready to heal is started that often at most. */
+/* A process that is ready to heal is started that often at most; and where systemd starts it, after one that did not come. */
 #define STANDBY_PAUSE_NS (1000ULL * 1000000)
+#define STANDBY_REFUSED_PAUSE_NS (30000ULL * 1000000)
 /* A tracer whose socket was closed undoes everything and leaves; then it is killed. */
 #define TRACER_EXIT_GRACE_US (15ULL * 1000000)
 /* One that was killed has ended by then, unless the kernel keeps it. */

@@ -11,46 +11,53 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define STAT_PATH_MAX 48
 
 struct standby {
 	sd_event *event;
-	const char *program;
-	pid_t pid;                   /* 0: none */
-	int sock;                    /* -1: it is about to leave */
+	const char *program, *service;
+	pid_t pid;                   /* 0: none, or a service that has not been heard yet */
+	int sock;                    /* -1: it is about to leave, or there is none */
+	int pidfd;                   /* of a service that was heard, else -1 */
 	uint64_t next_ns;            /* not before that */
-	sd_event_source *child;
+	sd_event_source *source;     /* a child's end, or a service's word */
 };
 
-int standby_new(sd_event *event, const char *program, struct standby **ret)
+int standby_new(sd_event *event, const char *program, const char *service, struct standby **ret)
 {
 	struct standby *standby = calloc(1, sizeof(*standby));
 
 	if (!standby)
 		return -ENOMEM;
-	*standby = (struct standby){ .event = event, .program = program, .sock = -1 };
+	*standby = (struct standby){ .event = event, .program = program, .service = service, .sock = -1, .pidfd = -1 };
 	*ret = standby;
 	return 0;
+}
+
+/* A service sees the end of its connection and leaves. */
+static void forget(struct standby *standby)
+{
+	standby->source = sd_event_source_disable_unref(standby->source);
+	fd_close(&standby->sock);
+	fd_close(&standby->pidfd);
+	standby->pid = 0;
 }
 
 void standby_free(struct standby *standby)
 {
 	if (!standby)
 		return;
-	sd_event_source_disable_unref(standby->child);
-	fd_close(&standby->sock);
+	forget(standby);
 	free(standby);
 }
 
-static void forget(struct standby *standby)
-{
-	standby->child = sd_event_source_disable_unref(standby->child);
-	fd_close(&standby->sock);
-	standby->pid = 0;
-}
+/* --- a child --- */
 
 static int on_end(sd_event_source *source, const siginfo_t *si, void *context)
 {
@@ -76,35 +83,102 @@ static int spawn(struct standby *standby)
 	return r;
 }
 
-void standby_prepare(struct standby *standby)
+static int start_child(struct standby *standby)
 {
-	int r;
+	int r = spawn(standby);
 
-	if (!standby || standby->pid > 0 || !clock_passed(standby->next_ns))
-		return;
-	standby->next_ns = clock_monotonic_ns() + STANDBY_PAUSE_NS;
-	r = spawn(standby);
 	if (r == 0)
-		r = sd_event_add_child(standby->event, &standby->child, standby->pid, WEXITED, on_end, standby);
+		r = sd_event_add_child(standby->event, &standby->source, standby->pid, WEXITED, on_end, standby);
 	if (r < 0 && standby->pid > 0) {
 		kill(standby->pid, SIGKILL);
 		waitpid(standby->pid, NULL, 0);
 	}
+	return r;
+}
+
+/* --- a service --- */
+
+static bool meet(struct standby *standby)
+{
+	if (standby->pid == 0 && tracer_process_meet(standby->sock, &standby->pid, &standby->pidfd) < 0)
+		return false;
+	standby->next_ns = clock_monotonic_ns() + STANDBY_PAUSE_NS;
+	return true;
+}
+
+/* It says that it is ready, and nothing more before it is taken. */
+static int on_word(sd_event_source *source, int fd, uint32_t revents, void *context)
+{
+	union {
+		char bytes[WIRE_MESSAGE_MAX];
+		struct wire_head head;
+	} buffer;
+	struct standby *standby = context;
+	int passed = -1;
+	ssize_t n = -ECONNRESET;
+
+	(void)source;
+	(void)revents;
+	if (meet(standby))
+		n = fd_receive_message(fd, &buffer, sizeof(buffer), &passed);
+	fd_close(&passed);
+	if (n == -EAGAIN || (n > 0 && wire_check(&buffer, (size_t)n, 1) == 0 && buffer.head.type == WIRE_HEARTBEAT))
+		return 0;
+	forget(standby);
+	return 0;
+}
+
+static int start_service(struct standby *standby)
+{
+	struct wire_head request = { WIRE_STAND_BY, 0, 0, sizeof(request) };
+	int r = tracer_process_connect(standby->service, &standby->sock);
+
+	standby->next_ns = clock_monotonic_ns() + STANDBY_REFUSED_PAUSE_NS;
+	if (r == 0)
+		r = fd_send_message(standby->sock, &request, sizeof(request), -1);
+	if (r == 0)
+		r = sd_event_add_io(standby->event, &standby->source, standby->sock, EPOLLIN, on_word, standby);
+	return r;
+}
+
+/* --- either --- */
+
+void standby_prepare(struct standby *standby)
+{
+	int r;
+
+	if (standby->pid > 0 || standby->sock >= 0 || !clock_passed(standby->next_ns))
+		return;
+	standby->next_ns = clock_monotonic_ns() + STANDBY_PAUSE_NS;
+	r = standby->service ? start_service(standby) : start_child(standby);
 	if (r < 0)
 		forget(standby);
 }
 
-/* It has nothing in its hands; its end is seen by on_end(). */
+/* It has nothing in its hands.  A child's end is seen by on_end(); a service's number may be another's by now. */
 static void end_by_force(struct standby *standby)
 {
-	fd_close(&standby->sock);
-	kill(standby->pid, SIGKILL);
+	if (!standby->service) {
+		fd_close(&standby->sock);
+		kill(standby->pid, SIGKILL);
+		return;
+	}
+	if (standby->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, standby->pidfd, SIGKILL, NULL, 0);
+	forget(standby);
 }
 
+/* A service that is killed is one that has failed, to systemd; it leaves by itself, and one that is stopped when it goes on. */
 void standby_dismiss(struct standby *standby)
 {
-	if (standby && standby->sock >= 0)
+	if (standby->sock < 0)
+		return;
+	if (!standby->service) {
 		end_by_force(standby);
+		return;
+	}
+	forget(standby);
+	standby->next_ns = clock_monotonic_ns() + STANDBY_PAUSE_NS;
 }
 
 static bool would_do_it(const struct standby *standby)
@@ -116,17 +190,22 @@ static bool would_do_it(const struct standby *standby)
 	return state == 'S' || state == 'R' || state == 'D';
 }
 
-int standby_take(struct standby *standby, int pid, pid_t *ret_healer)
+int standby_take(struct standby *standby, int pid, struct standby_healer *ret)
 {
 	struct wire_head request = { WIRE_HEAL, 0, pid, sizeof(request) };
 
-	if (!standby || standby->sock < 0)
+	if (standby->sock < 0 || standby->pid == 0)
 		return -ESRCH;
 	if (!would_do_it(standby) || fd_send_message(standby->sock, &request, sizeof(request), -1) < 0) {
 		end_by_force(standby);
 		return -ESRCH;
 	}
-	*ret_healer = standby->pid;
+	*ret = (struct standby_healer){ .pid = standby->pid, .sock = -1, .pidfd = -1 };
+	if (standby->service) {
+		ret->sock = standby->sock;
+		ret->pidfd = standby->pidfd;
+		standby->sock = standby->pidfd = -1;
+	}
 	forget(standby);
 	standby->next_ns = 0;
 	return 0;

@@ -13,14 +13,17 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#define FIRST_WORD_MS 1000
 #define PARKED_PAUSE_NS 5000000
 #define VFORK_SECONDS 10              /* for threads that nothing breaks off */
 #define DYING_MS 1000                 /* a tracer lets one task after the other go when it dies */
@@ -282,19 +285,86 @@ static void show_as_healer(char *option)
 	memcpy(option, heals, sizeof(heals) - 1);
 }
 
+/* 0, also at the daemon's end; or the length of what has come. */
+static ssize_t wait_for_word(int sock, struct wire_head *ret)
+{
+	ssize_t n;
+
+	do
+		n = recv(sock, ret, sizeof(*ret), 0);
+	while (n < 0 && errno == EINTR);
+	return n;
+}
+
+static bool is_word(const struct wire_head *head, ssize_t n, uint32_t type)
+{
+	return n == (ssize_t)sizeof(*head) && wire_check(head, sizeof(*head), 0) == 0 && head->type == type;
+}
+
+static int do_as_told(const struct wire_head *request)
+{
+	return request->pid > 0 ? heal_with_copies(request->pid) : heal_main(NULL);
+}
+
 int heal_stand_by(int sock, char *option)
 {
 	struct wire_head request;
 	ssize_t n;
 
 	rehearse();
-	do
-		n = recv(sock, &request, sizeof(request), 0);
-	while (n < 0 && errno == EINTR);
+	n = wait_for_word(sock, &request);
 	if (n == 0)
 		return EXIT_SUCCESS;
-	if (n != (ssize_t)sizeof(request) || wire_check(&request, sizeof(request), 0) < 0 || request.type != WIRE_HEAL)
+	if (!is_word(&request, n, WIRE_HEAL))
 		return 2;
 	show_as_healer(option);
-	return request.pid > 0 ? heal_with_copies(request.pid) : heal_main(NULL);
+	return do_as_told(&request);
+}
+
+/* --- as a service --- */
+
+/* The daemon speaks first, as soon as it has connected; of one that does not it is heard in the ordinary way. */
+bool heal_is_to_stand_by(int sock)
+{
+	struct pollfd word = { .fd = sock, .events = POLLIN };
+	struct wire_head head;
+	ssize_t n;
+
+	if (poll(&word, 1, FIRST_WORD_MS) <= 0)
+		return false;
+	n = recv(sock, &head, sizeof(head), MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);
+	return is_word(&head, n, WIRE_STAND_BY);
+}
+
+static void answer(int sock, const struct wire_head *request, bool good)
+{
+	struct wire_head done = { WIRE_DONE, request->serial, request->pid, sizeof(done) };
+	struct wire_failed failed = { .head = { WIRE_FAILED, request->serial, request->pid, sizeof(failed) },
+				      .failure = FAILURE_INTERNAL, .text = "not all could be taken out" };
+
+	if (good)
+		fd_send_message(sock, &done, sizeof(done), -1);
+	else
+		fd_send_message(sock, &failed, sizeof(failed), -1);
+}
+
+int heal_serve(int sock)
+{
+	struct wire_heartbeat ready = { .head = { WIRE_HEARTBEAT, 0, 0, sizeof(ready) } };
+	struct wire_head request;
+	ssize_t n;
+
+	wait_for_word(sock, &request);       /* the one that was looked at */
+	prctl(PR_SET_NAME, HEAL_STANDS_BY);
+	rehearse();
+	if (fd_send_message(sock, &ready, sizeof(ready), -1) < 0)
+		return EXIT_SUCCESS;
+	n = wait_for_word(sock, &request);
+	if (n == 0 || (n < 0 && errno == ECONNRESET))
+		return EXIT_SUCCESS;
+	if (!is_word(&request, n, WIRE_HEAL))
+		return 2;
+	prctl(PR_SET_NAME, "aw-heals");
+	answer(sock, &request, do_as_told(&request) == EXIT_SUCCESS);
+	return EXIT_SUCCESS;
 }

@@ -5,10 +5,12 @@
 #ifndef ALLOCWATCH_TRACER_HEAL_H
 #define ALLOCWATCH_TRACER_HEAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #define HEAL_TEXT_MAX 640
+#define HEAL_STANDS_BY "aw-stands-by"     /* /proc/PID/comm */
 
 enum heal_result {
 	HEAL_NOTHING,              /* nothing of ours is there, or somebody traces it, or it has ended */
@@ -26,5 +28,11 @@ int heal_main(const char *argument);
 /* Waits for a WIRE_HEAL on a socket, which is borrowed, and does it; the exit status.  The end of the daemon is one, too.
  * option: "--stand-by" on the command line, which is changed to "--heal" then. */
 int heal_stand_by(int sock, char *option);
+
+/* The same where a tracer is a service, which has no command line of its own.  Whether the first word on the socket is
+ * WIRE_STAND_BY; the message stays there, and so does any other. */
+bool heal_is_to_stand_by(int sock);
+/* Says so by a heartbeat and the name HEAL_STANDS_BY, waits, answers WIRE_HEAL; the exit status. */
+int heal_serve(int sock);
 
 #endif

@@ -1,7 +1,7 @@
 /* allocwatch-tracer: traces one process tree for the daemon, which starts it with a socket as descriptor 3;
  * or, as "allocwatch-tracer --heal [PID]", takes out what a tracer that died has left in processes; with
  * --heal-after-failure only when systemd says that the service whose end this is has failed; with --stand-by when the
- * daemon says so over that socket. */
+ * daemon says so over that socket, where it may also say that first. */
 #include "tracer/heal.h"
 #include "tracer/link.h"
 #include "tracer/loop.h"
@@ -54,6 +54,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "allocwatch-tracer is started by allocwatchd; use allocwatch(1)\n");
 		return 2;
 	}
+	if (heal_is_to_stand_by(DAEMON_SOCKET))
+		return heal_serve(DAEMON_SOCKET);
 	r = link_new(DAEMON_SOCKET, &link);
 	if (r < 0) {
 		fprintf(stderr, "allocwatch-tracer: cannot start: %s\n", strerror(-r));

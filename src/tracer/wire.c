@@ -158,6 +158,7 @@ static const struct kind {
 	{ WIRE_REFUGE, false, sizeof(struct wire_head), NULL },
 	{ WIRE_RECALL, false, sizeof(struct wire_recall), recall_valid },
 	{ WIRE_HEAL, false, sizeof(struct wire_head), NULL },
+	{ WIRE_STAND_BY, false, sizeof(struct wire_head), NULL },
 	{ WIRE_OPEN, false, sizeof(struct wire_open), open_valid },
 	{ WIRE_ATTACHED, true, sizeof(struct wire_attached), attached_valid },
 	{ WIRE_EXECED, true, sizeof(struct wire_attached), attached_valid },

@@ -43,6 +43,7 @@ enum wire_type {
 				* a process that stands by (heal_stand_by()) its exit status */
 	WIRE_OPEN,             /* body wire_open.  To a tracer that has nothing else to do.  Answer: OPENED */
 	WIRE_MISUSES,          /* Answer: MISUSES_REPLY or FAILED */
+	WIRE_STAND_BY,         /* no body; the first word, or none: a HEAL may follow.  Answer: one HEARTBEAT, when it is ready */
 	/* tracer -> daemon */
 	WIRE_ATTACHED = 32,    /* body wire_attached */
 	WIRE_FAILED,           /* body wire_failed */

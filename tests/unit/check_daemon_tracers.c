@@ -503,6 +503,7 @@ static void serve(int listener, const char *program)
 		int sock = accept(listener, NULL, NULL);
 
 		if (sock >= 0 && daemon_comes_late) {
+			daemon_comes_late = false;     /* for who stands by */
 			keep_daemon_waiting(sock, program);
 			continue;
 		}
@@ -650,18 +651,34 @@ static bool stands_by(pid_t pid)
 	return n > 0 && strcmp(text + strlen(text) + 1, "--stand-by") == 0;
 }
 
+static bool service_stands_by(pid_t pid)
+{
+	char path[64], text[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	if (!fgets(text, sizeof(text), file))
+		text[0] = '\0';
+	fclose(file);
+	return strcmp(text, "aw-stands-by\n") == 0;
+}
+
 /* 0: none. */
 static pid_t find_stand_by(void)
 {
+	pid_t parent = manager ? manager : test_daemon;
 	char path[64];
 	pid_t found = 0;
 	FILE *file;
 	int pid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", test_daemon, test_daemon);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
 	file = fopen(path, "r");
 	while (file && !found && fscanf(file, "%d", &pid) == 1)
-		found = stands_by(pid) ? pid : 0;
+		found = (manager ? service_stands_by(pid) : stands_by(pid)) ? pid : 0;
 	if (file)
 		fclose(file);
 	return found;
@@ -721,6 +738,57 @@ START_TEST(one_that_stood_by_and_cannot_heal_is_not_waited_for)
 	fails("GetStatus", pid_of(pid), "Failed");
 	wait_until(is_noted, (void *)"healed", "what it has left is taken out");
 	ck_assert(!daemon_log_holds("another one does it"));
+}
+END_TEST
+
+START_TEST(a_service_stands_by_to_heal_while_something_is_traced)
+{
+	pid_t first = target_start(), second = target_start();
+
+	manager_start(NULL);
+	daemon_start_with_services();
+	attach_ok(first);
+	tracer_mode("die-at-status");
+	attach_ok(second);
+	wait_until(is_noted, (void *)"service stands by", "a service stands by");
+	fails("GetStatus", pid_of(second), "Failed");
+	wait_until(is_noted, (void *)"healed", "what it has left is taken out");
+	ck_assert_int_eq(tracer_notes("stand-by"), 1);
+	wait_until(one_stands_by, NULL, "another one stands by");
+	ok("Detach", pid_of(first));
+	wait_until(none_stands_by, NULL, "it has left");
+	manager_end();
+}
+END_TEST
+
+START_TEST(a_service_that_stood_by_leaves_with_the_daemon)
+{
+	manager_start(NULL);
+	daemon_start_with_services();
+	attach_ok(target_start());
+	wait_until(one_stands_by, NULL, "a service stands by");
+	kill(test_daemon, SIGKILL);
+	wait_until(none_stands_by, NULL, "it has left");
+	daemon_wait();
+	manager_end();
+}
+END_TEST
+
+START_TEST(a_service_that_stood_by_and_cannot_heal_is_not_waited_for)
+{
+	pid_t pid = target_start();
+
+	manager_start(NULL);
+	daemon_start_with_services();
+	tracer_mode("die-at-status");
+	attach_ok(pid);
+	wait_until(one_stands_by, NULL, "a service stands by");
+	kill(find_stand_by(), accidents[_i]);
+	fails("GetStatus", pid_of(pid), "Failed");
+	wait_until(is_noted, (void *)"healed", "what it has left is taken out");
+	ck_assert(!daemon_log_holds("another one does it"));
+	wait_until(none_stands_by, NULL, "it has left");
+	manager_end();
 }
 END_TEST
 
@@ -795,6 +863,10 @@ static void add_tests(Suite *suite)
 	tcase_add_loop_test(t, a_stopped_healer_is_killed_and_another_one_heals, 0, 2);
 	tcase_add_test(t, what_a_service_refused_is_told_also_when_it_has_ended_before_it_is_heard);
 	tcase_add_test(t, a_service_that_cannot_be_started_is_told);
+	tcase_add_test(t, a_service_stands_by_to_heal_while_something_is_traced);
+	tcase_add_test(t, a_service_that_stood_by_leaves_with_the_daemon);
+	tcase_add_loop_test(t, a_service_that_stood_by_and_cannot_heal_is_not_waited_for, 0,
+			    sizeof(accidents) / sizeof(accidents[0]));
 }
 
 int main(void)

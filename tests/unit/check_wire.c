@@ -52,6 +52,7 @@ static const struct {
 	{ WIRE_REFUGE, 0, sizeof(struct wire_head) },
 	{ WIRE_RECALL, 0, sizeof(struct wire_recall) },
 	{ WIRE_HEAL, 0, sizeof(struct wire_head) },
+	{ WIRE_STAND_BY, 0, sizeof(struct wire_head) },
 	{ WIRE_OPEN, 0, sizeof(struct wire_open) },
 	{ WIRE_OPENED, 1, sizeof(struct wire_opened) },
 	{ WIRE_LOG, 1, sizeof(struct wire_failed) },

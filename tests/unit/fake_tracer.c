@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -500,6 +501,18 @@ static void heal(pid_t pid)
 	note("healed");
 }
 
+static void stand_by_as_service(void)
+{
+	struct pollfd word = { SOCK, POLLIN, 0 };
+
+	prctl(PR_SET_NAME, "aw-stands-by");
+	beat(0);
+	note("service stands by");
+	poll(&word, 1, -1);
+	read_mode();
+	note("stand-by");
+}
+
 static void handle(const struct wire_head *message)
 {
 	struct wire_opened opened = { .result = -ENOENT };
@@ -510,6 +523,9 @@ static void handle(const struct wire_head *message)
 	if (message->type != WIRE_ATTACH && message->type != WIRE_DETACH && send_nonsense(message->serial))
 		return;
 	switch (message->type) {
+	case WIRE_STAND_BY:
+		stand_by_as_service();
+		break;
 	case WIRE_HEAL:
 		beat(60000);
 		heal(message->pid);
