@@ -14,7 +14,7 @@
 #define LOOKS_LEAST 3          /* before it is said of one that it was silent */
 #define THREADS_LOOKED_AT 8    /* of a tracer, which has two */
 #define LOOKS_STOPPED 4        /* somebody who stops and continues it is not waited for any longer */
-#define LOOKS_STILL 4          /* a second in one and the same wait, whatever it did before */
+#define LOOKS_STILL 8          /* two seconds in one and the same wait, whatever it did before */
 /* One that ran for less of its silence was kept from running. */
 #define BUSY_PERCENT 25
 
@@ -62,14 +62,15 @@ static uint64_t used_ms(const struct heartbeat *heartbeat, pid_t tracer)
 	return (cpu_time(tracer) - heartbeat->heard_cpu) * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* The other one keeps time, and says what this one does: while it waits for a CPU nothing is heard of one that waits for a stop
- * as it should. */
-static bool another_thread_would_run(pid_t tracer)
+/* The other one keeps time, and says what this one does: while it waits for a CPU, or for a page from a disk, nothing is heard of
+ * one that waits for a stop as it should.  state: of this one; who hangs in the kernel itself is excused by no disk. */
+static bool another_thread_would_run(pid_t tracer, char state)
 {
 	char path[STAT_PATH_MAX];
 	struct dirent *entry;
 	unsigned looked = 0;
 	bool would = false;
+	char other;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", tracer);
@@ -80,7 +81,8 @@ static bool another_thread_would_run(pid_t tracer)
 		if (tid <= 0 || tid == tracer)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", tracer, tid);
-		would = proc_stat_state(path) == 'R';
+		other = proc_stat_state(path);
+		would = other == 'R' || (other == 'D' && state == 'S');
 		looked++;
 	}
 	if (dir)
@@ -117,7 +119,7 @@ const char *heartbeat_look(struct heartbeat *heartbeat, pid_t tracer)
 	case 'S':
 	case 'D':
 		if ((used_ms(heartbeat, tracer) > 0 && heartbeat->still_looks < LOOKS_STILL) ||
-		    another_thread_would_run(tracer))
+		    another_thread_would_run(tracer, state))
 			return judge_runner(heartbeat, tracer, silence_ms);
 		return state == 'D' ? "hangs in the kernel" : "waits for something that does not come";
 	case 'T':
