@@ -253,6 +253,7 @@ static void a_daemon_that_does_not_answer_is_left(void)
 	struct tool *goes_on = tool_start(), *is_killed = tool_start_named("killed");
 	struct subject *tree = trace_a_tree(goes_on), *other = trace_a_tree(is_killed);
 	struct search search = { is_killed, live_text("%d:lost", other->pid) };
+	struct search left = { goes_on, live_text("%d:detach", tree->pid) };
 
 	kill(tool_daemon(goes_on), SIGSTOP);
 	kill(tool_daemon(is_killed), SIGSTOP);
@@ -261,6 +262,7 @@ static void a_daemon_that_does_not_answer_is_left(void)
 	require_unharmed(tree->pid, NULL);
 	require_unharmed(other->pid, NULL);
 	kill(tool_daemon(goes_on), SIGCONT);
+	require(live_wait(is_kept, &left, SILENT_MS));
 	require_last_of(goes_on, tree, "detach");
 	require(!strstr(tool_out(goes_on, "snapshots", NULL), "lost"));
 	tool_kill_daemon(is_killed);

@@ -55,7 +55,7 @@ class Snapshot:
     """limit: frames; traces: {"domain", "frames" most recent first, "total", and numbers}; blocks: (trace, size, age,
     thread), or None; builds: of PROGRAM and LIBRARY."""
 
-    builds = (0, 0)
+    builds, symbolized = (0, 0), True
 
     def __init__(self, document, make_text=text):
         self.__dict__.update(document)
