@@ -5,17 +5,12 @@
 #include "target/ptrace.h"
 #include "arch/syscall.h"
 
-#include "base/clock.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LOOKS_MAX 16                   /* at threads, each time */
-#define STOP_DEADLINE_MS 50
-#define STOP_PAUSE_NS 20000
 
 /* A read of these is begun again by the kernel; one of a socket with a timeout is not. */
 static bool reads_pipe_or_terminal(pid_t tid, uint64_t fd)
@@ -30,7 +25,7 @@ static bool reads_pipe_or_terminal(pid_t tid, uint64_t fd)
 }
 
 /* To stop it does it no harm: it runs, or its wait goes on as if nothing had been, even should we die now. */
-static bool may_be_stopped(const struct task *task, bool in_waits)
+static bool may_be_stopped(const struct task *task)
 {
 	uint64_t argument;
 	long number;
@@ -40,12 +35,11 @@ static bool may_be_stopped(const struct task *task, bool in_waits)
 		return false;
 	if (number == PROCESS_RUNS)
 		return true;
-	return in_waits && (syscall_begins_again(number) ||
-			    (number == SYS_read && reads_pipe_or_terminal(task->tid, argument)));
+	return syscall_begins_again(number) || (number == SYS_read && reads_pipe_or_terminal(task->tid, argument));
 }
 
 /* A few threads, others each time. */
-static struct task *find_task(struct loop *loop, bool in_waits)
+static struct task *find_task(struct loop *loop)
 {
 	const struct target *target = loop->session->target;
 	size_t count = target->tasks.count;
@@ -53,20 +47,18 @@ static struct task *find_task(struct loop *loop, bool in_waits)
 	for (size_t i = 0; i < count && i < LOOKS_MAX; i++) {
 		struct task *task = target->tasks.items[loop->next_asked++ % count];
 
-		if (may_be_stopped(task, in_waits))
+		if (may_be_stopped(task))
 			return task;
 	}
 	return NULL;
 }
 
-static struct task *interrupt_one(struct loop *loop, bool in_waits)
+static void interrupt_one(struct loop *loop)
 {
-	struct task *task = find_task(loop, in_waits);
+	struct task *task = find_task(loop);
 
-	if (!task || process_is_filtered(task->tid) || ptrace_interrupt(task->tid) < 0)
-		return NULL;
-	task->interrupt_due = true;
-	return task;
+	if (task && !process_is_filtered(task->tid) && ptrace_interrupt(task->tid) == 0)
+		task->interrupt_due = true;
 }
 
 static bool can_ask(const struct loop *loop)
@@ -80,30 +72,6 @@ void loop_ask_in_time(struct loop *loop)
 		return;
 	/* No stop has come since the last time. */
 	if (loop->session->target->ask_for_handler)
-		interrupt_one(loop, false);
+		interrupt_one(loop);
 	loop->session->target->ask_for_handler = true;
-}
-
-void loop_ask_now(struct loop *loop)
-{
-	const struct timespec pause = { 0, STOP_PAUSE_NS };
-	uint64_t deadline_ns = clock_monotonic_ns() + STOP_DEADLINE_MS * NSEC_PER_MSEC;
-	struct task *task;
-	struct stop stop;
-	pid_t tid;
-
-	if (!can_ask(loop))
-		return;
-	loop->session->target->ask_for_handler = true;
-	task = interrupt_one(loop, true);
-	tid = task ? task->tid : 0;
-	while (can_ask(loop) && loop->session->target->ask_for_handler && !clock_passed(deadline_ns)) {
-		task = task_find(tid);
-		if (!task)
-			return;
-		if (stop_look(tid, &stop) == 0 && stop.kind != STOP_NONE)
-			loop_serve(loop, task, &stop);
-		else
-			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-	}
 }

@@ -44,11 +44,9 @@ void loop_serve_lost(struct loop *loop);
 void loop_finish(struct loop *loop);
 
 /* --- whether the handler is still ours (loop_ask.c) --- */
-/* Once a second: at the next stop, or at one of a thread that runs when none has come since the last time. */
+/* Once a second: at the next stop, or, when none has come since the last time, at one of a thread that runs, or waits in a call
+ * that this does not disturb. */
 void loop_ask_in_time(struct loop *loop);
-/* Before that is said: of a thread that runs, or waits in a call that this does not disturb; when it stops soon enough.  The
- * session may be over after it. */
-void loop_ask_now(struct loop *loop);
 
 /* --- messages (loop_requests.c) --- */
 void loop_serve_message(struct loop *loop, struct link_message *message);

@@ -210,8 +210,6 @@ static void serve_request(struct loop *loop, const struct link_message *message)
 	}
 	/* Answers are of now, or say that they are not exact. */
 	session->out_of_order += !loop_catch_up(loop, 0);
-	if (message->type == WIRE_STATUS && !loop->done)
-		loop_ask_now(loop);
 	if (loop->done || (session->leaving && !session->set_aside)) {
 		session_fail(loop->link, head->serial, head->pid, FAILURE_GONE, 0, "process %d has just ended", head->pid);
 		return;

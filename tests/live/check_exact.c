@@ -113,6 +113,24 @@ static void a_busy_process_is_counted_exactly_from_the_attach_on(void)
 	tool_end(tool, hammer, state);
 }
 
+/* Whatever a status looks at in the process, it takes no event from it. */
+static void nothing_is_missed_while_status_is_asked_for(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "64", "--ops", "500", NULL);
+	struct state *state = state_take(hammer->pid);
+	int rounds = live_rounds(400, 4000);
+
+	tool_attach(tool, hammer->pid);
+	subject_send(hammer, 'r');
+	for (int i = 0; i < rounds; i++)
+		tool_status(tool, hammer->pid);
+	subject_command(hammer, 's');
+	require_exact(tool, hammer, 0);
+	live_note("%d answers, %ld allocations, none missed", rounds, subject_tally(hammer, "allocations"));
+	tool_end(tool, hammer, state);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(one_thread_is_counted_exactly),
 	LIVE_CASE(four_threads_are_counted_exactly),
@@ -122,6 +140,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(blocks_from_before_the_attach_are_told_apart),
 	LIVE_CASE(threads_that_block_every_signal_are_counted_exactly),
 	LIVE_CASE(a_busy_process_is_counted_exactly_from_the_attach_on),
+	LIVE_CASE(nothing_is_missed_while_status_is_asked_for),
 };
 
 int main(int argc, char **argv)

@@ -23,6 +23,7 @@
 #define CHILDREN 12
 #define BLOCKERS 8                     /* of the 12 threads */
 #define HEAL_MS 10000
+#define ASKED_MS 10000
 #define LOG_MS 10000
 #define SETTLE_MS 1000
 #define TRAPS 60                       /* each beside a fork */
@@ -353,22 +354,39 @@ static void own_traps_are_caught_through_attach_and_detach(void)
 	subject_quit(trapper);
 }
 
+struct question {
+	struct tool *tool;
+	pid_t pid;
+	const char *reason;            /* why it is not safe; NULL: it is */
+};
+
+static bool status_says(void *context)
+{
+	const struct question *question = context;
+	json_t *status = tool_status(question->tool, question->pid);
+	bool safe = json_is_true(json_object_get(status, "crash_safe"));
+
+	return question->reason ? !safe && strstr(json_text(status, "crash_safe_reason"), question->reason) : safe;
+}
+
+/* A handler is asked for once a second. */
+static void require_status(struct tool *tool, pid_t pid, const char *reason)
+{
+	struct question question = { tool, pid, reason };
+
+	if (!live_wait(status_says, &question, ASKED_MS))
+		live_fail("status does not say: %s", reason ? reason : "crash_safe");
+}
+
 static void require_safe(struct tool *tool, pid_t pid)
 {
-	json_t *status = tool_status(tool, pid);
-
-	if (!json_is_true(json_object_get(status, "crash_safe")))
-		live_fail("crash_safe is false: %s", json_text(status, "crash_safe_reason"));
+	require_status(tool, pid, NULL);
 }
 
 static void require_unsafe(struct tool *tool, struct subject *trapper, char command, const char *reason)
 {
-	json_t *status;
-
 	require_text(subject_command(trapper, command), "done");
-	status = tool_status(tool, trapper->pid);
-	require(!json_is_true(json_object_get(status, "crash_safe")));
-	require_text(json_text(status, "crash_safe_reason"), reason);
+	require_status(tool, trapper->pid, reason);
 }
 
 static void what_a_program_does_by_system_calls_of_its_own_is_told(void)
