@@ -176,13 +176,13 @@ START_TEST(what_does_not_fit_into_a_message_comes_in_pieces)
 	json_t *error = NULL;
 	int pieces = 0;
 
-	daemon_start((const char *const[]){ "--no-state", "--max-sessions", "150", "--metrics-groups", "3", NULL });
-	for (int i = 0; i < 130; i++)
+	daemon_start((const char *const[]){ "--no-state", "--max-sessions", "220", "--metrics-groups", "3", NULL });
+	for (int i = 0; i < 200; i++)
 		attach_ok(target_start());
 	answer[0] = '\0';
 	ck_assert_int_eq(varlink_client_stream(test_client, "Metrics", NULL, add_whole_piece, &pieces, &error), 0);
 	ck_assert_int_ge(pieces, 2);
-	ck_assert_uint_eq(count("allocwatch_live_bytes{"), 130);
+	ck_assert_uint_eq(count("allocwatch_live_bytes{"), 200);
 	ck_assert_uint_eq(count("# TYPE allocwatch_live_bytes"), 1);
 	ck_assert_str_eq(answer + strlen(answer) - strlen("\n# EOF\n"), "\n# EOF\n");
 	/* Without a stream it is refused, with the remedy. */

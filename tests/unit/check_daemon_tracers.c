@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "daemon_fixture.h"
 
+#include "base/proc.h"
+
 #include <check.h>
 #include <dirent.h>
 #include <poll.h>
@@ -690,6 +692,24 @@ static bool one_stands_by(void *context)
 	return find_stand_by() != 0;
 }
 
+/* A signal takes effect a moment after it was sent. */
+static bool is_out_of_action(void *context)
+{
+	char path[64], state;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", *(pid_t *)context);
+	state = proc_stat_state(path);
+	return state != 'R' && state != 'S' && state != 'D';
+}
+
+static void disable_stand_by(int accident)
+{
+	pid_t pid = find_stand_by();
+
+	kill(pid, accident);
+	wait_until(is_out_of_action, &pid, "it is killed, or stopped");
+}
+
 static bool none_stands_by(void *context)
 {
 	return !one_stands_by(context);
@@ -734,7 +754,7 @@ START_TEST(one_that_stood_by_and_cannot_heal_is_not_waited_for)
 	tracer_mode("die-at-status");
 	attach_ok(pid);
 	wait_until(one_stands_by, NULL, "a process stands by");
-	kill(find_stand_by(), accidents[_i]);
+	disable_stand_by(accidents[_i]);
 	fails("GetStatus", pid_of(pid), "Failed");
 	wait_until(is_noted, (void *)"healed", "what it has left is taken out");
 	ck_assert(!daemon_log_holds("another one does it"));
@@ -783,7 +803,7 @@ START_TEST(a_service_that_stood_by_and_cannot_heal_is_not_waited_for)
 	tracer_mode("die-at-status");
 	attach_ok(pid);
 	wait_until(one_stands_by, NULL, "a service stands by");
-	kill(find_stand_by(), accidents[_i]);
+	disable_stand_by(accidents[_i]);
 	fails("GetStatus", pid_of(pid), "Failed");
 	wait_until(is_noted, (void *)"healed", "what it has left is taken out");
 	ck_assert(!daemon_log_holds("another one does it"));
