@@ -6,6 +6,7 @@
 #include "target/process.h"
 #include "target/ptrace.h"
 #include "target/resident_area.h"
+#include "target/signals.h"
 #include "arch/syscall.h"
 
 #include "base/clock.h"
@@ -181,7 +182,7 @@ void action_ask(struct task *task)
 	struct kernel_sigaction now;
 
 	if (!target->ask_for_handler || !target->handler_installed || task->guest || task->stop.kind == STOP_SIGNAL ||
-	    stop_is_end(task->stop.kind))
+	    stop_is_end(task->stop.kind) || task_signal_is_due(task))
 		return;
 	target->ask_for_handler = false;
 	if (!process_is_filtered(task->tid) && action_get(task, &now) == 0)

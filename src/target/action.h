@@ -30,7 +30,8 @@ int action_before_delivery(struct task *task);
 /* Looks whether the kernel has taken ours away. */
 void action_check(struct target *target);
 /* Asks the kernel which handler there is, which nothing else tells, when that is due (ask_for_handler): by a system call of the
- * task, which is held, at no signal.  A task with a seccomp filter is not asked: it might be killed for the call, or for ours
+ * task, which is held, at no signal.  One of which a signal is due is not asked: that may be of an int3 which it has just met, and
+ * the call would hand it to the resident handler, so that what it says would be lost.  A task with a seccomp filter is not asked: it might be killed for the call, or for ours
  * when the tracer dies in that moment. */
 void action_ask(struct task *task);
 /* Sets it again, when it has; the task is held, at no signal. */

@@ -22,7 +22,7 @@ struct loop {
 	uint32_t owed_serial;
 	pid_t stranger;                /* who stopped and is no task yet */
 	uint64_t stranger_deadline_ns;
-	size_t next_asked;             /* the thread that is looked at next for loop_ask_*() */
+	size_t next_asked;             /* the thread that is looked at next for loop_ask_in_time() */
 	bool catching_up;              /* a stop is served out of its turn, so that its thread can finish a record */
 	bool daemon_silent;
 	bool left_something;           /* by an attach that failed */

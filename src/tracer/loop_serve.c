@@ -425,9 +425,7 @@ void loop_serve(struct loop *loop, struct task *task, const struct stop *stop)
 		if (loop->session->target->handler_installed)
 			task_unmask(task);
 		engine_task_born(loop->session->engine, task);
-		/* A signal that is due may be that of an int3 which it has just met: a call for us would hand it to the
-		 * resident handler, and what it says would be lost. */
-		if (stop->kind == STOP_INTERRUPTED && !task_signal_is_due(task))
+		if (stop->kind == STOP_INTERRUPTED)
 			action_ask(task);
 		task_resume(task);
 	}
