@@ -231,14 +231,9 @@ static int meet(struct healing *healing)
 
 static int on_word(sd_event_source *source, int fd, uint32_t revents, void *context)
 {
-	union {
-		char bytes[WIRE_MESSAGE_MAX];
-		struct wire_head head;
-	} buffer;
 	struct healing *healing = context;
-	int passed = -1, r = healing->expected ? meet(healing) : 0;
-	ssize_t n;
-	bool whole;
+	int r = healing->expected ? meet(healing) : 0;
+	uint32_t type;
 
 	(void)source;
 	(void)revents;
@@ -248,12 +243,10 @@ static int on_word(sd_event_source *source, int fd, uint32_t revents, void *cont
 		take_result(healing, r == -ECONNRESET ? "its service could not be started" : strerror(-r));
 		return 0;
 	}
-	n = fd_receive_message(fd, &buffer, sizeof(buffer), &passed);
-	whole = n > 0 && wire_check(&buffer, (size_t)n, 1) == 0;
-	fd_close(&passed);
-	if (n == -EAGAIN || (whole && buffer.head.type == WIRE_HEARTBEAT))
+	r = tracer_process_hear(fd, &type);
+	if (r == -EAGAIN || (r == 0 && type == WIRE_HEARTBEAT))
 		return 0;
-	take_result(healing, whole && buffer.head.type == WIRE_DONE ? NULL : FAILED);
+	take_result(healing, r == 0 && type == WIRE_DONE ? NULL : FAILED);
 	return 0;
 }
 

@@ -109,22 +109,16 @@ static bool meet(struct standby *standby)
 /* It says that it is ready, and nothing more before it is taken. */
 static int on_word(sd_event_source *source, int fd, uint32_t revents, void *context)
 {
-	union {
-		char bytes[WIRE_MESSAGE_MAX];
-		struct wire_head head;
-	} buffer;
 	struct standby *standby = context;
-	int passed = -1;
-	ssize_t n = -ECONNRESET;
+	int r = -ECONNRESET;
+	uint32_t type = 0;
 
 	(void)source;
 	(void)revents;
 	if (meet(standby))
-		n = fd_receive_message(fd, &buffer, sizeof(buffer), &passed);
-	fd_close(&passed);
-	if (n == -EAGAIN || (n > 0 && wire_check(&buffer, (size_t)n, 1) == 0 && buffer.head.type == WIRE_HEARTBEAT))
-		return 0;
-	forget(standby);
+		r = tracer_process_hear(fd, &type);
+	if (r != -EAGAIN && (r < 0 || type != WIRE_HEARTBEAT))
+		forget(standby);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "daemon/tracer_process.h"
 
 #include "base/fd.h"
+#include "tracer/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -132,5 +133,23 @@ int tracer_process_meet(int sock, pid_t *ret_pid, int *ret_pidfd)
 	if (pidfd < 0)
 		return -errno;
 	*ret_pidfd = pidfd;
+	return 0;
+}
+
+int tracer_process_hear(int sock, uint32_t *ret_type)
+{
+	union {
+		char bytes[WIRE_MESSAGE_MAX];
+		struct wire_head head;
+	} buffer;
+	int passed = -1;
+	ssize_t n = fd_receive_message(sock, &buffer, sizeof(buffer), &passed);
+
+	fd_close(&passed);
+	if (n <= 0)
+		return n < 0 ? (int)n : -ECONNRESET;
+	if (wire_check(&buffer, (size_t)n, 1) < 0)
+		return -EBADMSG;
+	*ret_type = buffer.head.type;
 	return 0;
 }
