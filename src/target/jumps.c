@@ -8,12 +8,7 @@
 #include "target/ptrace.h"
 #include "target/resident_area.h"
 
-#include "base/fd.h"
-
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/memfd.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +22,7 @@
 
 /* --- calls of the target --- */
 
-static int call(struct task *task, const struct arch_stub_call *call, int64_t *ret_result)
+int jumps_call(struct task *task, const struct arch_stub_call *call, int64_t *ret_result)
 {
 	int r = inject_syscall(task, task->target->stub, call, ret_result);
 
@@ -36,104 +31,12 @@ static int call(struct task *task, const struct arch_stub_call *call, int64_t *r
 	return *ret_result < 0 && *ret_result > -4096 ? (int)*ret_result : 0;
 }
 
-static int call_plain(struct task *task, uint64_t number, uint64_t a, uint64_t b, uint64_t c)
+int jumps_call_plain(struct task *task, uint64_t number, uint64_t a, uint64_t b, uint64_t c)
 {
 	const struct arch_stub_call made = { .number = number, .args = { a, b, c }, .data_arg = -1 };
 	int64_t result;
 
-	return call(task, &made, &result);
-}
-
-/* --- the ring --- */
-
-static int make_memfd(struct task *task, int *ret_number)
-{
-	const struct arch_stub_call made = {
-		.number = SYS_memfd_create, .args = { 0, MFD_CLOEXEC | MFD_ALLOW_SEALING },
-		.data = JUMPS_RING_NAME, .data_length = sizeof(JUMPS_RING_NAME), .data_arg = 0,
-	};
-	int64_t result;
-	int r = call(task, &made, &result);
-
-	*ret_number = (int)result;
-	return r;
-}
-
-/* Sealed: else the program could cut it short, and its reader would die of SIGBUS. */
-static int open_memfd(const struct target *target, int number, uint64_t size, int *ret_fd)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", target->memory_tid, number);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (ftruncate(fd, (off_t)size) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
-		int r = -errno;
-
-		fd_close(&fd);
-		return r;
-	}
-	*ret_fd = fd;
-	return 0;
-}
-
-/* At that place, or at any (0); the place, or negative errno. */
-static int64_t map_piece(struct task *task, raddr at, uint64_t size, int number, uint64_t offset)
-{
-	const struct arch_stub_call made = {
-		.number = SYS_mmap,
-		.args = { at, size, PROT_READ | PROT_WRITE, MAP_SHARED | (at ? MAP_FIXED : 0), (uint64_t)number, offset },
-		.data_arg = -1,
-	};
-	int64_t result;
-	int r = call(task, &made, &result);
-
-	return r < 0 ? r : result;
-}
-
-/* Of the memfd all along, past its end at first, so that who heals knows it at every moment. */
-static int map_pieces(struct target *target, struct task *task, int number, uint64_t control, uint64_t data)
-{
-	int64_t at = map_piece(task, 0, control + 2 * data, number, 0);
-
-	if (at < 0)
-		return (int)at;
-	target->ring = (raddr)at;
-	target->ring_size = control + 2 * data;
-	at = map_piece(task, target->ring + control + data, data, number, control);
-	if (at < 0)
-		return (int)at;
-	/* No dump of the program's memory needs it. */
-	call_plain(task, SYS_madvise, target->ring, target->ring_size, MADV_DONTDUMP);
-	return 0;
-}
-
-int jumps_map_ring(struct target *target, uint64_t control, uint64_t data, int *ret_fd)
-{
-	struct task *task = inject_find_task(target);
-	int number, r;
-
-	if (!task)
-		return -EAGAIN;
-	*ret_fd = -1;
-	r = resident_note_begun(target, JUMPS_DESCRIPTOR_BEGUN);
-	if (r < 0)
-		return r;
-	r = make_memfd(task, &number);
-	if (r < 0) {
-		resident_note_begun(target, 0);
-		return r;
-	}
-	r = open_memfd(target, number, control + data, ret_fd);
-	if (r == 0)
-		r = map_pieces(target, task, number, control, data);
-	if (call_plain(task, SYS_close, (uint64_t)number, 0, 0) == 0)
-		resident_note_begun(target, 0);
-	if (r < 0)
-		fd_close(ret_fd);
-	return r;
+	return jumps_call(task, &made, &result);
 }
 
 /* --- areas --- */
@@ -180,9 +83,9 @@ static int map_area(struct target *target, raddr near, struct jump_area **ret_ar
 	if (r == 0)
 		r = target_write(target, start + sizeof(struct ring_code_header), code.bytes, code.length);
 	if (r == 0)
-		r = call_plain(task, SYS_mprotect, start + RING_CODE_SIZE, JUMPS_PAGE, PROT_READ | PROT_WRITE);
+		r = jumps_call_plain(task, SYS_mprotect, start + RING_CODE_SIZE, JUMPS_PAGE, PROT_READ | PROT_WRITE);
 	if (r == 0)
-		r = call_plain(task, SYS_madvise, start + RING_CODE_SIZE, JUMPS_PAGE, MADV_WIPEONFORK);
+		r = jumps_call_plain(task, SYS_madvise, start + RING_CODE_SIZE, JUMPS_PAGE, MADV_WIPEONFORK);
 	return r;
 }
 
@@ -544,45 +447,16 @@ void jumps_hide(const struct target *target, raddr at, void *buf, size_t len)
 
 /* --- going --- */
 
-/* A tracer that died had made the ring's memfd in the process, and not closed it yet. */
-static bool descriptor_is_begun(const struct target *target)
-{
-	return target->adopted && target->areas && target->areas->header.begun == JUMPS_DESCRIPTOR_BEGUN;
-}
-
-/* Only then is it looked for, since a process may have many. */
-static int close_left(struct target *target, struct task *task)
-{
-	static const char name[] = "/memfd:" JUMPS_RING_NAME " (deleted)";
-	char folder[64], there[sizeof(name) + 1];
-	struct dirent *entry;
-	int r = 0;
-	DIR *dir;
-
-	snprintf(folder, sizeof(folder), "/proc/%d/fd", target->memory_tid);
-	dir = opendir(folder);
-	if (!dir)
-		return -errno;
-	while (r >= 0 && (r = folder_next(dir, &entry)) > 0) {
-		ssize_t n = readlinkat(dirfd(dir), entry->d_name, there, sizeof(there));
-
-		if (n == (ssize_t)sizeof(name) - 1 && memcmp(there, name, sizeof(name) - 1) == 0)
-			r = call_plain(task, SYS_close, strtoul(entry->d_name, NULL, 10), 0, 0);
-	}
-	closedir(dir);
-	return r;
-}
-
 int jumps_remove(struct target *target, struct task *task)
 {
 	int failed = 0;
 
-	if (!target->jump_areas && target->ring == 0 && !descriptor_is_begun(target))
+	if (!target->jump_areas && target->ring == 0 && !jumps_descriptor_is_begun(target))
 		return 0;
 	if (!task)
 		return -EAGAIN;
-	if (descriptor_is_begun(target))
-		failed = close_left(target, task);
+	if (jumps_descriptor_is_begun(target))
+		failed = jumps_close_descriptor(target, task);
 	for (const struct jump_area *area = target->jump_areas; area; area = area->next) {
 		int r = resident_unmap(task, area->start, RING_CODE_SIZE + JUMPS_PAGE);
 

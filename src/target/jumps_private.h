@@ -4,6 +4,8 @@
 
 #include "target/target.h"
 
+#include "arch/resident.h"
+
 #define JUMPS_PAGE 4096u
 /* Noted as begun (resident_header), where else an address stands: the process has the ring's memfd open. */
 #define JUMPS_DESCRIPTOR_BEGUN 1
@@ -15,6 +17,14 @@ struct jump_area {
 	uint32_t used;                 /* bytes of sites, from the start */
 	uint32_t notes;
 };
+
+/* A system call of a held task's.  0, or negative errno of ours or of the call's own. */
+int jumps_call(struct task *task, const struct arch_stub_call *call, int64_t *ret_result);
+int jumps_call_plain(struct task *task, uint64_t number, uint64_t a, uint64_t b, uint64_t c);
+
+/* A tracer that died had made the ring's memfd in the process, and not closed it yet. */
+bool jumps_descriptor_is_begun(const struct target *target);
+int jumps_close_descriptor(struct target *target, struct task *task);
 
 int jumps_add_area(struct target *target, raddr start, struct jump_area **ret_area);
 

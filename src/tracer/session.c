@@ -1,12 +1,10 @@
 #include "tracer/session.h"
 
 #include "tracer/guard.h"
-#include "tracer/foreign.h"
 #include "tracer/snapshot.h"
 
 #include "model/snapshot.h"
 #include "ring/layout.h"
-#include "target/action.h"
 #include "target/loader.h"
 #include "target/ptrace.h"
 #include "target/resident.h"
@@ -454,40 +452,6 @@ size_t session_memory(const struct session *session)
 	return sizeof(*session) + link_memory(session->link) + vec_memory(&session->guards) + heap_memory(session->heap) +
 	       stack_table_memory(session->stacks) + unwinder_memory(session->unwinder) + engine_memory(session->engine) +
 	       target_memory(session->target);
-}
-
-/* Once, each time that it happens. */
-static void tell_of_handler(struct session *session)
-{
-	const char *reason;
-
-	if (session->target->handler_replaced && !session->handler_told && !resident_is_safe(session->target, &reason))
-		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
-			     "it would not outlive its tracer: %s", reason);
-	session->handler_told = session->target->handler_replaced;
-}
-
-void session_verify(struct session *session)
-{
-	uint64_t orphans = engine_counters(session->engine).orphans;
-	unsigned missing = bp_verify(session->target, true);
-
-	action_check(session->target);
-	tell_of_handler(session);
-
-	/* A uprobe set on the byte of an entry after ours takes its stops, and the byte does not show it: what does is
-	 * returns that no call belongs to.  A few come from calls that were under way at the attach. */
-	if (orphans != session->orphans_seen &&
-	    (orphans > ORPHANS_PER_TASK * (uint64_t)session->tasks_at_attach || foreign_uprobes(session)))
-		missing++;
-	session->orphans_seen = orphans;
-	session->probe_gaps += missing;
-	if (missing == 0 || session->uprobes_told)
-		return;
-	session->uprobes_told = true;
-	session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
-		     "another tool (uprobes of perf or bpftrace?) has taken the place of breakpoints: calls were missed "
-		     "there, and answers are not exact from now on");
 }
 
 /* By job control: whichever of its threads is in that stop, the process is. */
