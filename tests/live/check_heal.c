@@ -225,10 +225,10 @@ static bool has_ended(void *pid)
 	return kill(*(pid_t *)pid, 0) < 0;
 }
 
-/* It waits for that already when the tracer dies. */
-static void who_stands_by_heals(void)
+/* It waits for that already when the tracer dies; 0: nothing happens to it. */
+static void heal_with_accident(int accident)
 {
-	struct tool *tool = tool_start();
+	struct tool *tool = tool_start_named(live_text("accident%d", accident));
 	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "100", NULL);
 	struct state *before = state_take(hammer->pid);
 	pid_t healer;
@@ -236,6 +236,7 @@ static void who_stands_by_heals(void)
 	tool_attach(tool, hammer->pid);
 	require(live_wait(somebody_stands_by, tool, HEAL_MS));
 	healer = who_stands_by(tool);
+	kill(healer, accident);
 	kill_tracer(hammer->pid);
 	require_healed(hammer, before);
 	require(live_wait(has_ended, &healer, HEAL_MS));
@@ -243,28 +244,15 @@ static void who_stands_by_heals(void)
 	subject_quit(hammer);
 }
 
-static void heal_without(int accident)
+static void who_stands_by_heals(void)
 {
-	struct tool *tool = tool_start_named(live_text("accident%d", accident));
-	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "100", NULL);
-	struct state *before = state_take(hammer->pid);
-	pid_t lost;
-
-	tool_attach(tool, hammer->pid);
-	require(live_wait(somebody_stands_by, tool, HEAL_MS));
-	lost = who_stands_by(tool);
-	kill(lost, accident);
-	kill_tracer(hammer->pid);
-	require_healed(hammer, before);
-	require(live_wait(has_ended, &lost, HEAL_MS));
-	require_at_work(hammer);
-	subject_quit(hammer);
+	heal_with_accident(0);
 }
 
 static void without_who_stood_by_another_one_heals(void)
 {
-	heal_without(SIGKILL);
-	heal_without(SIGSTOP);
+	heal_with_accident(SIGKILL);
+	heal_with_accident(SIGSTOP);
 }
 
 /* Nobody healed it in between: whoever attaches does. */

@@ -255,8 +255,7 @@ static const char *verdict_of(const char *fault, bool failed)
 	return failed ? "FAILED" : "ok";
 }
 
-/* In a process of its own: what fails with one engine may work with the other. */
-static bool watch_apart(const struct matrix_row *row, enum matrix_engine engine, const struct oracle_counts *counts)
+bool matrix_fails_apart(void (*look)(const void *context), const void *context)
 {
 	int status;
 	pid_t pid;
@@ -265,13 +264,33 @@ static bool watch_apart(const struct matrix_row *row, enum matrix_engine engine,
 	pid = fork();
 	require(pid >= 0);
 	if (pid == 0) {
-		watch(row, engine, counts);
+		look(context);
 		fflush(stdout);
 		_exit(EXIT_SUCCESS);
 	}
 	require(waitpid(pid, &status, 0) == pid);
-	matrix_cell(matrix_engine_names[engine], "verdict", "%s", verdict_of(row->faults[engine], status != 0));
-	return (status != 0) == (row->faults[engine] != NULL);
+	return status != 0;
+}
+
+struct watching {
+	const struct matrix_row *row;
+	enum matrix_engine engine;
+	const struct oracle_counts *counts;
+};
+
+static void watch_one(const void *context)
+{
+	const struct watching *watching = context;
+
+	watch(watching->row, watching->engine, watching->counts);
+}
+
+static bool watch_apart(const struct matrix_row *row, enum matrix_engine engine, const struct oracle_counts *counts)
+{
+	bool failed = matrix_fails_apart(watch_one, &(struct watching){ row, engine, counts });
+
+	matrix_cell(matrix_engine_names[engine], "verdict", "%s", verdict_of(row->faults[engine], failed));
+	return failed == (row->faults[engine] != NULL);
 }
 
 static void run_row(void)

@@ -2,12 +2,16 @@
 #ifndef ALLOCWATCH_TESTS_MATRIX_H
 #define ALLOCWATCH_TESTS_MATRIX_H
 
+#include <stdbool.h>
+
 extern const char *const matrix_engine_names[];         /* by enum matrix_engine */
 
 /* A field of the table, in the row of the case that runs. */
 void matrix_cell(const char *engine, const char *column, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* A path in the case's folder. */
 const char *matrix_in_folder(const char *name);
+/* Has a process of its own do it, since what fails with one engine may work with the other; whether it failed. */
+bool matrix_fails_apart(void (*look)(const void *context), const void *context);
 /* The case of a daemon. */
 void matrix_run_daemon(void);
 

@@ -206,22 +206,25 @@ static void watch(const struct matrix_daemon *daemon, const char *engine, const 
 	shell("rm -f socket");
 }
 
+struct watching {
+	const struct matrix_daemon *daemon;
+	const char *engine;
+	const struct oracle_counts *counts;
+};
+
+static void watch_one(const void *context)
+{
+	const struct watching *watching = context;
+
+	watch(watching->daemon, watching->engine, watching->counts);
+}
+
 static bool watch_apart(const struct matrix_daemon *daemon, const char *engine, const struct oracle_counts *counts)
 {
-	int status;
-	pid_t pid;
+	bool failed = matrix_fails_apart(watch_one, &(struct watching){ daemon, engine, counts });
 
-	fflush(stdout);
-	pid = fork();
-	require(pid >= 0);
-	if (pid == 0) {
-		watch(daemon, engine, counts);
-		fflush(stdout);
-		_exit(EXIT_SUCCESS);
-	}
-	require(waitpid(pid, &status, 0) == pid);
-	matrix_cell(engine, "verdict", "%s", status ? "FAILED" : "ok");
-	return status == 0;
+	matrix_cell(engine, "verdict", "%s", failed ? "FAILED" : "ok");
+	return !failed;
 }
 
 void matrix_run_daemon(void)
