@@ -216,17 +216,26 @@ static __attribute__((noinline)) struct ring_record allocate_with(volatile uint6
 	return next_record();
 }
 
-START_TEST(the_stack_is_as_long_as_its_call_site_needs)
+static __attribute__((noinline)) void allocate_at_one_site(void)
 {
 	volatile uint64_t pattern[16];
 	struct ring_record record;
 
-	know_main_stack();
 	ck_assert_uint_eq(allocate_with(pattern).stack_length, 1024);
 	record = allocate_with(pattern);
 	ck_assert_uint_eq(record.stack_length, 4096);
 	ck_assert_uint_le((uintptr_t)pattern + sizeof(pattern), record.sp + record.stack_length);
 	ck_assert_mem_eq(record.stack + ((uintptr_t)pattern - record.sp), (const void *)pattern, sizeof(pattern));
+}
+
+START_TEST(the_stack_is_as_long_as_its_call_site_needs)
+{
+	volatile uint64_t room[512];           /* the stack may end soon behind this, where the environment is small */
+
+	room[0] = room[511] = 0;
+	know_main_stack();
+	allocate_at_one_site();
+	room[1] = room[511];
 }
 END_TEST
 
@@ -824,7 +833,7 @@ START_TEST(the_order_of_records_is_the_order_of_truth)
 {
 	struct heap_tally tally = { 0 };
 	pthread_t threads[THREADS], reader;
-	struct ring_area near_libc;
+	struct ring_area near_libc = { .notes_pending = false };
 
 	rounds = share_of(100000);
 	control->wait_ticks = (uint64_t)1 << 40;
