@@ -20,7 +20,7 @@
 #include <string.h>
 
 #define RULE_OPTIONS (OPTION(EVERY) | OPTION(KEEP_COUNT) | OPTION(KEEP_AGE) | OPTION(KEEP_SIZE) | OPTION(FRAMES) | \
-		      OPTION(FOLLOW_FORKS) | OPTION(FROM_START) | OPTION(RSS_LIMIT) | OPTION(RSS_SLOPE))
+		      OPTION(ENGINE) | OPTION(FOLLOW_FORKS) | OPTION(FROM_START) | OPTION(RSS_LIMIT) | OPTION(RSS_SLOPE))
 
 /* Whom a command is about: a unit, or a program by its path.  The caller has PATH_MAX bytes for it. */
 static int take_who(const struct options *options, const char *command, int argc, char **argv, char who[PATH_MAX])
@@ -64,6 +64,8 @@ static json_t *watch_parameters(const struct options *options, const char *who)
 		r = json_object_set_new(parameters, "rss_slope", json_integer((json_int_t)options->rss_slope));
 	if (r == 0 && options->frames)
 		r = json_object_set_new(parameters, "frames", json_integer(options->frames));
+	if (r == 0 && options->engine)
+		r = json_object_set_new(parameters, "engine", json_string(options->engine));
 	if (r == 0 && options_have(options, OPTION(FROM_START)))
 		r = json_object_set_new(parameters, "from_start", json_true());
 	if (r < 0) {

@@ -83,7 +83,7 @@ const struct command commands[] = {
 	  "With --from-start a drop-in has systemd start the service through a program that waits to be\n"
 	  "traced, so that nothing is missed; the service is not restarted for that.\n",
 	  OPTION(EXE) | OPTION(EVERY) | OPTION(KEEP_COUNT) | OPTION(KEEP_AGE) | OPTION(KEEP_SIZE) | OPTION(FRAMES) |
-	  OPTION(FOLLOW_FORKS) | OPTION(FROM_START) | OPTION(RSS_LIMIT) | OPTION(RSS_SLOPE), 0, 1, false, cmd_watch },
+	  OPTION(ENGINE) | OPTION(FOLLOW_FORKS) | OPTION(FROM_START) | OPTION(RSS_LIMIT) | OPTION(RSS_SLOPE), 0, 1, false, cmd_watch },
 	{ "unwatch", "UNIT | --exe PATH", "end that; what is traced for it is let go, snapshots stay", NULL,
 	  OPTION(EXE), 0, 1, false, cmd_unwatch },
 	{ "history", "UNIT | --exe PATH", "show what was traced of a service or program, and the snapshots of it", NULL,

@@ -7,6 +7,7 @@
 #include "cli/snap.h"
 #include "cli/top_fetch.h"
 #include "model/allocators.h"
+#include "model/engine_kind.h"
 #include "model/hidden_rules.h"
 #include "model/snapshot_name.h"
 #include "store/history.h"
@@ -85,8 +86,8 @@ static int set_duration(struct options *options, const char *value, const char *
 
 static int set_engine(struct options *options, const char *value, const char **ret_reason)
 {
-	if (strcmp(value, "auto") != 0 && strcmp(value, "int3") != 0 && strcmp(value, "ring") != 0)
-		return refuse(ret_reason, "not an engine: use auto, int3 or ring");
+	if (engine_kind_by_name(value) < 0)
+		return refuse(ret_reason, "not an engine: use " ENGINE_KINDS_TEXT);
 	options->engine = value;
 	return 0;
 }
@@ -344,7 +345,7 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_DOMAINS] = { "domains", "LIST", "which allocators to trace: malloc (default), or malloc,new to tell new and new[] from it",
 			     set_domains },
 	[OPTION_DURATION] = { "duration", "T", "detach after T, such as 90s, 10min, 2h", set_duration },
-	[OPTION_ENGINE] = { "engine", "ENGINE", "how to trace: auto (default), int3 or ring", set_engine },
+	[OPTION_ENGINE] = { "engine", "ENGINE", "how to trace: " ENGINE_KINDS_TEXT " (auto unless the configuration says otherwise)", set_engine },
 	[OPTION_EVERY] = { "every", "T", "take a snapshot every T (10min unless given, at least 100ms)", set_every },
 	[OPTION_EXE] = { "exe", "PATH", "not a service, but each process that runs this program", set_exe },
 	[OPTION_FAIL_OVER] = { "fail-over", "SIZE", "exit with status 3 when the command leaves more than "

@@ -19,6 +19,7 @@ struct daemon {
 	sd_event *event;
 	char *address;                 /* of the socket: which daemon this is */
 	struct limits limits;
+	unsigned engine;               /* enum engine_kind: for who asks for none */
 	struct allocators allocators;  /* which the configuration describes */
 	uint64_t trend_bytes;          /* of the snapshots that trends are being made of, and of their sizes; atomic */
 	bool serves_all;               /* root's, for all users: see permit.h */

@@ -6,6 +6,7 @@
 #include "base/proc.h"
 #include "daemon/daemon.h"
 #include "daemon/metrics_groups.h"
+#include "model/engine_kind.h"
 #include "model/filter.h"
 
 #include <errno.h>
@@ -69,7 +70,7 @@ static void fill(struct figures *figures, const struct session *session)
 	figures->target = (struct openmetrics_target){
 		.pid = session_pid(session),
 		.uid = session_owner(session), .exe = session_exe(session),
-		.engine = status->engine == WIRE_ENGINE_RING ? "ring" : "int3",
+		.engine = engine_kinds[status->engine],
 		.traced = session_state(session) == SESSION_TRACING,
 		.exact = status->exact, .crash_safe = status->crash_safe, .since_ns = session_since_ns(session),
 		.counters = status->counters, .truncated_stacks = status->truncated_stacks,

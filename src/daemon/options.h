@@ -42,6 +42,7 @@ struct options {
 	char *tracer, *symbolizer;     /* programs; NULL: ours */
 	char *tracer_service;          /* a socket that starts them; NULL: the daemon does */
 	char *state;                   /* a folder, STATE_NONE, or NULL: the usual one */
+	unsigned engine;               /* enum engine_kind */
 	char *allocators;              /* descriptions of model/allocators.h, a line each; NULL: none */
 	char *hide;                    /* rules of model/hidden_rules.h, a line each; NULL: none */
 	char *metrics_listen;          /* see metrics_address.h; NULL: nowhere */

@@ -4,6 +4,7 @@
 #include "daemon/params.h"
 #include "daemon/permit.h"
 #include "daemon/requests.h"
+#include "model/engine_kind.h"
 #include "model/filter.h"
 #include "varlink/codec.h"
 
@@ -135,7 +136,7 @@ static json_t *encode_status(const struct session *session)
 
 	return json_pack("{s:i, s:s, s:s, s:o, s:b, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:o}",
 			 "pid", session_pid(session), "state", session_state_name(session), "engine",
-			 s->engine == WIRE_ENGINE_RING ? "ring" : "int3", "engine_reason",
+			 engine_kinds[s->engine], "engine_reason",
 			 s->engine_reason[0] ? codec_bytes(s->engine_reason) : json_null(),
 			 "exact", s->exact, "crash_safe", s->crash_safe, "crash_safe_reason",
 			 s->crash_unsafe_reason[0] ? codec_bytes(s->crash_unsafe_reason) : json_null(),

@@ -6,6 +6,7 @@
 #include "daemon/params.h"
 #include "daemon/permit.h"
 #include "daemon/requests.h"
+#include "model/engine_kind.h"
 #include "model/filter.h"
 #include "varlink/codec.h"
 
@@ -115,37 +116,24 @@ static bool take_allocators(struct call *call, struct wire_attach *message)
 	return true;
 }
 
-static int engine_by_name(const char *name, uint8_t *ret_engine)
-{
-	static const char *const names[] = {
-		[WIRE_ENGINE_AUTO] = "auto", [WIRE_ENGINE_INT3] = "int3", [WIRE_ENGINE_RING] = "ring",
-	};
-
-	for (uint8_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(name, names[i]) != 0)
-			continue;
-		*ret_engine = i;
-		return 0;
-	}
-	return -EINVAL;
-}
-
 /* What the client asks for, as the tracer's message; false: the call is answered. */
 static bool take_attach(struct call *call, struct wire_attach *message)
 {
 	const char *domains = param_text(call->parameters, "domains", NULL);
-	const char *engine = param_text(call->parameters, "engine", "auto");
+	const char *name = param_text(call->parameters, "engine", NULL);
+	int engine = name ? engine_kind_by_name(name) : (int)call->daemon->engine;
 
 	message->frames_limit = param_count(call->parameters, "frames", FRAMES_LIMIT_DEFAULT);
 	message->domains = domains ? parse_domains(domains) : DOMAINS_DEFAULT;
 	message->follow_forks = param_bool(call->parameters, "follow_forks");
 	message->from_exec = param_bool(call->parameters, "wait_for_exec");
+	message->engine = (uint8_t)engine;
 	message->ring_wait_ms = param_count(call->parameters, "ring_wait_ms", 0);
 	if (message->frames_limit == 0 || message->frames_limit > FRAMES_LIMIT_MAX)
 		fail_invalid_parameter(call, "frames");
 	else if (message->domains == 0)
 		fail_invalid_parameter(call, "domains");
-	else if (engine_by_name(engine, &message->engine) < 0)
+	else if (engine < 0)
 		fail_invalid_parameter(call, "engine");
 	else if (message->ring_wait_ms > CODEC_RING_WAIT_MS_MAX)
 		fail_invalid_parameter(call, "ring_wait_ms");

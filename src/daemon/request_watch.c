@@ -5,6 +5,7 @@
 #include "daemon/permit.h"
 #include "daemon/requests.h"
 #include "daemon/watches.h"
+#include "model/engine_kind.h"
 #include "varlink/codec.h"
 
 #include <errno.h>
@@ -37,6 +38,7 @@ static bool take_who(struct call *call, char who[HISTORY_WHO_MAX])
 static bool take_rule(struct call *call, struct history_rule *rule)
 {
 	const json_t *parameters = call->parameters;
+	const char *engine = param_text(parameters, "engine", NULL);
 
 	if (!take_who(call, rule->who))
 		return false;
@@ -44,6 +46,8 @@ static bool take_rule(struct call *call, struct history_rule *rule)
 	rule->follow_forks = param_bool(parameters, "follow_forks");
 	rule->from_start = param_bool(parameters, "from_start");
 	rule->frames = param_count(parameters, "frames", FRAMES_LIMIT_DEFAULT);
+	rule->has_engine = engine != NULL;
+	rule->engine = engine ? engine_kind_by_name(engine) : 0;
 	rule->every_ns = param_ms(parameters, "every_ms");
 	if (rule->every_ns == 0)
 		rule->every_ns = WATCH_EVERY_DEFAULT_MS * 1000000ULL;
@@ -54,6 +58,8 @@ static bool take_rule(struct call *call, struct history_rule *rule)
 	rule->slope_bytes = param_bytes(parameters, "rss_slope");
 	if (rule->frames == 0 || rule->frames > FRAMES_LIMIT_MAX)
 		fail_invalid_parameter(call, "frames");
+	else if (rule->has_engine && rule->engine < 0)
+		fail_invalid_parameter(call, "engine");
 	else if (rule->every_ns < WATCH_EVERY_MIN_MS * 1000000ULL)
 		fail_invalid_parameter(call, "every_ms");
 	else if (rule->from_start && rule->is_program)

@@ -52,6 +52,7 @@ static const struct param watch_params[] = {
 	{ "keep", PARAM_COUNT, true },	  { "keep_ms", PARAM_MS, true },
 	{ "keep_bytes", PARAM_BYTES, true }, { "frames", PARAM_COUNT, true },
 	{ "rss_limit", PARAM_BYTES, true }, { "rss_slope", PARAM_BYTES, true },
+	{ "engine", PARAM_TEXT, true },
 	{ "follow_forks", PARAM_BOOL, true }, { "from_start", PARAM_BOOL, true }, { 0 }
 };
 

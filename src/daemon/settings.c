@@ -9,6 +9,7 @@
 #include "daemon/options.h"
 #include "model/alarm.h"
 #include "model/allocators.h"
+#include "model/engine_kind.h"
 #include "model/hidden_rules.h"
 #include "store/history.h"
 #include "tracer/wire.h"
@@ -226,6 +227,7 @@ const struct setting settings[] = {
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
 	{ "Snapshots", "MaxDisk", take_bytes, FIELD(limits.file_bytes), .least = MEBIBYTE,
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
+	{ "Tracing", "Engine", take_word, FIELD(engine), .words = engine_kinds, .live = true },
 	{ "Allocators", "Allocator", take_allocator, TEXT_FIELD(allocators), .live = true },
 	{ "Frames", "Hide", take_hidden, TEXT_FIELD(hide), .live = true },
 	{ "Alarms", "Processes", take_word, FIELD(alarms.whose), .words = alarms_whose, .live = true },

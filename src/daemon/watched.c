@@ -395,6 +395,7 @@ static int attach(struct watched *watched, struct process *process)
 	struct attaching *attaching = calloc(1, sizeof(*attaching));
 	int r;
 
+	message.engine = (uint8_t)(is->has_engine ? (unsigned)is->engine : watched->rule->watches->daemon->engine);
 	if (!attaching) {
 		fd_close(&process->pidfd);
 		return -ENOMEM;

@@ -5,6 +5,7 @@
 #include "daemon/daemon.h"
 #include "daemon/log.h"
 #include "daemon/shims.h"
+#include "model/engine_kind.h"
 #include "model/snapshot_name.h"
 #include "varlink/codec.h"
 
@@ -152,13 +153,14 @@ static json_t *encode_rule(const struct rule *rule)
 	const struct history_rule *is = &rule->is;
 	const char *drop_in = is->from_start ? shims_path(rule->watches->shims, is->who) : NULL;
 
-	return json_pack("{s:o, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:b, s:o, s:o}", "who", codec_bytes(is->who),
+	return json_pack("{s:o, s:b, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:s?, s:b, s:b, s:o, s:o}", "who", codec_bytes(is->who),
 			 "program", is->is_program, "every_ms", (json_int_t)(is->every_ns / NSEC_PER_MSEC), "keep",
 			 optional_number(is->limits.count), "keep_ms", optional_number(is->limits.age_ns / NSEC_PER_MSEC),
 			 "keep_bytes", optional_number(is->limits.bytes), "rss_limit", optional_number(is->rss_bytes),
-			 "rss_slope", optional_number(is->slope_bytes), "frames", (json_int_t)is->frames, "follow_forks",
-			 is->follow_forks, "from_start", is->from_start, "drop_in",
-			 drop_in ? codec_bytes(drop_in) : json_null(), "pids", pids_of(rule));
+			 "rss_slope", optional_number(is->slope_bytes), "frames", (json_int_t)is->frames, "engine",
+			 is->has_engine ? engine_kinds[is->engine] : NULL, "follow_forks", is->follow_forks, "from_start",
+			 is->from_start, "drop_in", drop_in ? codec_bytes(drop_in) : json_null(), "pids",
+			 pids_of(rule));
 }
 
 json_t *watches_list(const struct watches *watches)

@@ -10,6 +10,7 @@ src_libmodel_a_SOURCES = \
 	src/model/definition.c src/model/definition.h \
 	src/model/diff.c \
 	src/model/domain_names.c src/model/domain_names.h \
+	src/model/engine_kind.c src/model/engine_kind.h \
 	src/model/event.h \
 	src/model/filter.c src/model/filter.h \
 	src/model/filter_match.c \

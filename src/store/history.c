@@ -2,6 +2,8 @@
 
 #include "store/db.h"
 
+#include "model/engine_kind.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,7 +23,8 @@ static const char schema[] =
 	"CREATE TABLE IF NOT EXISTS run (who TEXT NOT NULL, pid INTEGER NOT NULL, start_time INTEGER NOT NULL,"
 	" since_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL, status INTEGER);"
 	/* Of rules that have any; files of older daemons have no such table. */
-	"CREATE TABLE IF NOT EXISTS alarm (who TEXT PRIMARY KEY, rss_bytes INTEGER NOT NULL, slope_bytes INTEGER NOT NULL);";
+	"CREATE TABLE IF NOT EXISTS alarm (who TEXT PRIMARY KEY, rss_bytes INTEGER NOT NULL, slope_bytes INTEGER NOT NULL);"
+	"CREATE TABLE IF NOT EXISTS engine (who TEXT PRIMARY KEY, name TEXT NOT NULL);";
 
 void history_fini(struct history *history)
 {
@@ -136,23 +139,54 @@ static int take_run(struct db *db, sqlite3_stmt *stmt, struct history *history)
 	return 0;
 }
 
+static struct history_rule *find_rule(struct history *history, const char *who)
+{
+	for (size_t i = 0; i < history->rules.count; i++) {
+		if (strcmp(history->rules.items[i].who, who) == 0)
+			return &history->rules.items[i];
+	}
+	return NULL;
+}
+
 static int take_alarm(struct db *db, sqlite3_stmt *stmt, struct history *history)
 {
 	char who[HISTORY_WHO_MAX];
+	struct history_rule *rule;
 	uint64_t numbers[2];
 	int r = take_who(db, stmt, who);
 
 	if (r == 0)
 		r = db_numbers(db, stmt, 1, 2, 0, numbers);
-	for (size_t i = 0; r == 0 && i < history->rules.count; i++) {
-		struct history_rule *rule = &history->rules.items[i];
-
-		if (strcmp(rule->who, who) != 0)
-			continue;
+	if (r < 0)
+		return r;
+	rule = find_rule(history, who);
+	if (rule) {
 		rule->rss_bytes = numbers[0];
 		rule->slope_bytes = numbers[1];
 	}
-	return r;
+	return 0;
+}
+
+/* One that this version does not know is the configuration's. */
+static int take_engine(struct db *db, sqlite3_stmt *stmt, struct history *history)
+{
+	char who[HISTORY_WHO_MAX];
+	struct history_rule *rule;
+	const char *name;
+	size_t len;
+	int kind, r = take_who(db, stmt, who);
+
+	if (r == 0)
+		r = db_text(db, stmt, 1, &name, &len);
+	if (r < 0)
+		return r;
+	rule = find_rule(history, who);
+	kind = engine_kind_by_name(name);
+	if (rule && kind >= 0) {
+		rule->has_engine = true;
+		rule->engine = kind;
+	}
+	return 0;
 }
 
 static int load_rows(struct db *db, const char *sql, take_row_fn take, struct history *history)
@@ -174,14 +208,27 @@ static int load_rows(struct db *db, const char *sql, take_row_fn take, struct hi
 #define RULE_SQL(from_start) "SELECT who, program, follow_forks, frames, every_ns, keep_count, keep_age_ns, keep_bytes, " \
 	from_start " FROM rule ORDER BY who LIMIT " VALUE(HISTORY_RULES_MAX)
 
-static int load_alarms(struct db *db, struct history *history)
+#define TABLE_SQL(name) "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '" name "'"
+
+/* Rows of a table that files of older daemons do not have. */
+static int load_newer(struct db *db, const char *count_sql, const char *sql, take_row_fn take, struct history *history)
 {
 	uint64_t tables = 0;
-	int r = read_number(db, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'alarm'", &tables);
+	int r = read_number(db, count_sql, &tables);
 
-	if (r < 0 || tables == 0)
-		return r;
-	return load_rows(db, "SELECT who, rss_bytes, slope_bytes FROM alarm LIMIT " VALUE(HISTORY_RULES_MAX), take_alarm, history);
+	return r < 0 || tables == 0 ? r : load_rows(db, sql, take, history);
+}
+
+static int load_alarms(struct db *db, struct history *history)
+{
+	return load_newer(db, TABLE_SQL("alarm"), "SELECT who, rss_bytes, slope_bytes FROM alarm LIMIT " VALUE(HISTORY_RULES_MAX),
+			  take_alarm, history);
+}
+
+static int load_engines(struct db *db, struct history *history)
+{
+	return load_newer(db, TABLE_SQL("engine"), "SELECT who, name FROM engine LIMIT " VALUE(HISTORY_RULES_MAX), take_engine,
+			  history);
 }
 
 static int load_all(struct db *db, struct history *history)
@@ -191,7 +238,9 @@ static int load_all(struct db *db, struct history *history)
 	if (r == 0)
 		r = load_rows(db, "SELECT who, pid, start_time, since_ns, until_ns, status FROM run"
 				  " ORDER BY since_ns LIMIT " VALUE(HISTORY_RUNS_MAX), take_run, history);
-	return r < 0 ? r : load_alarms(db, history);
+	if (r == 0)
+		r = load_alarms(db, history);
+	return r < 0 ? r : load_engines(db, history);
 }
 
 /* An empty one is what is left of a first writer that was killed. */
@@ -267,24 +316,38 @@ static int insert_alarm(struct db *db, sqlite3_stmt *stmt, const struct history_
 	return db_insert(db, stmt);
 }
 
+static int insert_engine(struct db *db, sqlite3_stmt *stmt, const struct history_rule *rule)
+{
+	if (!rule->has_engine)
+		return 0;
+	bind_who(stmt, rule->who);
+	sqlite3_bind_text(stmt, 2, engine_kinds[rule->engine], -1, SQLITE_STATIC);
+	return db_insert(db, stmt);
+}
+
 static int save_rows(struct db *db, const struct history *history)
 {
-	sqlite3_stmt *rule = NULL, *alarm = NULL, *run = NULL;
+	sqlite3_stmt *rule = NULL, *alarm = NULL, *engine = NULL, *run = NULL;
 	int r = db_prepare(db, "INSERT INTO rule VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", &rule);
 
 	if (r == 0)
 		r = db_prepare(db, "INSERT INTO alarm VALUES (?, ?, ?)", &alarm);
+	if (r == 0)
+		r = db_prepare(db, "INSERT INTO engine VALUES (?, ?)", &engine);
 	if (r == 0)
 		r = db_prepare(db, "INSERT INTO run VALUES (?, ?, ?, ?, ?, ?)", &run);
 	for (size_t i = 0; r == 0 && i < history->rules.count; i++) {
 		r = insert_rule(db, rule, &history->rules.items[i]);
 		if (r == 0)
 			r = insert_alarm(db, alarm, &history->rules.items[i]);
+		if (r == 0)
+			r = insert_engine(db, engine, &history->rules.items[i]);
 	}
 	for (size_t i = 0; r == 0 && i < history->runs.count; i++)
 		r = insert_run(db, run, &history->runs.items[i]);
 	sqlite3_finalize(rule);
 	sqlite3_finalize(alarm);
+	sqlite3_finalize(engine);
 	sqlite3_finalize(run);
 	return r;
 }
@@ -304,7 +367,7 @@ int history_save(const char *path, const struct history *history, char **ret_rea
 	if (r == 0)
 		r = db_run(&db, schema);
 	if (r == 0)
-		r = db_run(&db, "DELETE FROM run; DELETE FROM alarm");
+		r = db_run(&db, "DELETE FROM run; DELETE FROM alarm; DELETE FROM engine");
 	if (r == 0)
 		r = save_rows(&db, history);
 	if (r == 0)

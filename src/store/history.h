@@ -31,6 +31,8 @@ struct history_rule {
 	bool is_program;
 	bool follow_forks;
 	bool from_start;               /* of a unit: traced from its first instruction */
+	bool has_engine;               /* else the configuration's serves */
+	int engine;                    /* enum engine_kind */
 	uint32_t frames;
 	uint64_t every_ns;
 	struct history_limits limits;

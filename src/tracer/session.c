@@ -240,7 +240,7 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 				   (uint32_t)request->max_stack_nodes : SESSION_STACK_NODES_DEFAULT;
 	session->waits_for_exec = request->from_exec;
 	session->follows = request->follow_forks;
-	session->wants_ring = request->engine == WIRE_ENGINE_RING;
+	session->wants_ring = request->engine == ENGINE_RING;
 	session->ring_wait_ms = request->ring_wait_ms ? request->ring_wait_ms : RING_WAIT_MS_DEFAULT;
 	session->exit_status = -1;
 	session->attached_realtime_ns = clock_realtime_ns();
@@ -503,7 +503,7 @@ void session_send_status(struct session *session, uint32_t serial)
 		.longest_stop_us = target->longest_stop_ns / NSEC_PER_USEC,
 		.held_us = target->held_ns / NSEC_PER_USEC,
 		.events = session->stops + engine_counters(session->engine).records,
-		.engine = engine_has_ring(session->engine) ? WIRE_ENGINE_RING : WIRE_ENGINE_INT3,
+		.engine = engine_has_ring(session->engine) ? ENGINE_RING : ENGINE_INT3,
 		.children_not_followed = session->not_followed,
 		.tasks = (uint32_t)target->tasks.count,
 		.probes = engine_probe_count(session->engine),

@@ -7,6 +7,7 @@
 #define ALLOCWATCH_TRACER_WIRE_H
 
 #include "model/allocators.h"
+#include "model/engine_kind.h"
 #include "model/heap.h"
 #include "model/misuses.h"
 #include "model/module.h"
@@ -79,7 +80,6 @@ struct wire_allocator {
 	char text[ALLOCATOR_TEXT_MAX];
 };
 
-enum wire_engine { WIRE_ENGINE_AUTO, WIRE_ENGINE_INT3, WIRE_ENGINE_RING };
 
 struct wire_attach {
 	struct wire_head head;
@@ -89,7 +89,7 @@ struct wire_attach {
 	uint8_t from_exec;             /* the target waits to be seized and then execs: `run`, the shim */
 	uint8_t follow_forks;
 	uint8_t as_owner;              /* the tracer becomes the user who asks, before it looks at anything */
-	uint8_t engine;                /* enum wire_engine */
+	uint8_t engine;                /* enum engine_kind */
 	uint32_t owner_uid, owner_gid, owner_group_count;
 	uint32_t owner_groups[WIRE_GROUPS_MAX];
 	uint64_t max_blocks;           /* limits; 0: default */
@@ -222,7 +222,7 @@ struct wire_status {
 	uint32_t tasks, probes;
 	uint32_t frames_limit;
 	uint8_t exact, crash_safe, stopped;     /* stopped: by job control */
-	uint8_t engine;                         /* enum wire_engine: int3 or ring */
+	uint8_t engine;                         /* enum engine_kind: int3 or ring */
 	uint32_t pending_calls, pad;
 	char crash_unsafe_reason[256];
 	char engine_reason[256];                /* why it is not the one that was asked for, or "" */

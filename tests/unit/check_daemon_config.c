@@ -107,6 +107,34 @@ START_TEST(one_file_can_take_the_place_of_all)
 }
 END_TEST
 
+static void require_engine(const char *asked, const char *engine)
+{
+	pid_t pid = target_start();
+	json_t *reply;
+
+	json_decref(call_ok("Attach", json_pack("{s:i, s:s*}", "pid", (int)pid, "engine", asked)));
+	reply = call_ok("GetStatus", pid_of(pid));
+	ck_assert_str_eq(text_of(member(reply, "status"), "engine"), engine);
+	json_decref(reply);
+}
+
+START_TEST(an_engine_in_the_file_serves_who_asks_for_none)
+{
+	configure("[Tracing]\nEngine=ring\n");
+	daemon_start_default();
+	require_engine(NULL, "ring");
+	require_engine("int3", "int3");
+	configure("[Tracing]\nEngine=int3\n");
+	reload_until("Engine= has changed");
+	require_engine(NULL, "int3");
+	require_engine("ring", "ring");
+	configure("[Tracing]\nEngine=steam\n");
+	reload_until("the configuration is wrong");
+	daemon_log_must_hold("allocwatchd.conf:2: Engine= wants one of auto, int3, ring, not 'steam'");
+	require_engine(NULL, "int3");
+}
+END_TEST
+
 START_TEST(a_wrong_file_is_named_and_no_daemon_starts_with_it)
 {
 	configure("[Daemon]\n\nMaxSessions=many\n[Snapshots]\nMaxMemory=5X\nState=here\nMaxSnapshots=0\n");
@@ -328,6 +356,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, files_say_what_options_say_and_options_win);
 	tcase_add_test(t, drop_ins_come_after_the_file_and_an_empty_value_is_the_default);
 	tcase_add_test(t, one_file_can_take_the_place_of_all);
+	tcase_add_test(t, an_engine_in_the_file_serves_who_asks_for_none);
 	tcase_add_test(t, a_wrong_file_is_named_and_no_daemon_starts_with_it);
 	tcase_add_test(t, what_is_not_known_is_a_warning);
 	tcase_add_test(t, a_reload_changes_what_can_change_and_says_what_cannot);

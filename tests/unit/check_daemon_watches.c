@@ -352,6 +352,45 @@ START_TEST(unwatch_lets_go_and_keeps_what_was_known)
 }
 END_TEST
 
+/* Of its first process. */
+static void require_engine(pid_t pid, const char *engine)
+{
+	json_t *reply;
+
+	wait_until(is_tracing, &pid, "it is traced");
+	reply = call_ok("GetStatus", pid_of(pid));
+	ck_assert_str_eq(text_of(member(reply, "status"), "engine"), engine);
+	json_decref(reply);
+}
+
+static void require_rules_engine(const char *engine)
+{
+	json_t *reply = call_ok("ListWatches", json_object());
+
+	ck_assert_str_eq(text_of(json_array_get(member(reply, "watches"), 0), "engine"), engine);
+	json_decref(reply);
+}
+
+START_TEST(a_rule_has_an_engine_of_its_own_also_for_the_next_daemon)
+{
+	pid_t pid;
+
+	make_program();
+	start();
+	fails("Watch", json_pack("{s:s, s:s}", "who", program, "engine", "steam"), "org.varlink.service.InvalidParameter");
+	json_decref(call_ok("Watch", json_pack("{s:s, s:s}", "who", program, "engine", "ring")));
+	require_rules_engine("ring");
+	pid = run_program();
+	require_engine(pid, "ring");
+	kill(test_daemon, SIGTERM);
+	ck_assert_int_eq(daemon_wait(), 0);
+	start();
+	require_rules_engine("ring");
+	require_engine(pid, "ring");
+	end_program(pid);
+}
+END_TEST
+
 /* Who detaches from a process means it. */
 START_TEST(what_somebody_lets_go_is_left_alone)
 {
@@ -481,6 +520,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, of_two_live_processes_the_first_ones_and_the_newest_are_kept);
 	tcase_add_test(t, rules_and_what_was_traced_outlive_a_daemon_that_is_killed);
 	tcase_add_test(t, unwatch_lets_go_and_keeps_what_was_known);
+	tcase_add_test(t, a_rule_has_an_engine_of_its_own_also_for_the_next_daemon);
 	tcase_add_test(t, what_somebody_lets_go_is_left_alone);
 	tcase_add_test(t, a_service_without_a_bus_is_a_rule_with_a_problem);
 	tcase_add_test(t, a_start_that_cannot_be_watched_is_no_rule);

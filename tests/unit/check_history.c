@@ -1,6 +1,8 @@
 /* Watch rules and what was traced for them, on disk; and which snapshots go. */
 #include "store/history.h"
 
+#include "model/engine_kind.h"
+
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +41,7 @@ static void fill(struct history *history, unsigned runs)
 	struct history_rule *rule = vec_push(&history->rules);
 
 	*rule = (struct history_rule){ .who = "redis-server.service", .from_start = true, .frames = 25, .every_ns = 600000000000ULL,
-				       .limits = { 50, 7, 1ULL << 40 }, .rss_bytes = 3ULL << 30, .slope_bytes = 50 << 20 };
+				       .limits = { 50, 7, 1ULL << 40 }, .rss_bytes = 3ULL << 30, .slope_bytes = 50 << 20, .has_engine = true, .engine = ENGINE_RING };
 	rule = vec_push(&history->rules);
 	*rule = (struct history_rule){ .who = "/usr/bin/\xff", .is_program = true, .follow_forks = true, .frames = 3,
 				       .every_ns = 1 };
@@ -98,7 +100,7 @@ START_TEST(what_was_saved_is_read_again)
 END_TEST
 
 /* As older daemons have written it. */
-START_TEST(a_file_without_alarms_is_read)
+START_TEST(a_file_without_alarms_and_engines_is_read)
 {
 	struct history read;
 	char *reason;
@@ -106,11 +108,12 @@ START_TEST(a_file_without_alarms_is_read)
 
 	save(1);
 	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
-	ck_assert_int_eq(sqlite3_exec(db, "DROP TABLE alarm", NULL, NULL, NULL), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(db, "DROP TABLE alarm; DROP TABLE engine", NULL, NULL, NULL), SQLITE_OK);
 	sqlite3_close(db);
 	ck_assert_msg(history_load(path, &read, &reason) == 0, "%s", reason);
 	ck_assert_uint_eq(read.rules.count, 2);
 	ck_assert_uint_eq(read.rules.items[1].rss_bytes, 0);
+	ck_assert(!read.rules.items[1].has_engine);
 	history_fini(&read);
 	save(1);
 	must_hold(1);
@@ -285,7 +288,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 20);
 	tcase_add_test(t, what_was_saved_is_read_again);
-	tcase_add_test(t, a_file_without_alarms_is_read);
+	tcase_add_test(t, a_file_without_alarms_and_engines_is_read);
 	tcase_add_test(t, a_writer_that_is_killed_loses_nothing);
 	tcase_add_test(t, one_of_version_1_is_read_and_becomes_one_of_now);
 	tcase_add_test(t, a_row_that_makes_no_sense_is_refused);

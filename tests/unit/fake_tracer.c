@@ -32,6 +32,7 @@
 static const char *folder, *mode = "";
 static int target_pid, daemon_pid, pidfd = -1;
 static uint64_t start_time, attached_ns;
+static uint8_t engine;                 /* enum engine_kind that was asked for */
 static struct heap *heap;
 static struct stack_table *stacks;
 static struct module_map modules;
@@ -353,6 +354,7 @@ static void attach(const struct wire_attach *request)
 
 	start_time = request->start_time;
 	frames_limit = request->frames_limit;
+	engine = request->engine;
 	attached_ns = attached.attached_realtime_ns = clock_realtime_ns();
 	for (unsigned i = 0; i < WIRE_ALLOCATORS_MAX && request->allocators[i].domain != 0; i++)
 		note(request->allocators[i].text);
@@ -385,7 +387,8 @@ static void status(uint32_t serial)
 {
 	struct wire_status reply = { .counters = heap_counters(heap), .tracer_memory = heap_memory(heap),
 				     .frames_limit = frames_limit, .exact = 1, .crash_safe = 1, .tasks = 1,
-				     .longest_stop_us = 42, .held_us = 4200, .stopped = mode_is("stopped") };
+				     .longest_stop_us = 42, .engine = engine == ENGINE_RING ? ENGINE_RING : ENGINE_INT3,
+				     .held_us = 4200, .stopped = mode_is("stopped") };
 
 	reply.domains[DOMAIN_MALLOC].live_bytes = 300;
 	reply.domains[DOMAIN_MALLOC].live_blocks = 2;
