@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RING_CODE_MAGIC "allocwatch.code2"     /* 16 bytes, no NUL; the last one is the version */
+#define RING_CODE_MAGIC "allocwatch.code3"     /* 16 bytes, no NUL; the last one is the version */
 #define RING_CODE_MAGIC_SIZE 16
 #define RING_CODE_SIZE 65536u
 
@@ -98,7 +98,7 @@ uint64_t ring_site_leave(const struct ring_site *site, uint64_t pc);
  * the record, when this is not written yet, else behind it, and behind a plain return instruction, too.  words[] are what stands on
  * its stack from the stack pointer on; at: which of them is the first that is ring_site_back(), of this or any other site, when
  * it is in a routine.  Other places stay as they are. */
-#define RING_CODE_WORDS 24
+#define RING_CODE_WORDS 32
 uint64_t ring_site_back(const struct ring_site *site);
 enum ring_progress { RING_ELSEWHERE, RING_NOT_WRITTEN, RING_WRITTEN };
 struct ring_unfinished {

@@ -29,6 +29,7 @@
 #define SLOT_THREAD	0
 #define SLOT_SP		8
 #define STACK_MAX	65536
+#define OTHER_WITHIN	16384
 #define ALLOCATES	0x40000000
 #define STATE_ON	1
 #define STATE_STALLED	2
@@ -43,14 +44,24 @@
 #define CALL_ARGS	40
 #define CALL_SIZE	64
 #define WITHIN_LENGTH	64
+#define WITHIN_FIRST	68
 #define WITHIN_AREA	72
-#define WITHIN_SAVED	80
-#define WITHIN_SIZE	128
+#define WITHIN_OTHER	80
+#define WITHIN_SAVED	88
+#define WITHIN_SIZE	136
 #define RETURN_TIME	32
 #define RETURN_RESULT	40
 #define RETURN_LENGTH	48
-#define RETURN_SAVED	56
-#define RETURN_SIZE	104
+#define RETURN_FIRST	52
+#define RETURN_OTHER	56
+#define RETURN_SAVED	64
+#define RETURN_SIZE	112
+
+/* Of a signal's frame (struct ucontext of the kernel): the word with the segment registers, and how far below its end the stack
+ * pointer is.  Below that there may be what the interrupted function keeps in its red zone. */
+#define SEGMENTS	0x002b000000000033
+#define SP_BELOW	32
+#define RED_ZONE	128
 
 #define NR_sched_yield	24
 #define NR_process_vm_readv 310
@@ -197,6 +208,17 @@
 	mov	%r15, \offset+40(%rcx)
 	.endm
 
+/* Of a return's record, whose rsp is `pushed` bytes below the frame; uses rax and rdx. */
+	.macro	fill_return pushed
+	rdtsc
+	shl	$32, %rdx
+	or	%rdx, %rax
+	mov	%rax, RETURN_TIME(%rcx)
+	mov	RESULT+\pushed(%rsp), %rax
+	mov	%rax, RETURN_RESULT(%rcx)
+	fill_saved RETURN_SAVED
+	.endm
+
 	.section .rodata
 	.balign	16
 .Lheader:
@@ -303,8 +325,11 @@ x86_64_ring_code:
 	cmova	%rax, %rdi
 	and	$-8, %edi
 	push	%rdx
+	test	%rdx, %rdx
 	lea	WITHIN_SIZE+63(%rdi), %edx
-	and	$-64, %edx
+	jns	4f
+	add	$OTHER_WITHIN, %edx
+4:	and	$-64, %edx
 	reserve	.Lwithin, .Lwithin_kept, .Lwithin_done, x86_64_ring_return, .Lwithin_lost
 	push	%r10
 .Lwithin_kept:
@@ -314,36 +339,26 @@ x86_64_ring_code:
 	mov	8(%rsp), %r11
 	mov	%r11, WITHIN_AREA(%rcx)
 	fill_saved WITHIN_SAVED
-	mov	%rcx, %rdx
+	movq	$0, WITHIN_OTHER(%rcx)
 	test	%r11, %r11
 	jns	4f
 	cmpl	$0, CONTROL_YIELD(%r8)
 	je	4f
-	/* A stack of which no bounds are known, a coroutine's: the kernel reads as much as there is. */
-	push	%rdx
-	push	%rdi			/* from where and to where, each a struct iovec */
-	push	%rsi
-	push	%rdi
-	lea	WITHIN_SIZE(%rdx), %rdi
-	push	%rdi
-	mov	RECORD_THREAD(%rdx), %rdi
-	mov	%rsp, %rsi
-	lea	16(%rsp), %r10
-	mov	$1, %edx
-	mov	$1, %r8d
-	xor	%r9d, %r9d
-	mov	$NR_process_vm_readv, %eax
-	syscall
-	add	$32, %rsp
-	pop	%rdx
-	xor	%ecx, %ecx
-	test	%rax, %rax
-	cmovs	%rcx, %rax
-	and	$-8, %eax
-	mov	%eax, WITHIN_LENGTH(%rdx)
+	push	%rcx
+	mov	RECORD_THREAD(%rcx), %r9
+	mov	%edi, %edx
+	mov	$OTHER_WITHIN, %r8d
+	lea	WITHIN_SIZE(%rcx), %rdi
+	call	.Lread_stacks
+	pop	%rcx
+	mov	%eax, WITHIN_LENGTH(%rcx)
+	mov	%edx, WITHIN_FIRST(%rcx)
+	mov	%rsi, WITHIN_OTHER(%rcx)
+	mov	%rcx, %rdx
 	mov	(%rdx), %rax
 	jmp	5f
-4:	mov	%edi, %ecx
+4:	mov	%rcx, %rdx
+	mov	%edi, %ecx
 	lea	WITHIN_SIZE(%rdx), %rdi
 	shr	$3, %ecx
 	cld
@@ -362,12 +377,16 @@ x86_64_ring_return:
 	begin	.Lreturn_done
 	cld
 	find_bounds
+	mov	%rdx, %rcx
 	sub	%rsi, %rdi
 	mov	.Lfactor(%rip), %rdx
 	imul	CALLER(%rsp), %rdx
 	shr	$LENGTHS_SHIFT, %rdx
 	movzwl	CONTROL_LENGTHS(%r8,%rdx,2), %edx
 	shl	$UNIT_SHIFT, %edx
+	test	%rcx, %rcx
+	js	.Lelsewhere
+.Lreturn_plain:
 	cmp	%rdi, %rdx
 	cmova	%rdi, %rdx
 	and	$-8, %edx
@@ -375,17 +394,12 @@ x86_64_ring_return:
 	add	$RETURN_SIZE+63, %edx
 	and	$-64, %edx
 
-	reserve	x86_64_ring_return, .Lreturned, .Lreturned, .Lwait, .Lreturned
+	reserve	x86_64_ring_return, .Lreturned, .Lreturned, .Lelsewhere, .Lreturned
 	begin_record
 	mov	%rax, %r11
-	rdtsc
-	shl	$32, %rdx
-	or	%rdx, %rax
-	mov	%rax, RETURN_TIME(%rcx)
-	mov	RESULT(%rsp), %rax
-	mov	%rax, RETURN_RESULT(%rcx)
+	fill_return 0
 	mov	%edi, RETURN_LENGTH(%rcx)
-	fill_saved RETURN_SAVED
+	movq	$0, RETURN_OTHER(%rcx)
 	mov	%rcx, %rdx
 	mov	%edi, %ecx
 	lea	RETURN_SIZE(%rdx), %rdi
@@ -408,6 +422,125 @@ x86_64_ring_return:
 2:	movq	$0, (%r10)
 .Lreturn_done:
 	restore
+
+/* On a stack of which no bounds are known, a coroutine's or a signal handler's own; edx bytes of it are needed. */
+.Lelsewhere:
+	cmpl	$0, CONTROL_YIELD(%r8)
+	je	.Lreturn_plain
+	mov	%edx, %edi
+	push	%rdx
+	lea	RETURN_SIZE+63(%rdx,%rdx), %edx
+	and	$-64, %edx
+	reserve	.Lelsewhere, .Lelsewhere_kept, .Lelsewhere_done, .Lread_stacks, .Lelsewhere_lost
+	push	%r10
+.Lelsewhere_kept:
+	begin_record
+	fill_return 16
+	push	%r8
+	push	%rcx
+	mov	%r11, %r9
+	mov	%edi, %edx
+	mov	%edi, %r8d
+	lea	RETURN_SIZE(%rcx), %rdi
+	call	.Lread_stacks
+	pop	%rcx
+	pop	%r8
+	mov	%eax, RETURN_LENGTH(%rcx)
+	mov	%edx, RETURN_FIRST(%rcx)
+	mov	%rsi, RETURN_OTHER(%rcx)
+	mov	(%rcx), %rax
+	inc	%rax
+	mov	%rax, (%rcx)
+.Lelsewhere_done:
+	pop	%r10
+.Lelsewhere_lost:
+	pop	%rdx
+	jmp	.Lreturned
+
+/* Into the record that is open, the stack at rsi as far as it goes, edx bytes at most, and where a signal's handler runs on it
+ * the one that it has interrupted, r8d bytes at most.  rdi where to, r9 the thread.  eax becomes the bytes of both, edx of the
+ * first, rsi where the other one begins or 0.  Uses all. */
+.Lread_stacks:
+	cld
+	call	.Lread
+	test	%eax, %eax
+	jnz	1f
+	/* Perhaps it may not be asked: what is left of the page. */
+	mov	%esi, %ecx
+	or	$-4096, %ecx
+	neg	%ecx
+	cmp	%edx, %ecx
+	cmova	%edx, %ecx
+	and	$-8, %ecx
+	mov	%ecx, %eax
+	shr	$3, %ecx
+	rep movsq
+	sub	%rax, %rsi
+	sub	%rax, %rdi
+1:	mov	%rdi, %r10
+	mov	%eax, %edx
+	mov	%eax, %ecx
+	shr	$3, %ecx
+	mov	.Lsegments(%rip), %rax
+2:	test	%ecx, %ecx
+	jz	3f
+	repne scasq
+	jne	3f
+	mov	-SP_BELOW(%rdi), %r11
+	sub	%rsi, %r11
+	cmp	%rdx, %r11
+	jb	2b			/* a handler that interrupted another one on the same stack */
+	lea	-RED_ZONE(%rsi,%r11), %rsi
+	and	$-8, %rsi
+	lea	(%r10,%rdx), %rdi
+	push	%rdx
+	mov	%r8d, %edx
+	call	.Lread
+	pop	%rdx
+	test	%eax, %eax
+	jz	3f
+	add	%edx, %eax
+	ret
+3:	mov	%edx, %eax
+	xor	%esi, %esi
+	ret
+
+/* By the kernel, which does not mind what is not there: edx bytes from rsi to rdi, of the thread r9.  rax becomes how many; uses rcx,
+ * r10, r11. */
+.Lread:
+	push	%r8
+	push	%r9
+	push	%rdx
+	push	%rsi			/* from where and to where, each a struct iovec */
+	push	%rdx
+	push	%rdi
+	mov	%r9, %rdi
+	mov	%rsp, %rsi
+	lea	16(%rsp), %r10
+	mov	$1, %edx
+	mov	$1, %r8d
+	xor	%r9d, %r9d
+	mov	$NR_process_vm_readv, %eax
+	syscall
+	pop	%rdi
+	pop	%rdx
+	pop	%rsi
+	pop	%rdx
+	pop	%r9
+	pop	%r8
+	xor	%ecx, %ecx
+	test	%rax, %rax
+	cmovs	%rcx, %rax
+	and	$-8, %eax
+	ret
+.Lread_end:
+	/* All of it in the midst of a record. */
+	.pushsection .rodata.x86_64_ring_stretches, "a", @progbits
+	.rept	5
+	.long	.Lread_stacks - x86_64_ring_code
+	.endr
+	.long	.Lread_end - x86_64_ring_code, .Lread_end - x86_64_ring_code
+	.popsection
 
 /* One turn of waiting for room: eax 0, try again; else this call is lost.  r10 when to give up; uses rcx, r11. */
 	.balign	16
@@ -446,6 +579,8 @@ x86_64_ring_return:
 	.balign	8
 .Lfactor:
 	.quad	0x9e3779b97f4a7c15
+.Lsegments:
+	.quad	SEGMENTS
 x86_64_ring_end:
 
 	.section .note.GNU-stack, "", @progbits

@@ -42,7 +42,7 @@ struct ring_side {
 	struct jump_words awaited;         /* while it is planted */
 	VEC_OF(struct ring_place) places;  /* by number */
 	uint64_t late;                     /* position of a record that was awaited in vain; UINT64_MAX: none */
-	bool cut;                          /* a stack of the first thread, below what was known to be mapped */
+	bool outgrown;                     /* the first thread was below what is known to be mapped of its stack */
 	char refusal[160];
 };
 

@@ -19,6 +19,7 @@
 #define CALIBRATION_NS (2 * NSEC_PER_MSEC)
 #define RETURN_ADDRESS_SIZE 8
 #define READ_AT_ONCE 64
+#define FIRST_STACK_ROOM ((raddr)64 << 20)
 #define CATCH_UP_DEADLINE_MS 20        /* for a record that a thread is writing */
 #define CATCH_UP_PAUSE_NS 20000
 
@@ -200,6 +201,12 @@ static int read_return_address(void *context, raddr at, void *buf, size_t len)
 	return 0;
 }
 
+/* It grows downwards into the room that the kernel leaves free for that (mmap_base(): 128 MiB at least). */
+static bool is_below_first_stack(const struct thread_layout *layout, raddr sp)
+{
+	return sp < layout->main_stack && layout->main_stack - sp <= FIRST_STACK_ROOM;
+}
+
 static uint32_t stack_of_record(void *context, raddr function)
 {
 	const struct record_view *view = context;
@@ -213,8 +220,7 @@ static uint32_t stack_of_record(void *context, raddr function)
 		memcpy(&return_address, record->stack, sizeof(return_address));
 		ring_stack_learn(engine->ring.ring, return_address, &stack);
 	}
-	engine->ring.cut |= stack.cut && record->sp < engine->ring.layout.main_stack_end &&
-			    record->sp < engine->ring.layout.main_stack;
+	engine->ring.outgrown |= is_below_first_stack(&engine->ring.layout, record->sp);
 	return stack.node;
 }
 
@@ -281,9 +287,9 @@ static void look_at_stacks_again(struct engine *engine)
 {
 	struct thread_layout layout;
 
-	if (!engine->ring.cut)
+	if (!engine->ring.outgrown)
 		return;
-	engine->ring.cut = false;
+	engine->ring.outgrown = false;
 	thread_layout_look(engine->target, &layout);
 	engine->ring.layout.main_stack = layout.main_stack;
 	engine->ring.layout.main_stack_end = layout.main_stack_end;

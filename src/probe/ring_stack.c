@@ -7,34 +7,43 @@
 
 #define RED_ZONE 128u                      /* psABI 3.2.2; at an entry nothing is there, but it is read */
 
+/* Of a stack that came with the record; what is behind its end are zeros, or is not there. */
+static int read_known(const uint8_t *known, uint64_t length, uint64_t offset, bool lenient, uint8_t *buf, size_t len)
+{
+	size_t there = offset < length ? length - offset : 0;
+
+	if (!lenient && len > there)
+		return -EFAULT;
+	if (there > len)
+		there = len;
+	memcpy(buf, known + offset, there);
+	memset(buf + there, 0, len - there);
+	return 0;
+}
+
+static int read_from_sp(const struct ring_piece *piece, uint64_t offset, uint8_t *buf, size_t len)
+{
+	size_t below = offset < RED_ZONE ? RED_ZONE - offset : 0;
+
+	if (below > len)
+		below = len;
+	memset(buf, 0, below);
+	return read_known(piece->record->stack, piece->record->stack_length, offset + below - RED_ZONE, piece->lenient,
+			  buf + below, len - below);
+}
+
+/* What does not begin in either stack is none of them. */
 static int read_piece(void *context, raddr at, void *buf, size_t len)
 {
 	const struct ring_piece *piece = context;
 	const struct ring_record *record = piece->record;
-	raddr start = record->sp - RED_ZONE;
-	uint64_t offset = at - start, end = RED_ZONE + record->stack_length;
-	uint8_t *bytes = buf;
-	size_t known;
+	uint64_t offset = at - (record->sp - RED_ZONE), other = at - record->other_start;
 
-	/* Of other stacks, as that which a signal's handler interrupted, nothing came with it. */
-	if (offset >= RED_ZONE + RING_STACK_MAX)
-		return module_map_find(piece->map, at) ? reader_read(piece->code, at, buf, len) : -EFAULT;
-	if (!piece->lenient && (offset > end || len > end - offset))
-		return -EFAULT;
-	if (offset < RED_ZONE) {
-		size_t below = RED_ZONE - offset < len ? RED_ZONE - offset : len;
-
-		memset(bytes, 0, below);
-		bytes += below;
-		len -= below;
-		offset += below;
-	}
-	known = offset < end ? end - offset : 0;
-	if (known > len)
-		known = len;
-	memcpy(bytes, record->stack + (offset - RED_ZONE), known);
-	memset(bytes + known, 0, len - known);
-	return 0;
+	if (other < record->other_length)
+		return read_known(record->stack + record->stack_length, record->other_length, other, piece->lenient, buf, len);
+	if (offset <= RED_ZONE + record->stack_length)
+		return read_from_sp(piece, offset, buf, len);
+	return module_map_find(piece->map, at) ? reader_read(piece->code, at, buf, len) : -EFAULT;
 }
 
 struct reader ring_piece_reader(struct ring_piece *piece)
@@ -51,17 +60,39 @@ static void registers_at_entry(const struct ring_record *record, raddr function,
 	ret_regs->reg[ARCH_DWARF_PC] = function;
 }
 
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Where the other stack's piece begins is a little before that stack. */
+static uint64_t other_end(const struct ring_record *record, const struct unwind_reach *reach)
+{
+	uint64_t end = reach->other_start - record->other_start + reach->other_bytes;
+
+	return record->other_length > 0 && reach->other_start >= record->other_start && end <= RING_STACK_MAX ? end : 0;
+}
+
+static uint64_t unreadable(const struct unwinder *unwinder)
+{
+	return unwinder_counters(unwinder).truncated[TRUNCATED_MEMORY];
+}
+
 struct ring_stack ring_stack_unwind(struct unwinder *unwinder, const struct module_map *map, const struct reader *code,
 				    const struct ring_record *record, raddr function, uint32_t max_frames)
 {
 	struct ring_piece piece = { .record = record, .map = map, .code = code, .lenient = true };
 	const struct reader reader = ring_piece_reader(&piece);
-	struct ring_stack stack = { 0 };
+	struct ring_stack stack = { .had = larger(record->stack_length, record->other_length) };
+	uint64_t before = unreadable(unwinder);
+	struct unwind_reach reach;
 	struct arch_regs regs;
 
 	registers_at_entry(record, function, &regs);
-	stack.node = unwinder_unwind(unwinder, &regs, &reader, max_frames, &stack.needed);
-	if (stack.needed <= record->stack_length)
+	stack.node = unwinder_unwind(unwinder, &regs, &reader, max_frames, &reach);
+	stack.needed = larger(reach.bytes, (uint32_t)other_end(record, &reach));
+	stack.cut = unreadable(unwinder) != before;
+	if (reach.bytes <= record->stack_length && other_end(record, &reach) <= record->other_length)
 		return stack;
 	/* It went by zeros.  Where the piece ends is no page's end, so this time it reads on word by word. */
 	stack.cut = true;
@@ -75,11 +106,9 @@ void ring_stack_learn(struct ring *ring, raddr return_address, const struct ring
 	uint64_t length = ring_stack_length(ring, return_address);
 	uint64_t needs = stack->needed + stack->needed / 4;
 
-	if (stack->cut) {
-		/* What is known to be mapped may end there, and then more is not to be had. */
-		if (length < RING_STACK_UNKNOWN)
-			ring_set_stack_length(ring, return_address, RING_STACK_UNKNOWN);
-	} else if (length == RING_STACK_UNKNOWN || length < needs) {
+	/* What is known to be mapped may have ended there, and then more is not to be had. */
+	if (stack->cut && stack->had >= length)
+		ring_note_too_short(ring, return_address);
+	else if (!stack->cut && (length == RING_STACK_UNKNOWN || length < needs))
 		ring_set_stack_length(ring, return_address, needs);
-	}
 }

@@ -12,7 +12,8 @@
 
 struct ring_stack {
 	uint32_t node;                 /* of the unwinder's stack table */
-	uint32_t needed;               /* bytes from sp; of one that was cut: more than there were */
+	uint32_t needed;               /* bytes, of its record's two stacks the larger; of one that was cut: more than there were */
+	uint32_t had;                  /* bytes that the record has of the first */
 	bool cut;                      /* the piece was too short: the stack ends where it did, and says so */
 };
 
@@ -31,7 +32,7 @@ struct ring_piece {
 struct reader ring_piece_reader(struct ring_piece *piece);
 
 /* Makes the next record of the call site, which is its return address, as long as the longest that it was seen to
- * need and a quarter more.  One that was cut has it learned anew. */
+ * need and a quarter more, and several times as long as any that was too short. */
 void ring_stack_learn(struct ring *ring, raddr return_address, const struct ring_stack *stack);
 
 #endif

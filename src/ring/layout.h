@@ -20,12 +20,12 @@
 
 #include <stdint.h>
 
-#define RING_MAGIC "allocwatch.ring2"          /* 16 bytes, no NUL; the last one is the version */
+#define RING_MAGIC "allocwatch.ring3"          /* 16 bytes, no NUL; the last one is the version */
 #define RING_MAGIC_SIZE 16
 #define RING_CONTROL_SIZE (4096u + RING_SLOTS * 64u)
 #define RING_UNIT 64u
 #define RING_SIZE_MIN (1u << 18)
-#define RING_STACK_MAX 65536u                  /* most bytes of stack in one record */
+#define RING_STACK_MAX 65536u                  /* most bytes of one stack in a record */
 
 enum ring_state { RING_OFF, RING_ON, RING_STALLED };
 enum ring_mark { RING_OPEN = 1, RING_COMMITTED = 2 };  /* beside (position ^ key), whose low bits are zero */
@@ -100,9 +100,10 @@ struct ring_call {
 /* A call with the stack that it was made on: the slot said that another one of the thread may be pending. */
 struct ring_call_within {
 	struct ring_call call;
-	uint32_t stack_length;                 /* bytes from sp, a multiple of 8 */
-	uint32_t reserved;
+	uint32_t stack_length;                 /* bytes, a multiple of 8: from sp, */
+	uint32_t first_length;                 /* but behind so many, */
 	uint64_t stack_start;                  /* lowest address of the stack; ~0: not known */
+	uint64_t other_start;                  /* when this is not 0, from here: another stack, on which a signal came in */
 	uint64_t saved[6];
 	uint64_t stack[];
 };
@@ -112,8 +113,8 @@ struct ring_return {
 	struct ring_head head;
 	uint64_t time;                         /* time stamp counter */
 	uint64_t result;
-	uint32_t stack_length;                 /* bytes from sp, a multiple of 8 */
-	uint32_t reserved;
+	uint32_t stack_length, first_length;   /* these three as above */
+	uint64_t other_start;
 	uint64_t saved[6];                     /* rbx, rbp, r12 to r15: arch_callee_saved */
 	uint64_t stack[];
 };

@@ -21,6 +21,7 @@ struct ring {
 	uint64_t published;                       /* the tail that writers see */
 	uint32_t length;                          /* of the record at the position, once it was looked at */
 	uint64_t lost;                            /* of those, told already */
+	uint16_t too_short[RING_LENGTHS];         /* in units, as the lengths in the control page */
 };
 
 /* --- memory --- */
@@ -192,11 +193,22 @@ static uint64_t mark_at(const struct ring *ring, uint64_t position)
 }
 
 /* Whether a record of this length may be there, with so much stack behind its fixed part. */
-static bool has_room(const struct ring *ring, const struct ring_record *record, uint64_t length, uint64_t fixed,
-		     uint32_t stack_length)
+static bool has_room(const struct ring *ring, const struct ring_record *record, uint64_t length, uint64_t fixed)
 {
-	return length % RING_UNIT == 0 && length <= ring->head - record->position && stack_length <= RING_STACK_MAX &&
-	       stack_length % 8 == 0 && length >= fixed + stack_length;
+	uint64_t stacks = (uint64_t)record->stack_length + record->other_length;
+
+	return length % RING_UNIT == 0 && length <= ring->head - record->position && record->stack_length <= RING_STACK_MAX &&
+	       record->other_length <= RING_STACK_MAX && stacks % 8 == 0 && length >= fixed + stacks;
+}
+
+static void take_lengths(struct ring_record *record, uint32_t length, uint32_t first_length, uint64_t other_start)
+{
+	record->stack_length = length;
+	if (other_start == 0 || first_length > length)
+		return;
+	record->stack_length = first_length;
+	record->other_length = length - first_length;
+	record->other_start = other_start;
 }
 
 static int take_stack_of_call(const struct ring *ring, struct ring_record *record, uint32_t length)
@@ -205,12 +217,12 @@ static int take_stack_of_call(const struct ring *ring, struct ring_record *recor
 	struct ring_call_within part;
 
 	memcpy(&part, at, sizeof(part));
-	if (!has_room(ring, record, length, sizeof(part), part.stack_length))
+	take_lengths(record, part.stack_length, part.first_length, part.other_start);
+	if (!has_room(ring, record, length, sizeof(part)))
 		return -EBADMSG;
 	record->has_stack = true;
 	record->stack_start = part.stack_start;
 	memcpy(record->saved, part.saved, sizeof(record->saved));
-	record->stack_length = part.stack_length;
 	record->stack = at + offsetof(struct ring_call_within, stack);
 	return 0;
 }
@@ -233,13 +245,13 @@ static int take_return(const struct ring *ring, struct ring_record *record, uint
 	struct ring_return part;
 
 	memcpy(&part, at, sizeof(part));
-	if (!has_room(ring, record, part.head.length, sizeof(part), part.stack_length))
+	take_lengths(record, part.stack_length, part.first_length, part.other_start);
+	if (!has_room(ring, record, part.head.length, sizeof(part)))
 		return -EBADMSG;
 	record->has_stack = true;
 	record->time = part.time;
 	record->result = part.result;
 	memcpy(record->saved, part.saved, sizeof(record->saved));
-	record->stack_length = part.stack_length;
 	record->stack = at + offsetof(struct ring_return, stack);
 	*ret_length = part.head.length;
 	return 0;
@@ -421,25 +433,48 @@ static uint16_t units_of(uint64_t bytes)
 	return (uint16_t)((bytes + RING_UNIT - 1) / RING_UNIT);
 }
 
-static uint16_t *length_of(const struct ring *ring, uint64_t return_address)
+static size_t slot_of_site(uint64_t return_address)
 {
-	return &ring->control->lengths[return_address * RING_LENGTHS_FACTOR >> RING_LENGTHS_SHIFT];
+	return return_address * RING_LENGTHS_FACTOR >> RING_LENGTHS_SHIFT;
+}
+
+static void set_units(struct ring *ring, size_t slot, uint16_t units)
+{
+	__atomic_store_n(&ring->control->lengths[slot], units, __ATOMIC_RELAXED);
+}
+
+static uint16_t units_at(const struct ring *ring, size_t slot)
+{
+	return __atomic_load_n(&ring->control->lengths[slot], __ATOMIC_RELAXED);
 }
 
 void ring_set_stack_length(struct ring *ring, uint64_t return_address, uint64_t bytes)
 {
-	__atomic_store_n(length_of(ring, return_address), units_of(bytes), __ATOMIC_RELAXED);
+	size_t slot = slot_of_site(return_address);
+	uint64_t least = (uint64_t)ring->too_short[slot] * RING_GROWTH * RING_UNIT;
+
+	set_units(ring, slot, units_of(bytes > least ? bytes : least));
+}
+
+void ring_note_too_short(struct ring *ring, uint64_t return_address)
+{
+	size_t slot = slot_of_site(return_address);
+	uint16_t units = units_at(ring, slot);
+
+	if (ring->too_short[slot] < units)
+		ring->too_short[slot] = units;
+	set_units(ring, slot, units_of(RING_STACK_MAX));
 }
 
 void ring_set_all_stack_lengths(struct ring *ring, uint64_t bytes)
 {
 	for (size_t i = 0; i < RING_LENGTHS; i++)
-		__atomic_store_n(&ring->control->lengths[i], units_of(bytes), __ATOMIC_RELAXED);
+		set_units(ring, i, units_of(bytes));
 }
 
 uint64_t ring_stack_length(const struct ring *ring, uint64_t return_address)
 {
-	return (uint64_t)*length_of(ring, return_address) * RING_UNIT;
+	return (uint64_t)units_at(ring, slot_of_site(return_address)) * RING_UNIT;
 }
 
 uint64_t ring_take_lost(struct ring *ring)

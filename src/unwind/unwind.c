@@ -211,7 +211,7 @@ static uint32_t push_frames(struct walk *walk, enum truncation *reason)
 }
 
 uint32_t unwinder_unwind(struct unwinder *unwinder, const struct arch_regs *regs,
-			 const struct reader *reader, uint32_t max_frames, uint32_t *ret_read_bytes)
+			 const struct reader *reader, uint32_t max_frames, struct unwind_reach *ret_reach)
 {
 	raddr sp = regs->reg[ARCH_DWARF_SP];
 	struct walk_segments segments;
@@ -233,8 +233,8 @@ uint32_t unwinder_unwind(struct unwinder *unwinder, const struct arch_regs *regs
 	stack_copy_begin(&unwinder->memory, reader, sp);
 	reason = walk_stack(&walk);
 	stack_copy_learn(&unwinder->memory, sp + walk_used_bytes(&walk));
-	if (ret_read_bytes)
-		*ret_read_bytes = walk_used_bytes(&walk);
+	if (ret_reach)
+		*ret_reach = walk_reach(&walk);
 	unwinder->counters.stacks++;
 	unwinder->counters.frames += walk.count + walk.joined;
 	node = push_frames(&walk, &reason);

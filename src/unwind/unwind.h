@@ -36,12 +36,19 @@ void unwinder_free(struct unwinder *unwinder);                /* accepts NULL */
 int unwinder_add_module(struct unwinder *unwinder, uint32_t module, int elf_fd);
 void unwinder_remove_module(struct unwinder *unwinder, uint32_t module);
 
+/* How much was read of a stack. */
+struct unwind_reach {
+	uint32_t bytes;                /* from its stack pointer */
+	uint32_t other_bytes;          /* and from other_start, when it goes on on another stack; else 0 */
+	raddr other_start;
+};
+
 /* Interns the stack of `regs` (pc in frame 0 is exact, not a return address), innermost first, at
  * most max_frames frames plus a FRAME_TRUNCATED one when it goes on or breaks.  Returns the stack's
  * node, always: at the worst a stack that says why it is short.
- * *ret_read_bytes, when not NULL: how far from regs->sp the stack was read, to learn the next read. */
+ * *ret_reach, when not NULL: to learn the next read. */
 uint32_t unwinder_unwind(struct unwinder *unwinder, const struct arch_regs *regs,
-			 const struct reader *reader, uint32_t max_frames, uint32_t *ret_read_bytes);
+			 const struct reader *reader, uint32_t max_frames, struct unwind_reach *ret_reach);
 
 /* Where the frames of a stack stand, innermost first: what is called by whom, on which stack.  Nothing is
  * interned. */

@@ -9,6 +9,7 @@
 
 /* A caller further out than this is taken to be on another stack. */
 #define SAME_STACK_REACH (1u << 20)
+#define SIGNAL_REGISTERS 256u          /* of a signal's frame (x86-64: 192), from the stack pointer of its trampoline */
 
 enum step { STEP_OUT, STEP_END, STEP_NO_MEMORY, STEP_NO_CFI };
 
@@ -333,16 +334,33 @@ uint32_t walk_chain(struct walk *walk, raddr until, struct unwind_frame *frames,
 	return count;
 }
 
+static uint32_t bytes_between(raddr start, raddr end)
+{
+	if (end < start)
+		return 0;
+	return end - start > UINT32_MAX ? UINT32_MAX : (uint32_t)(end - start);
+}
+
+static raddr end_of_segment(const struct walk *walk, unsigned int number)
+{
+	if (number + 1 < walk->segments->count)
+		return walk->segments->items[number].end;
+	return walk->joined ? walk->trail->frames[1].sp : walk->regs.reg[ARCH_DWARF_SP];
+}
+
 uint32_t walk_used_bytes(const struct walk *walk)
 {
-	const struct walk_segment *first = &walk->segments->items[0];
-	raddr end = walk->regs.reg[ARCH_DWARF_SP];
+	return bytes_between(walk->segments->items[0].start, end_of_segment(walk, 0));
+}
 
-	if (walk->segments->count > 1)
-		end = first->end;
-	else if (walk->joined)
-		end = walk->trail->frames[1].sp;
-	if (end < first->start)
-		return 0;
-	return end - first->start > UINT32_MAX ? UINT32_MAX : (uint32_t)(end - first->start);
+struct unwind_reach walk_reach(const struct walk *walk)
+{
+	struct unwind_reach reach = { .bytes = walk_used_bytes(walk) };
+
+	if (walk->segments->count == 1)
+		return reach;
+	reach.bytes = reach.bytes > UINT32_MAX - SIGNAL_REGISTERS ? UINT32_MAX : reach.bytes + SIGNAL_REGISTERS;
+	reach.other_start = walk->segments->items[1].start;
+	reach.other_bytes = bytes_between(reach.other_start, end_of_segment(walk, 1));
+	return reach;
 }

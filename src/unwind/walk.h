@@ -32,5 +32,7 @@ enum truncation walk_stack(struct walk *walk);
 uint32_t walk_chain(struct walk *walk, raddr until, struct unwind_frame *frames, bool *ret_whole);
 /* Bytes from the first sp to where the stack on which the walk began was left. */
 uint32_t walk_used_bytes(const struct walk *walk);
+/* The same, with what a signal's frame has beyond that, and the stack on which it then went on. */
+struct unwind_reach walk_reach(const struct walk *walk);
 
 #endif

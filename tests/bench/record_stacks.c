@@ -75,19 +75,20 @@ static int take(struct recorder *r, const struct sample *sample)
 {
 	struct reader reader = sampler_reader(r->sampler);
 	uint64_t before = guesses(r);
-	uint32_t used, node = unwinder_unwind(r->unwinder, &sample->regs, &reader, FRAMES_MAX, &used);
+	struct unwind_reach used;
+	uint32_t node = unwinder_unwind(r->unwinder, &sample->regs, &reader, FRAMES_MAX, &used);
 
 	if (!is_complete(r, node)) {
 		/* Perhaps it goes through a library loaded since the last look. */
 		sampler_update_map(r->sampler, &r->map, r->unwinder);
 		node = unwinder_unwind(r->unwinder, &sample->regs, &reader, FRAMES_MAX, &used);
 	}
-	if (r->seen[node] || used > RECORDING_READ_MAX - 8192 || !is_complete(r, node) ||
+	if (r->seen[node] || used.bytes > RECORDING_READ_MAX - 8192 || !is_complete(r, node) ||
 	    guesses(r) != before)
 		return 0;
 	r->seen[node] = 1;
 	r->recorded++;
-	return record(r, sample, used);
+	return record(r, sample, used.bytes);
 }
 
 static int run(struct recorder *r, const struct sampler_options *options, struct workload *workload)

@@ -193,15 +193,16 @@ static void walk_from(struct process *p, uint64_t pc, uint64_t sp, uint64_t bp)
 	struct arch_regs regs = { .reg = { [ARCH_DWARF_PC] = pc, [ARCH_DWARF_SP] = sp, [ARCH_DWARF_BP] = bp } };
 	const struct reader reader = { .read = read_stack };
 	struct unwind_frame chain[UNWIND_CHAIN_MAX];
-	uint32_t count, read_bytes;
+	struct unwind_reach reach;
+	uint32_t count;
 	bool whole;
 
 	for (unsigned i = 0; i < ARCH_CALLEE_SAVED; i++)
 		if (i != ARCH_CALLEE_SAVED_BP)
 			regs.reg[arch_callee_saved[i]] = words[i];
-	check_stack(p, unwinder_unwind(p->unwinder, &regs, &reader, FRAMES_MAX, &read_bytes));
+	check_stack(p, unwinder_unwind(p->unwinder, &regs, &reader, FRAMES_MAX, &reach));
 	/* Again: now rows and a trail are known. */
-	check_stack(p, unwinder_unwind(p->unwinder, &regs, &reader, FRAMES_MAX, &read_bytes));
+	check_stack(p, unwinder_unwind(p->unwinder, &regs, &reader, FRAMES_MAX, &reach));
 	count = unwinder_chain(p->unwinder, &regs, &reader, UINT64_MAX, chain, &whole);
 	MUST(count >= 1 && count <= UNWIND_CHAIN_MAX);
 }

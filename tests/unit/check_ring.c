@@ -109,6 +109,7 @@ static bool write_return(uint32_t site, uint64_t thread, uint64_t value, uint32_
 	record->time = value + 2;
 	record->result = value + 3;
 	record->stack_length = stack_length;
+	record->other_start = 0;
 	for (unsigned i = 0; i < 6; i++)
 		record->saved[i] = value + 4 + i;
 	for (uint32_t i = 0; i < stack_length / 8; i++)

@@ -501,15 +501,39 @@ static unsigned long settle_everywhere(uint64_t outer)
 	return settled_step;
 }
 
+static void tell_threads_by_number(void)
+{
+	own_tid = (uint64_t)gettid();
+	control->thread_offset = (uintptr_t)&own_tid - thread_pointer();
+	control->thread_mask = UINT32_MAX;
+}
+
+static uint8_t signal_stack[64 * 1024];
+
+static void have_on_a_stack_of_its_own(void (*handle)(int))
+{
+	const stack_t stack = { .ss_sp = signal_stack, .ss_size = sizeof(signal_stack) };
+	struct sigaction action = { .sa_handler = handle, .sa_flags = SA_ONSTACK };
+
+	REQUIRE(sigaltstack(&stack, NULL) == 0 && sigaction(SIGUSR1, &action, NULL) == 0);
+	REQUIRE(raise(SIGUSR1) == 0);
+}
+
+static void settle_in_handler(int sig)
+{
+	(void)sig;
+	REQUIRE(settle_everywhere(0) > 200);
+	REQUIRE(settle_everywhere((uintptr_t)signal_stack + sizeof(signal_stack)) > 300);
+}
+
 START_TEST(a_record_is_written_once_wherever_its_thread_is_stopped)
 {
 	volatile uint64_t pattern[16] = { 0 };
 
 	note_pending_calls();
-	own_tid = (uint64_t)gettid();
-	control->thread_offset = (uintptr_t)&own_tid - thread_pointer();
-	control->thread_mask = UINT32_MAX;
+	tell_threads_by_number();
 	know_main_stack();
+	have_on_a_stack_of_its_own(settle_in_handler);
 	ck_assert_uint_gt(settle_everywhere(0), 100);
 	ck_assert_uint_gt(settle_everywhere((uintptr_t)pattern), 200);
 	/* A stack of which nothing is known. */
@@ -518,7 +542,7 @@ START_TEST(a_record_is_written_once_wherever_its_thread_is_stopped)
 }
 END_TEST
 
-static ucontext_t here, there;
+static ucontext_t here, there, apart;
 
 static void alloc_and_return(void)
 {
@@ -550,6 +574,95 @@ START_TEST(an_unknown_stack_is_read_to_the_end_of_its_page)
 	next_record();
 	record = next_record();
 	ck_assert_uint_eq(record.sp + record.stack_length, (uintptr_t)stack + 4 * PAGE);
+	ck_assert_uint_eq(record.other_length, 0);
+}
+END_TEST
+
+static __attribute__((noinline)) void alloc_pages_deep(void)
+{
+	volatile uint8_t room[2 * PAGE];
+
+	room[0] = 1;
+	sample_alloc(1);
+	room[1] = room[0];
+}
+
+/* However little of it is known, as long as the kernel may be asked. */
+START_TEST(an_unknown_stack_is_read_as_far_as_it_goes_and_is_needed)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	uint8_t *stack = mmap(NULL, 9 * PAGE, PROT_READ | PROT_WRITE, flags, -1, 0);
+	struct ring_record record;
+
+	ck_assert_ptr_ne(stack, MAP_FAILED);
+	ck_assert_int_eq(munmap(stack + 8 * PAGE, PAGE), 0);
+	know_main_stack();
+	tell_threads_by_number();
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t rest;
+
+		getcontext(&apart);
+		apart.uc_stack.ss_sp = stack;
+		apart.uc_stack.ss_size = 8 * PAGE;
+		apart.uc_link = &here;
+		makecontext(&apart, alloc_pages_deep, 0);
+		ring_set_all_stack_lengths(ring, i ? 3 * PAGE : PAGE);
+		swapcontext(&here, &apart);
+		next_record();
+		record = next_record();
+		rest = (uintptr_t)stack + 8 * PAGE - record.sp;
+		ck_assert_uint_gt(rest, 2 * PAGE);
+		ck_assert_uint_eq(record.stack_length, i ? rest : PAGE);
+	}
+}
+END_TEST
+
+static void allocate_when_asked(int sig)
+{
+	(void)sig;
+	sample_alloc(1);
+}
+
+static void require_both_stacks(const struct ring_record *record, const volatile uint64_t *pattern)
+{
+	uint64_t at = (uintptr_t)pattern - record->other_start;
+
+	ck_assert_uint_le(record->sp + record->stack_length, (uintptr_t)signal_stack + sizeof(signal_stack));
+	ck_assert_uint_gt(record->stack_length, 256);
+	ck_assert_uint_le((uintptr_t)pattern - at, (uintptr_t)pattern);
+	ck_assert_uint_le(at + 128, record->other_length);
+	ck_assert_mem_eq(record->stack + record->stack_length + at, (const void *)pattern, 128);
+}
+
+START_TEST(what_a_handler_on_a_stack_of_its_own_does_comes_with_both_stacks)
+{
+	volatile uint64_t pattern[16];
+	struct ring_record record;
+
+	for (unsigned i = 0; i < 16; i++)
+		pattern[i] = 0x1000000000000 + i;
+	note_pending_calls();
+	know_main_stack();
+	tell_threads_by_number();
+	ring_set_all_stack_lengths(ring, 16384);
+	have_on_a_stack_of_its_own(allocate_when_asked);
+	ck_assert(!next_record().has_stack);
+	record = next_record();
+	require_both_stacks(&record, pattern);
+	ring_note_pending(ring, own_tid, (uintptr_t)pattern);
+	have_on_a_stack_of_its_own(allocate_when_asked);
+	record = next_record();
+	ck_assert(record.has_stack && !record.is_return);
+	require_both_stacks(&record, pattern);
+	record = next_record();
+	require_both_stacks(&record, pattern);
+	/* A program with a filter may not ask. */
+	control->may_yield = 0;
+	have_on_a_stack_of_its_own(allocate_when_asked);
+	next_record();
+	record = next_record();
+	ck_assert_uint_eq(record.other_length, 0);
+	ck_assert_uint_le(record.stack_length, PAGE);
 }
 END_TEST
 
@@ -951,6 +1064,8 @@ int main(void)
 	tcase_add_test(tests, the_first_stack_is_read_to_its_end_and_not_beyond);
 	tcase_add_test(tests, a_threads_stack_is_read_to_its_end_and_not_beyond);
 	tcase_add_test(tests, an_unknown_stack_is_read_to_the_end_of_its_page);
+	tcase_add_test(tests, an_unknown_stack_is_read_as_far_as_it_goes_and_is_needed);
+	tcase_add_test(tests, what_a_handler_on_a_stack_of_its_own_does_comes_with_both_stacks);
 	tcase_add_test(tests, a_full_ring_holds_a_thread_up_once_and_then_it_runs_on);
 	tcase_add_test(tests, a_thread_that_waits_loses_nothing_when_room_is_made_in_time);
 	tcase_add_test(tests, a_child_does_not_write_to_its_parents_ring);

@@ -7,6 +7,7 @@
 #include <check.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ static struct ring_patches patches;
 static struct subject subject;
 static struct recorded on_the_spot;
 static uint64_t alloc_address;
+static _Thread_local uint64_t own_tid;
 
 static int read_self(void *context, raddr at, void *buf, size_t len)
 {
@@ -50,6 +52,10 @@ static void setup(void)
 
 	ck_assert_int_eq(ring_new(RING_SIZE_MIN, &ring), 0);
 	ring_control(ring)->state = RING_ON;
+	ring_control(ring)->may_yield = 1;
+	own_tid = (uint64_t)gettid();
+	ring_control(ring)->thread_offset = (uintptr_t)&own_tid - (uintptr_t)__builtin_thread_pointer();
+	ring_control(ring)->thread_mask = UINT32_MAX;
 	know_main_stack(ring_control(ring));
 	ring_set_all_stack_lengths(ring, RING_STACK_UNKNOWN);
 	subject_init(&subject);
@@ -179,6 +185,101 @@ START_TEST(a_piece_that_was_too_short_says_so_and_the_next_is_long_enough)
 }
 END_TEST
 
+/* A function that others call allocates at many depths in turn. */
+START_TEST(a_call_site_that_is_deep_now_and_then_is_cut_few_times)
+{
+	unsigned cut = 0;
+	uint64_t site;
+
+	for (unsigned i = 0; i < 20; i++) {
+		struct ring_stack stack = stack_at(i % 2 ? 15 : 0, &site);
+
+		cut += stack.cut;
+		ring_stack_learn(ring, site, &stack);
+	}
+	ck_assert_uint_ge(cut, 1);
+	ck_assert_uint_le(cut, 3);
+}
+END_TEST
+
+static unsigned depth_in_handler;
+
+static void allocate_in_handler(int sig)
+{
+	(void)sig;
+	free(allocate_at(depth_in_handler));
+}
+
+/* Who called the function that took `outside` are the callers of the handler, too. */
+static void require_callers_of(struct recorded *outside, struct ring_stack handled)
+{
+	struct pcs ours = pcs_of_node(&subject, handled.node), theirs = unwind_recorded(&subject, outside, FRAMES);
+
+	ck_assert_uint_eq(theirs.truncated, 0);
+	if (ours.truncated == TRUNCATED_LIMIT)
+		return;
+	ck_assert_uint_eq(ours.truncated, 0);
+	ck_assert_uint_gt(ours.count, theirs.count + depth_in_handler + 2);
+	for (unsigned i = 1; i < theirs.count; i++)
+		ck_assert_uint_eq(ours.at[ours.count - i], theirs.at[theirs.count - i]);
+}
+
+/* Both stacks as one. */
+START_TEST(the_stack_of_a_handler_on_a_stack_of_its_own_goes_on_where_the_signal_came_in)
+{
+	static uint8_t alternate[128 * 1024];
+	const stack_t stack = { .ss_sp = alternate, .ss_size = sizeof(alternate) };
+	struct sigaction action = { .sa_handler = allocate_in_handler, .sa_flags = SA_ONSTACK };
+	static struct recorded outside;
+	ucontext_t context;
+
+	getcontext(&context);
+	record_context(&outside, &context);
+	ck_assert_int_eq(sigaltstack(&stack, NULL), 0);
+	ck_assert_int_eq(sigaction(SIGUSR1, &action, NULL), 0);
+	for (depth_in_handler = 0; depth_in_handler < 20; depth_in_handler++) {
+		struct ring_record record;
+		struct ring_stack handled;
+		uint64_t site;
+
+		ck_assert_int_eq(raise(SIGUSR1), 0);
+		record = record_of_return(&site);
+		handled = ring_stack_unwind(subject.unwinder, &subject.map, &self_reader, &record, alloc_address, FRAMES);
+		ck_assert(!handled.cut);
+		require_callers_of(&outside, handled);
+		/* What is missing of the stack that was interrupted is not taken for its end. */
+		record.other_length = 136;
+		handled = ring_stack_unwind(subject.unwinder, &subject.map, &self_reader, &record, alloc_address, FRAMES);
+		ck_assert(handled.cut || pcs_of_node(&subject, handled.node).count == FRAMES);
+	}
+}
+END_TEST
+
+/* The registers that a signal has interrupted are the last that there is of the piece, or are not there. */
+START_TEST(a_piece_that_ends_at_a_signals_frame_says_so)
+{
+	struct ring_record record;
+	uint64_t site;
+	unsigned cut = 0;
+
+	depth_in_handler = 2;
+	signal(SIGUSR1, allocate_in_handler);
+	ck_assert_int_eq(raise(SIGUSR1), 0);
+	record = record_of_return(&site);
+	for (uint32_t length = record.stack_length; length > 0; length -= 8) {
+		struct ring_stack stack;
+		struct pcs pcs;
+
+		record.stack_length = length;
+		stack = ring_stack_unwind(subject.unwinder, &subject.map, &self_reader, &record, alloc_address, FRAMES);
+		pcs = pcs_of_node(&subject, stack.node);
+		cut += stack.cut;
+		ck_assert_uint_eq(stack.cut, pcs.truncated == TRUNCATED_MEMORY);
+	}
+	ck_assert_uint_gt(cut, 100);
+}
+END_TEST
+
 /* Whatever the piece holds, nothing outside of it is taken for a stack. */
 START_TEST(a_piece_of_nothing_is_a_stack_that_ends)
 {
@@ -208,6 +309,9 @@ int main(void)
 	tcase_add_test(tests, the_stack_of_a_record_is_the_one_on_the_spot);
 	tcase_add_test(tests, a_call_site_learns_how_much_it_needs);
 	tcase_add_test(tests, a_piece_that_was_too_short_says_so_and_the_next_is_long_enough);
+	tcase_add_test(tests, a_call_site_that_is_deep_now_and_then_is_cut_few_times);
+	tcase_add_test(tests, the_stack_of_a_handler_on_a_stack_of_its_own_goes_on_where_the_signal_came_in);
+	tcase_add_test(tests, a_piece_that_ends_at_a_signals_frame_says_so);
 	tcase_add_test(tests, a_piece_of_nothing_is_a_stack_that_ends);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
