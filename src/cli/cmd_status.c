@@ -95,7 +95,8 @@ static int print_status(pid_t pid, const json_t *status)
 	print_text("State", answer_text(status, "state"));
 	print_text("Engine", answer_text(status, "engine"));
 	if (*answer_text(status, "engine_reason"))
-		print_text("Why not ring", answer_text(status, "engine_reason"));
+		print_text(strcmp(answer_text(status, "engine"), "ring") == 0 ? "Beside it" : "Why not ring",
+			   answer_text(status, "engine_reason"));
 	print_text("Exact", answer_true(status, "exact") ? "yes" : "no");
 	print_crash_safe(status);
 	print_number("Frames limit", answer_number(status, "frames_limit"));

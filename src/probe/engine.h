@@ -63,6 +63,8 @@ void engine_want_ring(struct engine *engine, const struct ring_options *options)
 bool engine_has_ring(const struct engine *engine);
 /* Why there is none though it was wanted; NULL: none was, or there is one. */
 const char *engine_ring_refusal(const struct engine *engine);
+/* With a ring: how many places have breakpoints all the same, and why one of them has; NULL: none. */
+const char *engine_int3_beside(const struct engine *engine, char *text, size_t space);
 /* Serves records.  How many, at most `most`; 0: there were none; -EAGAIN: the next one is still being written, by *ret_writer
  * (may be NULL) where that is known, else 0. */
 int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer);

@@ -44,6 +44,8 @@ struct ring_side {
 	uint64_t late;                     /* position of a record that was awaited in vain; UINT64_MAX: none */
 	bool outgrown;                     /* the first thread was below what is known to be mapped of its stack */
 	char refusal[160];
+	size_t by_int3;                    /* places beside the ring that have a breakpoint */
+	char int3_reason[160];             /* of one of them */
 };
 
 struct engine {

@@ -147,6 +147,41 @@ static bool fits_a_record(const struct plan_site *site, const struct probe *prob
 	       entry->old_arg < RING_ARGS;
 }
 
+/* Says of one such place why, and counts them. */
+static void note_int3(struct engine *engine, uint32_t module, const struct probe *probe, const char *reason)
+{
+	const char *path = engine->target->modules.modules.items[module].path, *name = strrchr(path, '/');
+
+	engine->ring.by_int3++;
+	if (engine->ring.int3_reason[0] == '\0' || probe)
+		snprintf(engine->ring.int3_reason, sizeof(engine->ring.int3_reason), "%s in %.40s: %s",
+			 probe ? probe->entry->name : "a return", name ? name + 1 : path, reason);
+}
+
+static const char *why_not(int error, const char *reason)
+{
+	switch (error) {
+	case -ENOTSUP:
+		return reason;
+	case -EBUSY:
+		return "something else stands there, or a thread was in the midst of it";
+	case -ENOSPC:
+		return "there is no room for code within reach";
+	default:
+		return strerror(-error);
+	}
+}
+
+/* NULL: a jump can stand there. */
+static const char *misses(const struct engine *engine, const struct plan_site *site, const struct probe *probe)
+{
+	if (engine->ring.planted)
+		return "it was loaded later";
+	if (!fits_a_record(site, probe))
+		return "what it takes or gives is not in the registers that are recorded";
+	return site->window.length == 0 ? "there is no room for a jump" : NULL;
+}
+
 bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint32_t module, raddr bias, struct probe *probe)
 {
 	struct ring_window window = {
@@ -157,11 +192,18 @@ bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint
 	struct ring_place *place;
 	const char *reason;
 	uint32_t number;
+	int r;
 
-	if (!engine->ring.ring || engine->ring.planted || site->window.length == 0 || !fits_a_record(site, probe) ||
-	    vec_reserve(&engine->ring.places, 1) < 0 ||
-	    jumps_add(engine->target, &window, module, &engine->ring.awaited, &number, &reason) < 0)
+	if (!engine->ring.ring)
 		return false;
+	reason = misses(engine, site, probe);
+	r = reason ? -ENOTSUP : vec_reserve(&engine->ring.places, 1);
+	if (r == 0)
+		r = jumps_add(engine->target, &window, module, &engine->ring.awaited, &number, &reason);
+	if (r < 0) {
+		note_int3(engine, module, probe, why_not(r, reason));
+		return false;
+	}
 	/* Numbers are given one after the other. */
 	place = vec_push(&engine->ring.places);
 	*place = (struct ring_place){ .kinds = site->kinds, .probe = probe, .address = window.address + window.record };
@@ -421,6 +463,16 @@ void engine_ring_free(struct engine *engine)
 	engine_ring_end(engine);
 	vec_fini(&engine->ring.places);
 	jump_words_fini(&engine->ring.awaited);
+}
+
+const char *engine_int3_beside(const struct engine *engine, char *text, size_t space)
+{
+	size_t places = engine->ring.places.count + engine->ring.by_int3;
+
+	if (!engine->ring.ring || engine->ring.by_int3 == 0)
+		return NULL;
+	snprintf(text, space, "%zu of %zu places have int3s, such as %s", engine->ring.by_int3, places, engine->ring.int3_reason);
+	return text;
 }
 
 bool engine_has_ring(const struct engine *engine)

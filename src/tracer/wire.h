@@ -225,7 +225,7 @@ struct wire_status {
 	uint8_t engine;                         /* enum engine_kind: int3 or ring */
 	uint32_t pending_calls, pad;
 	char crash_unsafe_reason[256];
-	char engine_reason[256];                /* why it is not the one that was asked for, or "" */
+	char engine_reason[256];                /* why it is not the one that was asked for, or not all of it; or "" */
 };
 
 struct wire_block_request {

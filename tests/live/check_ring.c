@@ -71,6 +71,21 @@ static void a_ring_serves_and_is_gone_after_the_detach(void)
 	tool_end(tool, hammer, before);
 }
 
+static void status_says_which_places_int3_serves_beside_the_ring(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "1", "--ops", "100", NULL);
+	struct state *before = state_take(hammer->pid);
+	const char *reason;
+
+	attach_by_ring(tool, hammer->pid);
+	reason = json_text(tool_status(tool, hammer->pid), "engine_reason");
+	if (!strstr(reason, "places have int3s, such as "))
+		live_fail("it says: %s", reason);
+	require(strstr(tool_out(tool, "status", pid_text(hammer->pid), NULL), "places have int3s"));
+	tool_end(tool, hammer, before);
+}
+
 static void snapshots_and_their_difference_are_of_the_moment_they_are_asked_for(void)
 {
 	struct tool *tool = tool_start();
@@ -216,6 +231,7 @@ static void who_follows_children_is_told_why_int3_serves(void)
 
 static const struct live_case cases[] = {
 	LIVE_CASE(a_ring_serves_and_is_gone_after_the_detach),
+	LIVE_CASE(status_says_which_places_int3_serves_beside_the_ring),
 	LIVE_CASE(snapshots_and_their_difference_are_of_the_moment_they_are_asked_for),
 	LIVE_CASE(a_program_whose_tracer_is_dead_runs_on_and_is_healed),
 	LIVE_CASE(a_thread_waits_for_room_as_long_as_is_asked_for),
