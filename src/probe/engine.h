@@ -52,7 +52,7 @@ int engine_new(struct target *target, struct unwinder *unwinder, const struct en
 	       uint32_t max_frames, struct described *described, struct engine **ret_engine);
 void engine_free(struct engine *engine);          /* accepts NULL */
 
-/* The ring engine, wherever it can, for what is installed first: before anything is planned. */
+/* The ring engine, wherever it can: before anything is planned. */
 struct ring_options {
 	uint64_t size;                 /* bytes: a power of two from RING_SIZE_MIN to RING_SIZE_MAX */
 	uint32_t wait_ms;              /* for room; then calls are lost */
@@ -61,6 +61,8 @@ struct ring_options {
 #define RING_WAIT_MS_DEFAULT 100
 void engine_want_ring(struct engine *engine, const struct ring_options *options);
 bool engine_has_ring(const struct engine *engine);
+/* What is planned and not installed yet is to have jumps, for which all threads have to be held then; else int3s serve it. */
+bool engine_wants_all_held(const struct engine *engine);
 /* Why there is none though it was wanted; NULL: none was, or there is one. */
 const char *engine_ring_refusal(const struct engine *engine);
 /* With a ring: how many places have breakpoints all the same, and why one of them has; NULL: none. */

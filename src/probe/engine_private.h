@@ -34,7 +34,8 @@ struct ring_place {
 };
 
 struct ring_side {
-	bool wanted, begun, planted;
+	bool wanted, begun;
+	bool planting;                     /* jumps may be prepared: all threads are held */
 	struct ring_options options;
 	uint64_t wait_ticks;
 	struct ring *ring;                 /* NULL: there is none (yet) */
@@ -66,11 +67,14 @@ struct engine {
 /* The thread's pending calls, made when it has none yet; NULL: no memory. */
 struct calls *engine_task_calls(struct task *task);
 
-/* All threads are held, nothing is planted yet. */
+/* Before what is planned is installed.  Jumps are for it when all threads are held, and the process has come so far that they
+ * can be told apart. */
 void engine_ring_begin(struct engine *engine);
 /* False: a breakpoint is to serve there. */
 bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint32_t module, raddr bias, struct probe *probe);
 int engine_ring_plant(struct engine *engine);
+/* It serves, or may yet. */
+bool engine_ring_is_open(const struct engine *engine);
 /* An allocating call that int3s saw is pending, or has returned; and of this thread none is any more. */
 void engine_ring_note(struct engine *engine, const struct task *task, raddr sp, bool pending);
 void engine_ring_forget(struct engine *engine, const struct task *task);

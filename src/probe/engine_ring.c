@@ -49,16 +49,29 @@ static void give_up(struct engine *engine, const char *reason)
 	snprintf(engine->ring.refusal, sizeof(engine->ring.refusal), "%s", reason);
 }
 
-/* From the first to the last window of each object. */
+bool engine_ring_is_open(const struct engine *engine)
+{
+	return engine->ring.wanted && (!engine->ring.begun || engine->ring.ring);
+}
+
+static void widen(struct jump_range *range, struct jump_range by)
+{
+	range->start = by.start < range->start ? by.start : range->start;
+	range->end = by.end > range->end ? by.end : range->end;
+}
+
+/* From the first to the last window of each object that is not installed yet; of those past `most` in one. */
 static size_t window_ranges(const struct engine *engine, struct jump_range *ranges, size_t most)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < engine->plans.count && count < most; i++) {
+	for (size_t i = 0; i < engine->plans.count; i++) {
 		const struct planned_module *planned = engine->plans.items[i];
 		raddr bias = engine->target->modules.modules.items[planned->module].bias;
 		struct jump_range range = { .start = UINT64_MAX };
 
+		if (planned->installed)
+			continue;
 		for (size_t k = 0; k < planned->plan.sites.count; k++) {
 			const struct plan_window *window = &planned->plan.sites.items[k].window;
 
@@ -69,7 +82,9 @@ static size_t window_ranges(const struct engine *engine, struct jump_range *rang
 			if (window->vaddr + bias + ARCH_WINDOW_MAX > range.end)
 				range.end = window->vaddr + bias + ARCH_WINDOW_MAX;
 		}
-		if (range.end > 0)
+		if (range.end > 0 && count == most)
+			widen(&ranges[most - 1], range);
+		else if (range.end > 0)
 			ranges[count++] = range;
 	}
 	return count;
@@ -105,34 +120,60 @@ static void publish_stacks(struct engine *engine)
 	control->stack_offset = layout->stack;
 }
 
-void engine_ring_begin(struct engine *engine)
+bool engine_wants_all_held(const struct engine *engine)
 {
-	struct jump_range ranges[RANGES_MAX];
+	struct jump_range range;
+
+	return engine_ring_is_open(engine) && window_ranges(engine, &range, 1) > 0;
+}
+
+/* False: there is none, or none yet. */
+static bool begin_ring(struct engine *engine)
+{
 	char reason[128];
 	int r;
 
-	if (!engine->ring.wanted || engine->ring.begun)
-		return;
-	engine->ring.begun = true;
-	r = jumps_look_at_stacks(engine->target, ranges, window_ranges(engine, ranges, RANGES_MAX),
-				 &engine->ring.awaited);
-	if (r < 0) {
-		give_up(engine, "a thread of it is in a wait that nothing breaks off (in vfork, or for a disk)");
-		return;
-	}
+	if (engine->ring.begun)
+		return engine->ring.ring != NULL;
 	thread_layout_look(engine->target, &engine->ring.layout);
+	if (!engine->ring.layout.has_pointer) {
+		give_up(engine, "its C library has not begun yet, so that its threads could be told apart; what it loads may "
+				"have another engine");
+		return false;
+	}
+	engine->ring.begun = true;
 	if (!engine->ring.layout.has_tid) {
 		give_up(engine, "its C library does not keep a thread's number where it could be found, or the process has "
 				"numbers of its own (a container's)");
-		return;
+		return false;
 	}
 	r = make_ring(engine);
 	if (r < 0) {
 		snprintf(reason, sizeof(reason), "the ring cannot be mapped in it: %s", strerror(-r));
 		give_up(engine, reason);
-		return;
+		return false;
 	}
 	publish_stacks(engine);
+	engine->ring.refusal[0] = '\0';
+	return true;
+}
+
+void engine_ring_begin(struct engine *engine)
+{
+	struct jump_range ranges[RANGES_MAX];
+	size_t count = window_ranges(engine, ranges, RANGES_MAX);
+	int r;
+
+	if (!engine_ring_is_open(engine) || count == 0)
+		return;
+	jump_words_fini(&engine->ring.awaited);
+	r = jumps_look_at_stacks(engine->target, ranges, count, &engine->ring.awaited);
+	if (r == 0) {
+		engine->ring.planting = begin_ring(engine);
+	} else if (!engine->ring.begun) {
+		engine->ring.begun = true;
+		give_up(engine, "a thread of it is in a wait that nothing breaks off (in vfork, or for a disk)");
+	}
 }
 
 /* --- places --- */
@@ -175,11 +216,11 @@ static const char *why_not(int error, const char *reason)
 /* NULL: a jump can stand there. */
 static const char *misses(const struct engine *engine, const struct plan_site *site, const struct probe *probe)
 {
-	if (engine->ring.planted)
-		return "it was loaded later";
 	if (!fits_a_record(site, probe))
 		return "what it takes or gives is not in the registers that are recorded";
-	return site->window.length == 0 ? "there is no room for a jump" : NULL;
+	if (site->window.length == 0)
+		return "there is no room for a jump";
+	return engine->ring.planting ? NULL : "when it was loaded a thread was in a wait that nothing breaks off";
 }
 
 bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint32_t module, raddr bias, struct probe *probe)
@@ -212,13 +253,16 @@ bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint
 
 int engine_ring_plant(struct engine *engine)
 {
+	struct ring_control *control;
 	int r;
 
-	if (!engine->ring.ring || engine->ring.planted)
+	if (!engine->ring.planting)
 		return 0;
-	engine->ring.planted = true;
+	engine->ring.planting = false;
 	jump_words_fini(&engine->ring.awaited);
-	__atomic_store_n(&ring_control(engine->ring.ring)->state, RING_ON, __ATOMIC_RELEASE);
+	control = ring_control(engine->ring.ring);
+	if (control->state == RING_OFF)
+		__atomic_store_n(&control->state, RING_ON, __ATOMIC_RELEASE);
 	r = jumps_plant(engine->target);
 	return r == -EBUSY ? -EIO : r;
 }

@@ -20,7 +20,7 @@ int engine_plan_module(struct engine *engine, uint32_t module, int elf_fd)
 	if (!planned)
 		return -ENOMEM;
 	r = plan_make(elf_fd, engine->described, engine->target->modules.modules.items[module].path,
-		      engine->ring.wanted && !engine->ring.begun, &planned->plan);
+		      engine_ring_is_open(engine), &planned->plan);
 	if (r < 0 || planned->plan.functions.count == 0) {
 		if (r == 0)
 			plan_fini(&planned->plan);

@@ -13,9 +13,14 @@
 #define LOOK_BYTES 2048u               /* behind the thread pointer: glibc 2.17 to 2.41 have both below 1,800 */
 #define DATA_MAX (1u << 20)            /* of a thread's own data, which lies at the end of its stack's memory */
 
+static bool read_registers(const struct task *task, struct user_regs_struct *regs)
+{
+	return task->stopped && !task->guest && !stop_is_end(task->stop.kind) && ptrace_getregs(task->tid, regs) == 0;
+}
+
 static bool read_thread(struct task *task, uint8_t bytes[LOOK_BYTES], struct user_regs_struct *regs)
 {
-	return task->stopped && !task->guest && !stop_is_end(task->stop.kind) && ptrace_getregs(task->tid, regs) == 0 &&
+	return read_registers(task, regs) &&
 	       target_read(task->target, arch_thread_pointer(regs), bytes, LOOK_BYTES) == 0;
 }
 
@@ -89,6 +94,9 @@ void thread_layout_look(struct target *target, struct thread_layout *ret_layout)
 		struct task *task = target->tasks.items[i];
 		struct user_regs_struct regs;
 
+		if (!read_registers(task, &regs))
+			continue;
+		layout.has_pointer |= arch_thread_pointer(&regs) != 0;
 		if (!read_thread(task, bytes, &regs))
 			continue;
 		seen = true;

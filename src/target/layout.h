@@ -10,6 +10,7 @@
 struct thread_layout {
 	uint32_t tid;                  /* distance of a 32-bit word */
 	bool has_tid;
+	bool has_pointer;              /* a thread has a thread pointer: its C library has begun */
 	uint32_t stack;                /* of a 64-bit word; 0: that is not known */
 	raddr main_stack, main_stack_end;  /* the program's first one, as it is mapped now */
 };

@@ -48,6 +48,33 @@ static bool leave_signal_stop(struct task *task)
 }
 
 static void serve_ends(struct loop *loop);
+static void serve_syscall(struct loop *loop, struct task *task);
+
+/* What those have stopped for that were held with another one. */
+static void serve_held(struct loop *loop)
+{
+	struct target *target = loop->session->target;
+
+	if (target_executed(target)) {
+		loop_resume_held(loop);
+		return;
+	}
+	for (size_t i = target->tasks.count; i-- > 0 && !loop->done && !loop->session->leaving;) {
+		struct task *task = i < target->tasks.count ? target->tasks.items[i] : NULL;
+		struct stop stop;
+
+		if (!task || !task->stopped || stop_is_end(task->stop.kind))
+			continue;
+		stop = task->stop;
+		task->stopped = stop.kind != STOP_SIGNAL;
+		if (stop.kind == STOP_SIGNAL)
+			loop_serve(loop, task, &stop);
+		else if (stop.kind == STOP_SYSCALL)
+			serve_syscall(loop, task);
+		else
+			task_resume(task);
+	}
+}
 
 /* The loader says that its list of objects changes. */
 static void serve_loader(struct loop *loop, struct task *task)
@@ -55,7 +82,7 @@ static void serve_loader(struct loop *loop, struct task *task)
 	if (leave_signal_stop(task)) {
 		loop_begin_long_step(loop);
 		session_objects_changed(loop->session);
-		task_resume(task);
+		serve_held(loop);
 	}
 	serve_ends(loop);
 }

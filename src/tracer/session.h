@@ -134,7 +134,7 @@ bool session_is_foreign(pid_t tid);
 /* After exec: the old heap has ended, the new program is probed from its first instruction; or `refused` is set, and
  * the log says why. */
 void session_exec(struct session *session, struct task *task);
-/* The loader's list of objects changed; a task is held. */
+/* The loader's list of objects changed; a task is held.  Afterwards others may be, too. */
 void session_objects_changed(struct session *session);
 /* Once a second, and before each answer: are our int3s still there, and do they still stop threads? */
 void session_verify(struct session *session);

@@ -136,6 +136,8 @@ void session_objects_changed(struct session *session)
 		drop_unmapped(session);
 		r = session_add_modules(session);
 	}
+	if (r == 0 && engine_wants_all_held(session->engine))
+		target_stop_all(session->target);
 	if (r == 0)
 		r = engine_install(session->engine);
 	if (r >= 0)

@@ -6,6 +6,7 @@
 #include "tool.h"
 
 #include "faults.h"
+#include "../victims/tallies.h"
 
 #include "base/clock.h"
 
@@ -84,6 +85,69 @@ static void status_says_which_places_int3_serves_beside_the_ring(void)
 		live_fail("it says: %s", reason);
 	require(strstr(tool_out(tool, "status", pid_text(hammer->pid), NULL), "places have int3s"));
 	tool_end(tool, hammer, before);
+}
+
+/* "N of M places have int3s, such as ...": of a process that the ring serves. */
+static void count_places(json_t *status, long *ret_int3, long *ret_all)
+{
+	const char *text = json_text(status, "engine_reason");
+
+	require_text(json_text(status, "engine"), "ring");
+	if (sscanf(text, "%ld of %ld places have int3s", ret_int3, ret_all) != 2)
+		live_fail("it says: %s", text);
+}
+
+/* While other threads allocate, which are held for a moment. */
+static void an_allocator_that_is_loaded_later_has_jumps_too(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins = victim_start("tests/victims/plugins", live_text("%s/tests/victims", live_build()), "--threads",
+					       "2", NULL);
+	long int3_before, int3, before, all;
+	json_t *status;
+
+	attach_by_ring(tool, plugins->pid);
+	count_places(tool_status(tool, plugins->pid), &int3_before, &before);
+	subject_command(plugins, 'O');
+	for (unsigned i = 0; i < 9; i++)
+		subject_command(plugins, 'G');
+	subject_command(plugins, 'F');
+	status = tool_status(tool, plugins->pid);
+	require_row(tool_stats(tool, pid_text(plugins->pid)), "tests/victims/plugins.c", "/* own block */", 8 * 444, 8);
+	require_nothing_unknown(status, json_number(status, "unknown.before_attach_frees"));
+	count_places(status, &int3, &all);
+	live_note("places with int3s: %ld of %ld, then %ld of %ld", int3_before, before, int3, all);
+	require_at_least(all - int3, before - int3_before + 4);
+	tool_detach(tool, plugins->pid);
+	require_unharmed(plugins->pid, NULL);
+	require(!maps_say(plugins->pid, "/memfd:allocwatch-ring"));
+	subject_command(plugins, 'F');
+	subject_quit(plugins);
+}
+
+static bool is_ready(void *context)
+{
+	return __atomic_load_n(&((struct tallies *)context)->pid, __ATOMIC_SEQ_CST) != 0;
+}
+
+/* Its C library is loaded under our eyes, and its threads could not be told apart before. */
+static void a_command_that_is_run_has_a_ring(void)
+{
+	const char *path = live_text("%s/tallies", live_folder());
+	struct tool *tool = tool_start();
+	struct tallies *seen = subject_tallies(path);
+	struct subject client;
+	json_t *status;
+
+	seen->pid = 0;
+	client.pid = tool_begin(tool, "run", "--engine", "ring", "--", live_text("%s/tests/victims/tallies", live_build()), path, NULL);
+	if (!live_wait(is_ready, seen, 60000))
+		live_fail("the command does not start");
+	status = tool_status(tool, seen->pid);
+	require_text(json_text(status, "engine"), "ring");
+	require_nothing_unknown(status, 0);
+	kill(seen->pid, SIGKILL);
+	subject_wait(&client);
 }
 
 static void snapshots_and_their_difference_are_of_the_moment_they_are_asked_for(void)
@@ -232,6 +296,8 @@ static void who_follows_children_is_told_why_int3_serves(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(a_ring_serves_and_is_gone_after_the_detach),
 	LIVE_CASE(status_says_which_places_int3_serves_beside_the_ring),
+	LIVE_CASE(an_allocator_that_is_loaded_later_has_jumps_too),
+	LIVE_CASE(a_command_that_is_run_has_a_ring),
 	LIVE_CASE(snapshots_and_their_difference_are_of_the_moment_they_are_asked_for),
 	LIVE_CASE(a_program_whose_tracer_is_dead_runs_on_and_is_healed),
 	LIVE_CASE(a_thread_waits_for_room_as_long_as_is_asked_for),

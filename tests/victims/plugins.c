@@ -1,6 +1,7 @@
 /* Loads plugins while it runs.
  *
- *   plugins FOLDER         where plugin.so and ownmalloc.so are
+ *   plugins FOLDER [--threads N]
+ *       where plugin.so and ownmalloc.so are; beside N threads that allocate and free all the time
  *
  * Commands: 'o' dlopens plugin.so, 'g' keeps one block from it, 'c' dlcloses it (its blocks stay);
  * 'O' dlopens ownmalloc.so, a library with a malloc of its own, 'G' keeps one block from that, 'F'
@@ -12,11 +13,13 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PLUGIN_BYTES 333
 #define OWN_BYTES 444
 #define MAX_OWN 1000
+#define STACK_BYTES (256 * 1024)
 
 static const char *folder;
 static void *plugin, *own;
@@ -123,11 +126,20 @@ static void free_own(void)
 	own_free(own_block[--own_blocks]);
 }
 
+static void *churn(void *argument)
+{
+	for (;;)
+		free(malloc(64));
+	return argument;
+}
+
 int main(int argc, char **argv)
 {
 	int command;
 
 	folder = argc > 1 ? argv[1] : ".";
+	for (long i = option_number(argc, argv, "--threads", 0); i > 0; i--)
+		start_thread(churn, NULL, STACK_BYTES);
 	say("R");
 	while ((command = next_command()) != 'q') {
 		switch (command) {
