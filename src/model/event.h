@@ -8,6 +8,7 @@
 
 #include "base/reader.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum alloc_kind {
@@ -24,6 +25,13 @@ enum alloc_kind {
 	ALLOC_GIVEN,          /* address, domain: given to somebody by a call that was under way at the attach. It is no
 			       * block that is known, but one again, and so may be freed once more */
 };
+
+/* In DOMAIN_MMAP, of ranges of addresses:
+ *   BORN          [address, address + size) is mapped, whatever was mapped there before
+ *   FREED         [old_address, old_address + old_size) is mapped for nobody who is told of
+ *   RESIZE_BEGIN  this range is about to be unmapped, or moved
+ *   RESIZE_END    it is unmapped, and [address, address + size) is mapped, if address is not 0; with address 0 and size > 0
+ *                 the call failed */
 
 /* Domains as in tracemalloc: one address space each. */
 enum alloc_domain {
@@ -50,7 +58,9 @@ struct alloc_event {
 	uint64_t time_ns;      /* CLOCK_MONOTONIC */
 	raddr address;
 	raddr old_address;
-	uint64_t size;         /* requested bytes */
+	uint64_t size;         /* requested bytes; of a mapping whole pages */
+	uint64_t old_size;     /* of a mapping, from old_address on */
+	bool replaces;         /* of one: it was to take the place of what was mapped there */
 };
 
 #endif

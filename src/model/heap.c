@@ -36,6 +36,7 @@ struct heap *heap_new(const struct heap_limits *limits, bool from_start, uint64_
 	heap->from_start = from_start;
 	heap->start_ns = now_ns;
 	id_table_init(&heap->traces, sizeof(struct trace_item), trace_hash);
+	ranges_init(&heap->mappings);
 	thread_table_init(&heap->threads);
 	seen_init(&heap->seen, heap->limits.max_seen_bytes);
 	if (block_table_init(&heap->blocks, hash_pair(now_ns, (uintptr_t)heap)) < 0) {
@@ -57,6 +58,8 @@ void heap_free(struct heap *heap)
 		steps_free_segment(heap->dying.items[i].segment);
 	vec_fini(&heap->dying);
 	vec_fini(&heap->parkings);
+	ranges_fini(&heap->mappings);
+	vec_fini(&heap->unmappings);
 	free(heap);
 }
 
@@ -172,7 +175,8 @@ void heap_account_leave(struct heap *heap, const struct block_entry *block)
 	else
 		heap->counters.frees++;
 	heap_drop_live(heap, block);
-	if (!heap->from_start)
+	/* Nothing is wrong with unmapping what is not mapped. */
+	if (!heap->from_start && block->domain != DOMAIN_MMAP)
 		seen_mark(&heap->seen, block->address, domain_family(block->domain));
 }
 
@@ -209,6 +213,35 @@ static void account_birth(struct heap *heap, const struct block_entry *block, ui
 	if (counters->live_bytes > counters->peak_bytes)
 		set_peak(heap, time_ns);
 	thread_table_born(&heap->threads, block);
+}
+
+void heap_account_piece(struct heap *heap, const struct block_entry *block)
+{
+	struct trace_item *trace;
+
+	thread_table_piece(&heap->threads, block);
+	if (heap_forgotten(heap, block))
+		return;
+	trace = heap_trace_of(heap, block);
+	keep_peak(heap, trace);
+	trace->live_blocks++;
+	trace->live_bytes += block->size;
+	trace->total_blocks++;
+	heap->counters.live_blocks++;
+	heap->counters.live_bytes += block->size;
+	heap->counters.allocations++;
+}
+
+void heap_account_shrink(struct heap *heap, const struct block_entry *block, uint64_t bytes)
+{
+	struct trace_item *trace;
+
+	if (heap_forgotten(heap, block))
+		return;
+	trace = heap_trace_of(heap, block);
+	keep_peak(heap, trace);
+	trace->live_bytes -= bytes;
+	heap->counters.live_bytes -= bytes;
 }
 
 /* Makes an entry free for a birth at an address that is taken. */
@@ -265,6 +298,8 @@ static int unborn(struct heap *heap, const struct alloc_event *event)
 
 	if (!block_table_find(&heap->blocks, event->address, event->domain, &place))
 		return 0;
+	if (event->domain == DOMAIN_MMAP)
+		heap_unmap_unborn(heap, event->address);
 	if (!heap_forgotten(heap, place.entry)) {
 		trace = heap_trace_of(heap, place.entry);
 		trace->total_blocks--;
@@ -306,8 +341,29 @@ static int freed(struct heap *heap, const struct alloc_event *event)
 	return 0;
 }
 
+static int dispatch_mapping(struct heap *heap, const struct alloc_event *event)
+{
+	switch (event->kind) {
+	case ALLOC_BORN:
+		return heap_map(heap, event);
+	case ALLOC_UNBORN:
+		return unborn(heap, event);
+	case ALLOC_FREED:
+		return heap_unmapped(heap, event->old_address, event->old_size, UINT64_MAX, false);
+	case ALLOC_RESIZE_BEGIN:
+		return heap_unmap_begin(heap, event);
+	case ALLOC_RESIZE_END:
+		return heap_unmap_end(heap, event);
+	case ALLOC_GIVEN:
+		return 0;
+	}
+	return -EINVAL;
+}
+
 static int dispatch(struct heap *heap, const struct alloc_event *event)
 {
+	if (event->domain == DOMAIN_MMAP)
+		return dispatch_mapping(heap, event);
 	switch (event->kind) {
 	case ALLOC_BORN:
 		return heap_born(heap, event);
@@ -399,6 +455,7 @@ size_t heap_memory(const struct heap *heap)
 	return sizeof(*heap) + heap_block_memory(heap) + seen_memory(&heap->seen) +
 	       id_table_memory(&heap->traces) + thread_table_memory(&heap->threads) +
 	       heap->parkings.space * sizeof(*heap->parkings.items) +
+	       ranges_memory(&heap->mappings) + vec_memory(&heap->unmappings) +
 	       heap->dying.space * sizeof(*heap->dying.items) +
 	       heap->dying_bytes;
 }

@@ -5,6 +5,7 @@
 #include "model/block_table.h"
 #include "model/heap.h"
 #include "model/id_table.h"
+#include "model/ranges.h"
 #include "model/seen.h"
 #include "model/thread_table.h"
 
@@ -39,6 +40,13 @@ struct parking {
 	enum park_state state;
 };
 
+/* An unmapping, or a mapping's move, that has begun: it will take what was mapped by then. */
+struct unmapping {
+	int32_t tid;
+	raddr start, end;
+	uint64_t youngest;       /* as in struct range */
+};
+
 /* A segment of forgotten traces; one is freed per event. */
 struct dying {
 	char *segment;
@@ -53,6 +61,9 @@ struct heap {
 	struct block_table blocks;
 	struct seen seen;
 	VEC_OF(struct parking) parkings;
+	struct ranges mappings;          /* where the blocks of DOMAIN_MMAP lie */
+	VEC_OF(struct unmapping) unmappings;
+	uint64_t map_births;             /* how many mappings there have been */
 	struct id_table traces;
 	struct thread_table threads;
 	uint64_t peak_epoch;             /* how many peaks there have been */
@@ -73,7 +84,22 @@ void heap_account_leave(struct heap *heap, const struct block_entry *block);
 void heap_account_unmatched(struct heap *heap, raddr address, uint32_t domain);
 /* Takes a block out of the counters of what lives, without calling it freed. */
 void heap_drop_live(struct heap *heap, const struct block_entry *block);
+/* What is left of a block that was cut in two, as a block more: how much is mapped does not change by it. */
+void heap_account_piece(struct heap *heap, const struct block_entry *block);
+/* A block is about to lose `bytes` of its size. */
+void heap_account_shrink(struct heap *heap, const struct block_entry *block, uint64_t bytes);
 int heap_born(struct heap *heap, const struct alloc_event *event);
+
+int heap_map(struct heap *heap, const struct alloc_event *event);
+int heap_unmap_begin(struct heap *heap, const struct alloc_event *event);
+int heap_unmap_end(struct heap *heap, const struct alloc_event *event);
+/* Takes the range out of all mappings that are not younger.  counts: that it was in none tells of one from before the
+ * attach. */
+int heap_unmapped(struct heap *heap, raddr start, uint64_t size, uint64_t youngest, bool counts);
+/* A thread's unmapping that has begun will not end. */
+void heap_unmap_forget(struct heap *heap, int32_t tid);
+/* The block that a mapping is leaves the table of blocks. */
+void heap_unmap_unborn(struct heap *heap, raddr address);
 
 int heap_resize_begin(struct heap *heap, const struct alloc_event *event);
 int heap_resize_end(struct heap *heap, const struct alloc_event *event);

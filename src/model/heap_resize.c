@@ -172,6 +172,7 @@ void heap_thread_gone(struct heap *heap, int32_t tid)
 	size_t i = 0;
 
 	thread_table_forget(&heap->threads, tid);
+	heap_unmap_forget(heap, tid);
 	while (i < heap->parkings.count) {
 		struct parking *parking = &heap->parkings.items[i];
 

@@ -18,6 +18,7 @@ src_libmodel_a_SOURCES = \
 	src/model/grouping.c src/model/grouping.h \
 	src/model/grouping_rank.c \
 	src/model/heap.c src/model/heap.h src/model/heap_private.h \
+	src/model/heap_mappings.c \
 	src/model/heap_resize.c \
 	src/model/heap_visit.c \
 	src/model/hidden.c src/model/hidden.h \
@@ -31,6 +32,7 @@ src_libmodel_a_SOURCES = \
 	src/model/module.c src/model/module.h \
 	src/model/names.c src/model/names.h \
 	src/model/occasion.c src/model/occasion.h \
+	src/model/ranges.c src/model/ranges.h \
 	src/model/seen.c src/model/seen.h \
 	src/model/snapshot.c src/model/snapshot.h \
 	src/model/snapshot_check.c \

@@ -112,6 +112,23 @@ void thread_table_born(struct thread_table *table, const struct block_entry *blo
 	item->family = domain_family(block->domain);
 }
 
+void thread_table_piece(struct thread_table *table, const struct block_entry *block)
+{
+	if (block->thread)
+		item_at(table, block->thread)->blocks++;
+}
+
+static bool is_youngest_of(const struct thread_item *item, const struct block_entry *block)
+{
+	return item->youngest == block->address && item->family == domain_family(block->domain);
+}
+
+void thread_table_moved(struct thread_table *table, const struct block_entry *block, raddr address)
+{
+	if (block->thread && is_youngest_of(item_at(table, block->thread), block))
+		item_at(table, block->thread)->youngest = address;
+}
+
 bool thread_table_leave(struct thread_table *table, const struct block_entry *block)
 {
 	struct thread_item *item;
@@ -120,7 +137,7 @@ bool thread_table_leave(struct thread_table *table, const struct block_entry *bl
 	if (!block->thread)
 		return false;
 	item = item_at(table, block->thread);
-	is_youngest = item->youngest == block->address && item->family == domain_family(block->domain);
+	is_youngest = is_youngest_of(item, block);
 	if (is_youngest)
 		item->youngest = 0;
 	if (--item->blocks == 0 && item->ended)

@@ -33,6 +33,10 @@ uint16_t thread_table_number(struct thread_table *table, int32_t tid);
 int32_t thread_table_tid(const struct thread_table *table, uint16_t number);
 /* A block came into the table of blocks. */
 void thread_table_born(struct thread_table *table, const struct block_entry *block);
+/* Another one did, which is a part of one that was there. */
+void thread_table_piece(struct thread_table *table, const struct block_entry *block);
+/* It has another address now. */
+void thread_table_moved(struct thread_table *table, const struct block_entry *block, raddr address);
 /* It is gone: whether it was the youngest of its thread, which then has none. */
 bool thread_table_leave(struct thread_table *table, const struct block_entry *block);
 /* The thread has ended; the next one with its id is another. */
