@@ -16,6 +16,7 @@ bench_programs = \
 	tests/bench/bench_store \
 	tests/bench/bench_symbol \
 	tests/bench/bench_unwind \
+	tests/bench/bench_walk \
 	tests/bench/record_stacks
 bench_victims = \
 	tests/bench/latency \

@@ -2,13 +2,17 @@
 bench_unwind_cflags = $(AM_CFLAGS) -D_GNU_SOURCE $(DW_CFLAGS) $(ELF_CFLAGS) $(UNWIND_CFLAGS) $(JANSSON_CFLAGS)
 bench_unwind_libs = src/libaw_unwind.a src/libarch.a src/libmodel.a src/libbase.a $(DW_LIBS) $(ELF_LIBS) \
 	$(UNWIND_LIBS) $(ZYDIS_LIBS) $(JANSSON_LIBS)
-check_PROGRAMS += tests/bench/bench_unwind tests/bench/record_stacks
+check_PROGRAMS += tests/bench/bench_unwind tests/bench/bench_walk tests/bench/record_stacks
 tests_bench_bench_unwind_SOURCES = tests/bench/bench_unwind.c \
 	tests/bench/process_map.c tests/bench/process_map.h \
 	tests/bench/recording.c tests/bench/recording.h \
 	tests/bench/walker.c tests/bench/walker.h
 tests_bench_bench_unwind_CFLAGS = $(bench_unwind_cflags)
 tests_bench_bench_unwind_LDADD = $(bench_unwind_libs)
+tests_bench_bench_walk_SOURCES = tests/bench/bench_walk.c tests/bench/recording.c tests/bench/recording.h \
+	tests/bench/process_map.c tests/bench/process_map.h
+tests_bench_bench_walk_CFLAGS = $(bench_unwind_cflags) -O2
+tests_bench_bench_walk_LDADD = $(bench_unwind_libs)
 tests_bench_record_stacks_SOURCES = tests/bench/record_stacks.c \
 	tests/bench/process_map.c tests/bench/process_map.h \
 	tests/bench/recording.c tests/bench/recording.h \
