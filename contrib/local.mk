@@ -1,5 +1,5 @@
 EXTRA_DIST += contrib/check contrib/count-tests contrib/cppcheck.suppressions contrib/demo contrib/fresh \
-	contrib/install-deps contrib/packages.build contrib/packages.fresh contrib/packages.test contrib/packages.yama contrib/packages.deb .ci/run
+	contrib/install-deps contrib/packages.build contrib/packages.fresh contrib/packages.test contrib/packages.yama contrib/packages.bench contrib/packages.deb .ci/run
 
 # The daemon of the demo; the live tests watch it too.
 check_PROGRAMS += contrib/sample/leaky

@@ -23,6 +23,7 @@
 #define ANSWER_MS 60000
 
 struct driver {
+	struct driver_options options;
 	int sock;
 	pid_t tracer, target;
 	uint32_t serial;
@@ -72,6 +73,7 @@ struct driver *driver_start(const struct driver_options *options)
 	tracer_path();
 	if (!driver || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
 		bench_fail("cannot start a tracer: %s", strerror(errno));
+	driver->options = *options;
 	fflush(stdout);
 	driver->tracer = fork();
 	if (driver->tracer == 0)
@@ -136,7 +138,12 @@ static void await(struct driver *driver, enum wire_type type)
 
 void driver_attach(struct driver *driver, pid_t target)
 {
-	struct wire_attach request = { .frames_limit = BENCH_FRAMES, .domains = 1 };
+	struct wire_attach request = {
+		.frames_limit = BENCH_FRAMES,
+		.domains = 1,
+		.engine = driver->options.engine,
+		.ring_wait_ms = driver->options.ring_wait_ms,
+	};
 
 	driver->target = target;
 	ask(driver, WIRE_ATTACH, &request, sizeof(request));

@@ -17,6 +17,8 @@ struct driver;
 struct driver_options {
 	const char *placement;          /* for ALLOCWATCH_PLACEMENT; NULL: the tracer's own policy */
 	const char *counter_file;       /* preload the allocation counter; NULL: no */
+	uint8_t engine;                 /* enum wire_engine */
+	uint32_t ring_wait_ms;          /* 0: the default */
 };
 
 struct driver *driver_start(const struct driver_options *options);

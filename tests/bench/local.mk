@@ -8,6 +8,7 @@ bench_victim_cflags = $(victim_cflags) -O2 -fomit-frame-pointer
 
 bench_programs = \
 	tests/bench/bench_calls \
+	tests/bench/bench_engines \
 	tests/bench/bench_heap \
 	tests/bench/bench_latency \
 	tests/bench/bench_ring \
@@ -21,12 +22,14 @@ bench_programs = \
 bench_victims = \
 	tests/bench/latency \
 	tests/bench/pairs
-check_PROGRAMS += tests/bench/bench_calls tests/bench/bench_heap tests/bench/bench_latency tests/bench/bench_ring \
+check_PROGRAMS += tests/bench/bench_calls tests/bench/bench_engines tests/bench/bench_heap tests/bench/bench_latency tests/bench/bench_ring \
 	tests/bench/bench_stops \
 	$(bench_victims)
 
 tests_bench_bench_calls_SOURCES = tests/bench/bench_calls.c tests/bench/allocation_counter.h $(bench_common)
 tests_bench_bench_calls_LDADD = $(bench_libs)
+tests_bench_bench_engines_SOURCES = tests/bench/bench_engines.c $(bench_common)
+tests_bench_bench_engines_LDADD = $(bench_libs)
 tests_bench_bench_heap_SOURCES = tests/bench/bench_heap.c
 tests_bench_bench_heap_LDADD = src/libmodel.a src/libbase.a
 tests_bench_bench_latency_SOURCES = tests/bench/bench_latency.c $(bench_common)

@@ -5,12 +5,13 @@
  * --pairs: per thread and round.  --live: each thread holds so many blocks all the time, and a pair frees
  * one of them at random and allocates another.
  * Commands besides q: 'g' a round of pairs; 'b' a round of bare stops, three int3 of its own in the place
- * of each pair, which only a tracer lets it survive.  The answer is "pairs=N ns=T": T from the first
- * thread's first pair to the last one's last, by this process's own clock. */
+ * of each pair, which only a tracer lets it survive.  The answer is "pairs=N ns=T cpu=T": from the first
+ * thread's first pair to the last one's last, by this process's own clock, and what all threads had of processors. */
 #include "../victims/victim.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_THREADS 256
@@ -20,7 +21,7 @@
 struct worker {
 	void **live;
 	uint64_t random;
-	uint64_t begun_ns, ended_ns;
+	uint64_t begun_ns, ended_ns, cpu_ns;
 } __attribute__((aligned(128)));
 
 static struct worker workers[MAX_THREADS];
@@ -69,15 +70,26 @@ static __attribute__((noinline)) void descend(int depth, struct worker *w)
 	__asm__ volatile("" : : : "memory");
 }
 
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static void *work(void *argument)
 {
 	struct worker *w = argument;
+	uint64_t cpu_ns;
 
 	for (;;) {
 		pthread_barrier_wait(&round_begins);
+		cpu_ns = own_cpu_ns();
 		w->begun_ns = now_ns();
 		descend(DEPTH - 1, w);        /* and the function with the loop */
 		w->ended_ns = now_ns();
+		w->cpu_ns = own_cpu_ns() - cpu_ns;
 		pthread_barrier_wait(&round_ends);
 	}
 	return NULL;
@@ -94,7 +106,7 @@ static void prepare(struct worker *w, long index)
 
 static void play_round(void)
 {
-	uint64_t begun_ns = UINT64_MAX, ended_ns = 0;
+	uint64_t begun_ns = UINT64_MAX, ended_ns = 0, cpu_ns = 0;
 
 	pthread_barrier_wait(&round_begins);
 	pthread_barrier_wait(&round_ends);
@@ -103,8 +115,9 @@ static void play_round(void)
 			begun_ns = workers[i].begun_ns;
 		if (workers[i].ended_ns > ended_ns)
 			ended_ns = workers[i].ended_ns;
+		cpu_ns += workers[i].cpu_ns;
 	}
-	say("pairs=%ld ns=%ld", thread_count * pairs_per_round, (long)(ended_ns - begun_ns));
+	say("pairs=%ld ns=%ld cpu=%ld", thread_count * pairs_per_round, (long)(ended_ns - begun_ns), (long)cpu_ns);
 }
 
 int main(int argc, char **argv)

@@ -21,6 +21,7 @@ RECORDING = "tests/bench/%s.stacks"
 # those in SILENT.
 BENCHMARKS = (
     ("stops", 240, (["tests/bench/bench_stops"],)),
+    ("engines", 600, (["tests/bench/bench_engines"],)),
     ("calls", 120, (["tests/bench/bench_calls"],)),
     ("latency", 240, (["tests/bench/bench_latency"],)),
     ("unwind", 240, tuple(
