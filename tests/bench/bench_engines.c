@@ -82,7 +82,7 @@ static void check_work(struct run *run, enum tool tool, const struct wire_status
 {
 	uint64_t pairs = (uint64_t)ROUNDS * run->pairs, lost = after->counters.lost_events - before->counters.lost_events;
 
-	if (tool == RING && after->engine != WIRE_ENGINE_RING)
+	if (tool == RING && after->engine != ENGINE_RING)
 		bench_fail("the ring engine does not serve: %s", after->engine_reason);
 	if (tool == RING)
 		run->lost += lost;
@@ -96,7 +96,7 @@ static void play_traced(struct run *run, enum tool tool)
 	char placement[16];
 	struct driver_options options = {
 		.placement = run->threads == 1 ? placement : NULL,
-		.engine = tool == RING ? WIRE_ENGINE_RING : WIRE_ENGINE_INT3,
+		.engine = tool == RING ? ENGINE_RING : ENGINE_INT3,
 		.ring_wait_ms = 10000,
 	};
 	struct cost settling = { 1e9, 1e9 };

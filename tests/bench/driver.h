@@ -17,7 +17,7 @@ struct driver;
 struct driver_options {
 	const char *placement;          /* for ALLOCWATCH_PLACEMENT; NULL: the tracer's own policy */
 	const char *counter_file;       /* preload the allocation counter; NULL: no */
-	uint8_t engine;                 /* enum wire_engine */
+	uint8_t engine;                 /* enum engine_kind */
 	uint32_t ring_wait_ms;          /* 0: the default */
 };
 
