@@ -9,4 +9,5 @@ src_libbase_a_SOURCES = \
 	src/base/reason.c src/base/reason.h \
 	src/base/strtab.c src/base/strtab.h \
 	src/base/units.c src/base/units.h \
+	src/base/user.c src/base/user.h \
 	src/base/vec.c src/base/vec.h

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/proc.h"
+#include "base/user.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -306,8 +307,8 @@ static int become_owner(struct link *link, const struct wire_attach *request)
 
 	if (!request->as_owner || geteuid() != 0)
 		return 0;
-	r = privileges_become(request->owner_uid, request->owner_gid, request->owner_groups,
-			      request->owner_group_count);
+	r = user_become(request->owner_uid, request->owner_gid, request->owner_groups,
+			request->owner_group_count);
 	if (r < 0)
 		session_fail(link, request->head.serial, request->head.pid, FAILURE_INTERNAL, 0,
 			     "cannot attach to process %d: the tracer could not become uid %u, for whom it would trace: %s",

@@ -1,10 +1,9 @@
 #define _GNU_SOURCE              /* O_PATH */
 #include "tracer/opening.h"
 
-#include "tracer/privileges.h"
-
 #include "base/fd.h"
 #include "base/mounts.h"
+#include "base/user.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -25,7 +24,7 @@ static int become(const struct wire_identity *identity)
 	if (known)
 		return memcmp(&present, identity, sizeof(present)) == 0 ? 0 : -EPERM;
 	if (identity->as_other)
-		r = privileges_become(identity->uid, identity->gid, identity->groups, identity->group_count);
+		r = user_become(identity->uid, identity->gid, identity->groups, identity->group_count);
 	if (r == 0) {
 		present = *identity;
 		known = true;

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "tracer/recall.h"
 
-#include "tracer/privileges.h"
 #include "tracer/session.h"
 
 #include "model/snapshot.h"
@@ -9,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/mounts.h"
+#include "base/user.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -149,7 +149,7 @@ void recall_send(struct link *link, const struct wire_recall *request, int fd)
 	int image = -1, r = 0;
 
 	if (request->as_owner)
-		r = privileges_become(request->owner_uid, NO_GROUP, NULL, 0);
+		r = user_become(request->owner_uid, NO_GROUP, NULL, 0);
 	if (r == 0)
 		r = take_image(fd, &image, &size);
 	if (r == 0)
