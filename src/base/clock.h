@@ -28,6 +28,11 @@ static inline uint64_t clock_realtime_ns(void)
 	return clock_read_ns(CLOCK_REALTIME);
 }
 
+static inline uint64_t clock_in_ms(uint64_t ms)
+{
+	return clock_monotonic_ns() + ms * NSEC_PER_MSEC;
+}
+
 static inline bool clock_passed(uint64_t deadline_ns)
 {
 	return clock_monotonic_ns() >= deadline_ns;

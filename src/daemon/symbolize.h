@@ -26,9 +26,11 @@ void symbolize_free(struct symbolize *symbolize);            /* accepts NULL; ki
  * that is broken off and goes on in the next turn. */
 #define SYMBOLIZE_TURN_MS 1000
 #define SYMBOLIZE_LONG_TURN_MS 10000
+/* For so long a snapshot, named as far as can be, waits for debug information from elsewhere; others go on. */
+#define SYMBOLIZE_DEBUG_MS 60000
 
 struct symbolize_times {
-	uint64_t silence_ms, module_ms, snapshot_ms, turn_ms, long_turn_ms;
+	uint64_t silence_ms, module_ms, snapshot_ms, turn_ms, long_turn_ms, debug_ms;
 };
 void symbolize_set_times(struct symbolize *symbolize, const struct symbolize_times *times);
 
@@ -44,6 +46,17 @@ struct symbolize_opener {
 void symbolize_set_opener(struct symbolize *symbolize, const struct symbolize_opener *opener);
 /* fd: taken over; or negative errno. */
 void symbolize_opened(struct symbolize *symbolize, int fd);
+
+/* Who has debug information of files for which this machine has none (debuginfo.h). */
+struct symbolize_debug {
+	void *context;
+	/* Called from the event loop.  A descriptor, which stays the callee's; -EINPROGRESS: it is looked for, and
+	 * symbolize_debug_arrived() will tell when it is worth to ask again; -ENOENT: there is none; another negative errno: it
+	 * cannot be had now, and what has no name for that is not remembered. */
+	int (*get)(void *context, const struct file_user *user, const uint8_t *build_id, size_t len);
+};
+void symbolize_set_debug(struct symbolize *symbolize, const struct symbolize_debug *debug);
+void symbolize_debug_arrived(struct symbolize *symbolize);
 
 /* How often it ended before it was told to. */
 uint64_t symbolize_deaths(const struct symbolize *symbolize);

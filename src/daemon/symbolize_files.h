@@ -29,6 +29,7 @@ struct symbolize_file {
 	uint32_t crashes;
 	bool names;                  /* of generated code; else an ELF file */
 	bool unreadable;             /* the symbolizer said it is no such file */
+	bool lacks_debug;            /* open there without the debug information that may be had later */
 	int slot;                    /* in the running symbolizer, or -1 */
 };
 

@@ -185,10 +185,25 @@ struct symbolize_work *symbolize_job_work(struct symbolize_job *job)
 	for (; job->current < job->work_count; job->current++) {
 		struct symbolize_work *work = &job->works[job->current];
 
-		if (work->answered < work->frames.count && symbolize_file_usable(work->file))
+		if (work->answered < work->frames.count && !work->waits && symbolize_file_usable(work->file))
 			return work;
 	}
 	return NULL;
+}
+
+bool symbolize_job_waits(const struct symbolize_job *job)
+{
+	for (size_t i = 0; i < job->work_count; i++) {
+		if (job->works[i].waits)
+			return true;
+	}
+	return false;
+}
+
+void symbolize_job_stop_waiting(struct symbolize_job *job)
+{
+	for (size_t i = 0; i < job->work_count; i++)
+		job->works[i].waits = false;
 }
 
 void symbolize_work_drop(struct symbolize_work *work)

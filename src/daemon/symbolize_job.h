@@ -17,6 +17,9 @@ struct symbolize_work {
 	size_t answered;
 	uint64_t deadline_ns;                /* CLOCK_MONOTONIC; 0: not begun */
 	bool mute;                           /* a file that belongs to it could not be opened in time: no other is */
+	bool waits;                          /* for debug information from elsewhere; it is then passed over */
+	bool is_later;                       /* the symbolizer was told that it comes later */
+	bool is_partial;                     /* it could not be had: answers are true of this snapshot only */
 };
 
 struct symbolize_job {
@@ -30,6 +33,9 @@ struct symbolize_job {
 	struct file_user user;
 	uint64_t user_key;
 	uint64_t deadline_ns;                /* CLOCK_MONOTONIC; 0: not begun */
+	uint64_t debug_deadline_ns;          /* for what `waits`; 0: it has not been set aside for that yet */
+	bool is_out_of_patience;             /* that has passed */
+	bool is_partial;                     /* of some module, by lack of debug information that may come later */
 	uint64_t paused_ns;                  /* since then it waits for its turn; 0: it does not */
 	int result;
 	void (*done)(void *context, struct snapshot *snapshot, int result);
@@ -46,6 +52,9 @@ void symbolize_job_free(struct symbolize_job *job);           /* accepts NULL */
 
 /* The module to ask about next, or NULL when the job is finished. */
 struct symbolize_work *symbolize_job_work(struct symbolize_job *job);
+/* Whether some module waits for debug information; none does any more. */
+bool symbolize_job_waits(const struct symbolize_job *job);
+void symbolize_job_stop_waiting(struct symbolize_job *job);
 /* It waits for its turn from now on, and so do its deadlines; and no more. */
 void symbolize_job_pause(struct symbolize_job *job);
 void symbolize_job_resume(struct symbolize_job *job);

@@ -1,5 +1,7 @@
 #include "symbol/debugfile.h"
 
+#include "symbol/opener.h"
+
 #include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <limits.h>
@@ -158,6 +160,27 @@ int debugfile_find(const struct elf_file *file, const char *debug_root, struct e
 	if (r < 0 && r != -ENOMEM)
 		r = open_by_link(file, debug_root, ret);
 	return r == 0 || r == -ENOMEM ? r : -ENOENT;
+}
+
+int debugfile_fetch(const struct elf_file *file, struct elf_file **ret)
+{
+	struct elf_file *found;
+	int fd, r;
+
+	if (file->build_id_len < BUILD_ID_BYTES_MIN || file->build_id_len > BUILD_ID_BYTES_MAX)
+		return -ENOENT;
+	fd = opener_fetch();
+	if (fd < 0)
+		return fd == -EINPROGRESS || fd == -ENOMEM ? fd : -ENOENT;
+	r = elf_file_open(fd, &found);
+	if (r < 0)
+		return r == -ENOMEM ? r : -ENOENT;
+	if (!elf_file_same_build_id(found, file->build_id, file->build_id_len)) {
+		elf_file_free(found);
+		return -ENOENT;
+	}
+	*ret = found;
+	return 0;
 }
 
 /* Nothing is there that libdw could open in our place. */

@@ -28,6 +28,11 @@ int opener_open(const char *path)
 	return chosen.open ? chosen.open(chosen.context, path) : file_open_plain(path);
 }
 
+int opener_fetch(void)
+{
+	return chosen.fetch ? chosen.fetch(chosen.context) : -ENOENT;
+}
+
 void opener_enter(int (*otherwise)(void *context), void *context)
 {
 	entered = true;

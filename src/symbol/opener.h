@@ -11,12 +11,17 @@ struct opener {
 	/* A regular file, for reading, of an absolute path that came out of a hostile file: a descriptor, or negative
 	 * errno. */
 	int (*open)(void *context, const char *path);
+	/* The debug information of the module that is being opened, from elsewhere than this machine's folders: a descriptor,
+	 * -EINPROGRESS: later, or another negative errno.  NULL: there is none. */
+	int (*fetch)(void *context);
 };
 
 /* Of this whole process, which opens no file by any other way from then on; NULL: file_open_plain(), again. */
 void opener_set(const struct opener *opener);
 /* A descriptor or negative errno. */
 int opener_open(const char *path);
+
+int opener_fetch(void);
 
 /* Between the two libdw's open() is opener_open().  otherwise: tried where there is no such file; NULL: nothing is. */
 void opener_enter(int (*otherwise)(void *context), void *context);

@@ -72,6 +72,16 @@ static int receive_file(struct server *server)
 	return file.result < 0 ? file.result : fd;
 }
 
+static int fetch_debug(void *context)
+{
+	struct server *server = context;
+	const struct symbol_wire_head need = { SYMBOL_WIRE_NEED_DEBUG, server->asked.serial, server->asked.module,
+					       sizeof(need) };
+	int r = server->broken < 0 ? -EIO : fd_send_message(server->sock, &need, sizeof(need), -1);
+
+	return r < 0 ? r : receive_file(server);
+}
+
 static int open_elsewhere(void *context, const char *path)
 {
 	struct server *server = context;
@@ -224,7 +234,7 @@ int server_run(int sock, const char *debug_root)
 	server->sock = sock;
 	server->debug_root = debug_root;
 	server->answers = answers_new();
-	opener_set(&(struct opener){ server, open_elsewhere });
+	opener_set(&(struct opener){ server, open_elsewhere, fetch_debug });
 	if (server->answers)
 		r = serve(server);
 	opener_set(NULL);

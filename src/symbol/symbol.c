@@ -86,17 +86,26 @@ static int read_symbols(struct symbol_module *module)
 	return r < 0 ? r : symtab_finish(module->symtab);
 }
 
+/* On this machine first. */
+static int find_debug(struct symbol_module *module, const char *debug_root)
+{
+	int r = debugfile_find(module->file, debug_root, &module->debug);
+
+	return r == -ENOENT ? debugfile_fetch(module->file, &module->debug) : r;
+}
+
 static int read_everything(struct symbol_module *module, const char *debug_root)
 {
-	int r;
+	int r = 0;
 
 	module->strings = strtab_new();
 	module->symtab = symtab_new();
 	if (!module->strings || !module->symtab)
 		return -ENOMEM;
-	if (!has_dwarf(module->file) &&
-	    debugfile_find(module->file, debug_root, &module->debug) == -ENOMEM)
-		return -ENOMEM;
+	if (!has_dwarf(module->file))
+		r = find_debug(module, debug_root);
+	if (r == -ENOMEM || r == -EINPROGRESS)
+		return r;
 	r = open_dwarf(module, debug_root);
 	if (r == -ENOMEM)
 		return r;

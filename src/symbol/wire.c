@@ -93,6 +93,7 @@ int symbol_wire_check(const void *data, size_t len, bool from_symbolizer)
 	case SYMBOL_WIRE_OPEN_NAMES:
 	case SYMBOL_WIRE_CLOSE:
 	case SYMBOL_WIRE_READY:
+	case SYMBOL_WIRE_NEED_DEBUG:
 		return len == sizeof(*head) ? 0 : -EBADMSG;
 	case SYMBOL_WIRE_RESOLVE:
 		return check_resolve(data, len);

@@ -35,6 +35,8 @@ enum symbol_wire_type {
 	SYMBOL_WIRE_ANSWERS,       /* symbol_wire_answers */
 	SYMBOL_WIRE_NEED,          /* symbol_wire_need, in the middle of a request, whose serial it has; it goes on with
 				    * the FILE */
+	SYMBOL_WIRE_NEED_DEBUG,    /* head; likewise: debug information of the module that is being opened, by the build-id that
+				    * the daemon knows, from wherever it has it.  -EINPROGRESS: it may come later */
 };
 
 struct symbol_wire_head {
@@ -58,7 +60,8 @@ struct symbol_wire_resolve {
 
 struct symbol_wire_opened {
 	struct symbol_wire_head head;
-	int32_t result;            /* 0 or negative errno: then the module is not open */
+	int32_t result;            /* 0 or negative errno: then the module is not open.  -EINPROGRESS: to be tried
+				    * again when its debug information has come */
 	uint32_t sources;          /* SYMBOL_FROM_* bits, for the log */
 };
 

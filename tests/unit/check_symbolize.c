@@ -10,6 +10,7 @@
 #include "daemon/symbolize_queue.h"
 #include "require.h"
 #include "symbol_fixture.h"
+#include "symbolize_fixture.h"
 
 #include <check.h>
 #include <errno.h>
@@ -25,141 +26,8 @@
 #define DEADLINE_NS (60 * NSEC_PER_SEC)
 #define LARGE "/usr/bin/python3.11d"
 
-static sd_event *event;
-static struct symbolize *symbolize;
-static const struct file_user nobody;
 static const struct file_user user_one = { .owner = 1001, .identity = { 1, 1001, 1001, 0, { 0 } } };
 static const struct file_user user_other = { .owner = 1002, .identity = { 1, 1002, 1002, 0, { 0 } } };
-
-/* --- a snapshot and its files --- */
-
-struct input {
-	struct snapshot *snapshot;
-	int fds[8];
-	size_t done;                   /* how often it was called */
-	int result;
-	unsigned order;
-	const struct file_user *user;
-};
-
-static unsigned finished;
-
-static void on_done(void *context, struct snapshot *snapshot, int result)
-{
-	struct input *input = context;
-
-	ck_assert_ptr_eq(snapshot, input->snapshot);
-	input->done++;
-	input->result = result;
-	input->order = ++finished;
-}
-
-static void input_init(struct input *input)
-{
-	*input = (struct input){ .snapshot = snapshot_new(), .user = &nobody };
-	ck_assert_ptr_nonnull(input->snapshot);
-}
-
-static uint32_t input_file(struct input *input, const char *path)
-{
-	size_t module = input->snapshot->modules.count;
-	struct snapshot_module *added = vec_push(&input->snapshot->modules);
-
-	added->path = (uint32_t)strtab_add(input->snapshot->strings, path ? path : "gone");
-	input->fds[module] = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	ck_assert(!path || input->fds[module] >= 0);
-	return (uint32_t)module;
-}
-
-static uint32_t input_frame(struct input *input, uint32_t module, uint64_t offset, uint16_t kind)
-{
-	struct snapshot_frame *added = vec_push(&input->snapshot->frames);
-
-	added->frame = (struct frame){ module, kind, offset };
-	return (uint32_t)input->snapshot->frames.count - 1;
-}
-
-static void input_fini(struct input *input)
-{
-	for (size_t i = 0; i < input->snapshot->modules.count; i++) {
-		if (input->fds[i] >= 0)
-			close(input->fds[i]);
-	}
-	snapshot_put(input->snapshot);
-}
-
-static void ask(struct input *input)
-{
-	input->done = 0;
-	ck_assert_int_eq(symbolize_snapshot(symbolize, input->snapshot, input->fds,
-					    input->snapshot->modules.count, input->user, NULL, on_done, input), 0);
-	ck_assert_uint_eq(input->done, 0);       /* only from the event loop */
-}
-
-static void await(struct input *input)
-{
-	uint64_t deadline = clock_monotonic_ns() + DEADLINE_NS;
-	const char *reason;
-
-	while (input->done == 0) {
-		ck_assert_int_ge(sd_event_run(event, 100000), 0);
-		ck_assert(!clock_passed(deadline));
-	}
-	ck_assert_uint_eq(input->done, 1);
-	if (snapshot_check(input->snapshot, &reason) < 0)
-		ck_abort_msg("%s", reason);
-}
-
-static const char *name_of(const struct input *input, uint32_t frame)
-{
-	const struct snapshot *snapshot = input->snapshot;
-	const struct snapshot_frame *at = &snapshot->frames.items[frame];
-
-	if (at->location_count == 0)
-		return "";
-	return strtab_get(snapshot->strings, snapshot->locations.items[at->first_location +
-								       at->location_count - 1].function);
-}
-
-static size_t named_count(const struct input *input)
-{
-	size_t count = 0;
-
-	for (size_t i = 1; i < input->snapshot->frames.count; i++)
-		count += input->snapshot->frames.items[i].location_count > 0;
-	return count;
-}
-
-/* --- set up, torn down --- */
-
-static void start(const char *program)
-{
-	ck_assert_int_eq(symbolize_new(event, program, &symbolize), 0);
-}
-
-static void set_deadlines(uint64_t silence_ms, uint64_t module_ms)
-{
-	const struct symbolize_times times = { silence_ms, module_ms, SYMBOLIZE_SNAPSHOT_MS, SYMBOLIZE_TURN_MS,
-					       SYMBOLIZE_LONG_TURN_MS };
-
-	symbolize_set_times(symbolize, &times);
-}
-
-static void set_up(void)
-{
-	fixture_enter();
-	finished = 0;
-	ck_assert_int_eq(sd_event_new(&event), 0);
-	fixture_run("gcc -O2 -g -o levels $DATA/levels.c && gcc -O2 -g -o other -Dtake=taken $DATA/levels.c");
-}
-
-static void tear_down(void)
-{
-	symbolize_free(symbolize);
-	symbolize = NULL;
-	sd_event_unref(event);
-	fixture_leave();
-}
 
 static void start_fake(const char *way)
 {
@@ -957,7 +825,7 @@ END_TEST
 
 START_TEST(a_snapshot_that_takes_too_long_has_the_names_found_by_then)
 {
-	const struct symbolize_times times = { 60000, 60000, 300, 60000, 60000 };
+	const struct symbolize_times times = { 60000, 60000, 300, 60000, 60000, 60000 };
 	struct input input;
 	size_t named;
 
@@ -987,7 +855,7 @@ END_TEST
 
 START_TEST(a_user_with_many_snapshots_does_not_hold_up_another)
 {
-	const struct symbolize_times times = { 60000, 60000, 60000, 0, 60000 };
+	const struct symbolize_times times = { 60000, 60000, 60000, 0, 60000, 60000 };
 	struct input many[8], few[2];
 	uint32_t take;
 
@@ -1023,7 +891,7 @@ END_TEST
 /* Each address takes it twenty milliseconds. */
 START_TEST(a_question_that_takes_long_is_broken_off_for_another_user_and_asked_again)
 {
-	const struct symbolize_times times = { 60000, 60000, 60000, 50, 200 };
+	const struct symbolize_times times = { 60000, 60000, 60000, 50, 200, 60000 };
 	struct input slow, quick;
 	uint32_t take;
 	size_t named;
@@ -1063,7 +931,7 @@ static void run_until_asked_for(const struct file_user *user)
 /* Before anything of it is answered. */
 START_TEST(a_module_that_is_long_to_open_is_broken_off_for_another_user)
 {
-	const struct symbolize_times times = { 60000, 20000, 60000, 50, 200 };
+	const struct symbolize_times times = { 60000, 20000, 60000, 50, 200, 60000 };
 	const struct symbolize_opener opener = { NULL, on_open, on_cancel };
 	struct input slow, other;
 	uint32_t take;

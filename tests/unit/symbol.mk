@@ -1,8 +1,9 @@
 if HAVE_CHECK
 check_PROGRAMS += tests/unit/check_jit_names tests/unit/check_symbol tests/unit/check_symbol_parts \
-	tests/unit/check_symbol_server tests/unit/check_symbolize tests/unit/fake_symbolizer
+	tests/unit/check_symbol_server tests/unit/check_symbolize tests/unit/check_symbolize_debug \
+	tests/unit/fake_symbolizer
 TESTS += tests/unit/check_jit_names tests/unit/check_symbol tests/unit/check_symbol_parts tests/unit/check_symbol_server \
-	tests/unit/check_symbolize
+	tests/unit/check_symbolize tests/unit/check_symbolize_debug
 tests_unit_check_symbol_SOURCES = tests/unit/check_symbol.c \
 	tests/unit/symbol_fixture.c tests/unit/symbol_fixture.h
 # Debug information names files without "..", which abs_top_srcdir may hold.
@@ -30,8 +31,9 @@ tests_unit_check_symbol_server_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ELF_CFLAG
 tests_unit_check_symbol_server_LDADD = src/libsymbol.a src/libsymbolwire.a src/libbase.a $(DW_LIBS) $(ELF_LIBS) \
 	$(IBERTY_LIBS) $(CHECK_LIBS)
 
-tests_unit_check_symbolize_SOURCES = tests/unit/check_symbolize.c \
+symbolize_fixture = tests/unit/symbolize_fixture.c tests/unit/symbolize_fixture.h \
 	tests/unit/symbol_fixture.c tests/unit/symbol_fixture.h
+tests_unit_check_symbolize_SOURCES = tests/unit/check_symbolize.c $(symbolize_fixture)
 tests_unit_check_symbolize_CPPFLAGS = $(AM_CPPFLAGS) \
 	$(symbol_data) \
 	-DSYMBOLIZER='"$(abs_top_builddir)/src/allocwatch-symbolizer"' \
@@ -39,6 +41,11 @@ tests_unit_check_symbolize_CPPFLAGS = $(AM_CPPFLAGS) \
 tests_unit_check_symbolize_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ELF_CFLAGS) $(SYSTEMD_CFLAGS)
 tests_unit_check_symbolize_LDADD = src/libsymbolize.a src/libsymbol.a src/libsymbolwire.a src/libmodel.a \
 	src/libbase.a $(DW_LIBS) $(ELF_LIBS) $(IBERTY_LIBS) $(SYSTEMD_LIBS) $(CHECK_LIBS)
+
+tests_unit_check_symbolize_debug_SOURCES = tests/unit/check_symbolize_debug.c $(symbolize_fixture)
+tests_unit_check_symbolize_debug_CPPFLAGS = $(tests_unit_check_symbolize_CPPFLAGS)
+tests_unit_check_symbolize_debug_CFLAGS = $(tests_unit_check_symbolize_CFLAGS)
+tests_unit_check_symbolize_debug_LDADD = $(tests_unit_check_symbolize_LDADD)
 
 # Started by check_symbolize under the names of its ways to misbehave.
 tests_unit_fake_symbolizer_SOURCES = tests/unit/fake_symbolizer.c

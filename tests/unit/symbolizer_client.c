@@ -90,7 +90,7 @@ void client_send(struct client *client, const void *message, size_t len, int fd)
 static void give_file(struct client *client, const struct symbol_wire_need *need)
 {
 	struct symbol_wire_file file = { .head = { SYMBOL_WIRE_FILE, need->head.serial, need->head.module, sizeof(file) } };
-	int fd = file_open_plain(need->path);
+	int fd = need->head.type == SYMBOL_WIRE_NEED ? file_open_plain(need->path) : -ENOENT;
 
 	file.result = fd < 0 ? fd : 0;
 	client_send(client, &file, sizeof(file), fd);
@@ -101,7 +101,7 @@ static const void *receive_answer(struct client *client, int *ret_hung)
 {
 	const struct symbol_wire_head *head = client_receive(client, ret_hung);
 
-	for (; head && head->type == SYMBOL_WIRE_NEED; head = client_receive(client, ret_hung))
+	for (; head && head->type >= SYMBOL_WIRE_NEED; head = client_receive(client, ret_hung))
 		give_file(client, (const struct symbol_wire_need *)head);
 	return head;
 }
