@@ -5,6 +5,7 @@ include tests/unit/arch.mk
 include tests/unit/ring.mk
 include tests/unit/unwind.mk
 include tests/unit/symbol.mk
+include tests/unit/fetch.mk
 include tests/unit/probe.mk
 include tests/unit/target.mk
 include tests/unit/store.mk
