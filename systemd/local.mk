@@ -1,7 +1,10 @@
 systemdsystemunitdir = @systemdsystemunitdir@
-dist_systemdsystemunit_DATA = systemd/allocwatchd.socket systemd/allocwatch-tracer.socket
-nodist_systemdsystemunit_DATA = systemd/allocwatchd.service systemd/allocwatch-tracer@.service systemd/allocwatch@.service
-EXTRA_DIST += systemd/allocwatchd.service.in systemd/allocwatch-tracer@.service.in systemd/allocwatch@.service.in
+dist_systemdsystemunit_DATA = systemd/allocwatchd.socket systemd/allocwatch-tracer.socket \
+	systemd/allocwatch-fetcher.socket
+nodist_systemdsystemunit_DATA = systemd/allocwatchd.service systemd/allocwatch-tracer@.service systemd/allocwatch@.service \
+	systemd/allocwatch-fetcher@.service
+EXTRA_DIST += systemd/allocwatchd.service.in systemd/allocwatch-tracer@.service.in systemd/allocwatch@.service.in \
+	systemd/allocwatch-fetcher@.service.in
 CLEANFILES += $(nodist_systemdsystemunit_DATA)
 
 systemd_generate = $(AM_V_GEN)$(MKDIR_P) systemd && sed -e 's,@bindir\@,$(bindir),g' -e 's,@sbindir\@,$(sbindir),g' \
@@ -11,6 +14,8 @@ systemd/allocwatchd.service: systemd/allocwatchd.service.in Makefile
 	$(systemd_generate) $(srcdir)/systemd/allocwatchd.service.in > $@.tmp && mv $@.tmp $@
 systemd/allocwatch-tracer@.service: systemd/allocwatch-tracer@.service.in Makefile
 	$(systemd_generate) $(srcdir)/systemd/allocwatch-tracer@.service.in > $@.tmp && mv $@.tmp $@
+systemd/allocwatch-fetcher@.service: systemd/allocwatch-fetcher@.service.in Makefile
+	$(systemd_generate) $(srcdir)/systemd/allocwatch-fetcher@.service.in > $@.tmp && mv $@.tmp $@
 
 systemd/allocwatch@.service: systemd/allocwatch@.service.in Makefile
 	$(systemd_generate) $(srcdir)/systemd/allocwatch@.service.in > $@.tmp && mv $@.tmp $@

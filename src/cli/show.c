@@ -191,7 +191,8 @@ void show_names(const struct statistics *statistics)
 {
 	if (statistics->unnamed)
 		note("not all names were found, since the symbolizer could not be started or had no more time for the "
-		     "snapshot; the frames without one are shown as OBJECT(+0xOFFSET)");
+		     "snapshot, or debug information did not come from its server; the frames without one are shown as "
+		     "OBJECT(+0xOFFSET)");
 }
 
 void show_key(const struct options *options, const struct statistics *statistics)

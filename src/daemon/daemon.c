@@ -2,6 +2,7 @@
 
 #include "daemon/alarms.h"
 #include "daemon/broker.h"
+#include "daemon/debuginfo.h"
 #include "daemon/events.h"
 #include "daemon/last_words.h"
 #include "daemon/log.h"
@@ -137,6 +138,24 @@ static void cancel_file(void *context)
 	broker_cancel(((struct daemon *)context)->broker);
 }
 
+static void on_debuginfo(void *context)
+{
+	symbolize_debug_arrived(((struct daemon *)context)->symbolize);
+}
+
+static int build_debuginfo(struct daemon *daemon, const struct options *options)
+{
+	struct symbolize_debug debug = { .get = debuginfo_get };
+	int r = debuginfo_new(daemon->event, options->fetcher_program, options->fetcher_service, on_debuginfo, daemon,
+			      &daemon->debuginfo);
+
+	if (r < 0)
+		return r;
+	debug.context = daemon->debuginfo;
+	symbolize_set_debug(daemon->symbolize, &debug);
+	return debuginfo_set_servers(daemon->debuginfo, options->debuginfod);
+}
+
 /* --- the end --- */
 
 static void leave_when_all_is_done(struct daemon *daemon)
@@ -204,6 +223,7 @@ static void stop(struct daemon *daemon)
 {
 	daemon->stopping = true;
 	notify_stopping();
+	debuginfo_stop(daemon->debuginfo);
 	server_stop_listening(daemon->server);
 	lost_stop(daemon->lost);
 	watches_stop(daemon->watches);
@@ -338,6 +358,9 @@ static int build(struct daemon *daemon, struct options *options)
 	if (r < 0)
 		return r;
 	symbolize_set_opener(daemon->symbolize, &opener);
+	r = build_debuginfo(daemon, options);
+	if (r < 0)
+		return r;
 	daemon->lost = lost_new(daemon);
 	daemon->reload = reload_new(daemon, options);
 	r = metrics_new(daemon, options, &daemon->metrics);
@@ -415,6 +438,7 @@ void daemon_free(struct daemon *daemon)
 	tracers_free(daemon->tracers);
 	work_free(daemon->work);
 	symbolize_free(daemon->symbolize);
+	debuginfo_free(daemon->debuginfo);
 	snapshots_free(daemon->snapshots);
 	intakes_free(daemon->intakes);
 	lost_free(daemon->lost);

@@ -29,6 +29,7 @@ struct daemon {
 	struct work *work;
 	struct symbolize *symbolize;
 	struct broker *broker;
+	struct debuginfo *debuginfo;   /* of other machines */
 	struct intakes *intakes;
 	struct snapshots *snapshots;
 	struct tracers *tracers;

@@ -109,6 +109,25 @@ struct limits {
 /* Ends that WaitGone still knows after the target is gone. */
 #define ENDINGS_MAX 256
 
+/* --- debug information from servers --- */
+/* A server that sends nothing for so long is given up; so is any question after that, and its process if it does not end by
+ * itself. */
+#define DEBUGINFO_SILENCE_S 10
+#define DEBUGINFO_TIME_S 120
+#define DEBUGINFO_PATIENCE_US (135ULL * 1000000)
+/* What could not be had is asked for again after this; when no server could be reached, or said nothing, so is all that its
+ * user wants. */
+#define DEBUGINFO_AGAIN_S 300
+/* Questions at a time: all, and one user's; those that one user has waiting; files known, or known not to be there. */
+#define DEBUGINFO_ASKED_MAX 8
+#define DEBUGINFO_ASKED_USER_MAX 2
+#define DEBUGINFO_QUEUED_MAX 256
+#define DEBUGINFO_ENTRIES_MAX 4096
+/* One file; files that are kept open, and their bytes, which have no other place than the disk of /var/tmp. */
+#define DEBUGINFO_FILE_MAX (1ULL << 30)
+#define DEBUGINFO_FILES_MAX 64
+#define DEBUGINFO_BYTES_MAX (2ULL << 30)
+
 /* --- alarms --- */
 /* Resident memory is looked at that often. */
 #define ALARMS_LOOK_US (1000ULL * 1000)
@@ -157,8 +176,8 @@ struct limits {
 /* Of a session: the target's pidfd, its tracer's socket and pidfd, what is on its way between them, and up to four files of
  * its cgroup. */
 #define DESCRIPTORS_OF_SESSION 14
-/* Sockets and timers of its own, files that are written, healers, the symbolizer. */
-#define DESCRIPTORS_OF_DAEMON 128
+/* Sockets and timers of its own, files that are written, healers, the symbolizer; debug information. */
+#define DESCRIPTORS_OF_DAEMON (128 + DEBUGINFO_FILES_MAX + 2 * DEBUGINFO_ASKED_MAX)
 /* Those that are not files of modules: as many as all that have a limit may take at once. */
 #define DESCRIPTORS_RESERVED(clients, sessions) \
 	((clients) + INTAKES_MAX + INTAKES_LAST_MAX + (sessions) * DESCRIPTORS_OF_SESSION + DESCRIPTORS_OF_DAEMON)

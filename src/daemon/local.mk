@@ -11,6 +11,8 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/call.c src/daemon/call.h \
 	src/daemon/conn.c src/daemon/conn.h \
 	src/daemon/daemon.c src/daemon/daemon.h \
+	src/daemon/debuginfo.c src/daemon/debuginfo.h \
+	src/daemon/debuginfo_fetch.c src/daemon/debuginfo_fetch.h \
 	src/daemon/events.c src/daemon/events.h \
 	src/daemon/events_queue.c src/daemon/events_queue.h \
 	src/daemon/failures.c src/daemon/failures.h \
@@ -80,5 +82,5 @@ sbin_PROGRAMS += src/allocwatchd
 src_allocwatchd_SOURCES = src/daemon/main.c
 src_allocwatchd_CFLAGS = $(src_libdaemon_a_CFLAGS)
 src_allocwatchd_LDADD = src/libdaemon.a $(DAEMON_LIBS)
-DAEMON_LIBS = src/libconf.a src/libexport.a src/libsymbolize.a src/libsymbolwire.a src/libvarlink.a src/libstore.a \
+DAEMON_LIBS = src/libconf.a src/libexport.a src/libsymbolize.a src/libsymbolwire.a src/libfetchwire.a src/libvarlink.a src/libstore.a \
 	src/libwire.a src/libmodel.a src/libbase.a $(SYSTEMD_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS) $(MICROHTTPD_LIBS)

@@ -30,6 +30,9 @@ static const struct flag {
 	{ "tracer", "Tracer", NULL },
 	{ "tracer-service", "TracerService", NULL },
 	{ "symbolizer", "Symbolizer", NULL },
+	{ "fetcher", "Fetcher", NULL },
+	{ "fetcher-service", "FetcherService", NULL },
+	{ "debuginfod", "Debuginfod", NULL },
 	{ "state", "State", NULL },
 	{ "no-state", "State", STATE_NONE },
 	{ "max-snapshots", "MaxSnapshots", NULL },
@@ -78,6 +81,9 @@ static const char help[] =
 	"  --max-snapshots N     snapshots kept (default 512)\n"
 	"  --max-memory MIB      memory for snapshots (default 4096); those on disk make way\n"
 	"  --max-disk MIB        for their files (default 16384)\n"
+	"  --debuginfod no|environment|URL...\n"
+	"                        ask these servers for debug information that this machine lacks,\n"
+	"                        or those of DEBUGINFOD_URLS (default: no)\n"
 	"  --metrics-listen ADDRESS\n"
 	"                        serve metrics by HTTP at 127.0.0.1:PORT, [::1]:PORT or PATH\n"
 	"                        (default: none)\n"
@@ -95,8 +101,11 @@ static const char help[] =
 	"  --no-heal             do not look for that in all processes at the start\n"
 	"  --tracer-service PATH have tracers started by systemd, one for each connection to this\n"
 	"                        socket, since the daemon's own service may not trace\n"
-	"  --tracer PROGRAM      instead of allocwatch-tracer, and\n"
-	"  --symbolizer PROGRAM  instead of allocwatch-symbolizer: for tests\n"
+	"  --fetcher-service PATH\n"
+	"                        likewise what asks these servers\n"
+	"  --tracer PROGRAM      instead of allocwatch-tracer,\n"
+	"  --symbolizer PROGRAM  instead of allocwatch-symbolizer, and\n"
+	"  --fetcher PROGRAM     instead of allocwatch-fetcher: for tests\n"
 	"  --help, --version\n";
 
 static int complain(const char *what, const char *on)
@@ -376,6 +385,8 @@ static int fill_in(struct options *options)
 		r = choose_helper(options->tracer, "allocwatch-tracer", &options->tracer_program);
 	if (r == 0)
 		r = choose_helper(options->symbolizer, "allocwatch-symbolizer", &options->symbolizer_program);
+	if (r == 0)
+		r = choose_helper(options->fetcher, "allocwatch-fetcher", &options->fetcher_program);
 	return r;
 }
 
@@ -446,5 +457,6 @@ void options_fini(struct options *options)
 	settings_free(options);
 	free(options->tracer_program);
 	free(options->symbolizer_program);
+	free(options->fetcher_program);
 	free(options->state_folder);
 }

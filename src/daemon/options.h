@@ -39,8 +39,9 @@ struct options {
 	int64_t idle_exit_s;           /* 0: never; IDLE_EXIT_DEFAULT */
 	bool heal_at_start;
 	unsigned log_level;            /* enum log_level */
-	char *tracer, *symbolizer;     /* programs; NULL: ours */
-	char *tracer_service;          /* a socket that starts them; NULL: the daemon does */
+	char *tracer, *symbolizer, *fetcher;           /* programs; NULL: ours */
+	char *tracer_service, *fetcher_service;        /* sockets that start them; NULL: the daemon does */
+	char *debuginfod;              /* see debuginfo_set_servers(); NULL: none */
 	char *state;                   /* a folder, STATE_NONE, or NULL: the usual one */
 	unsigned engine;               /* enum engine_kind */
 	char *allocators;              /* descriptions of model/allocators.h, a line each; NULL: none */
@@ -52,7 +53,7 @@ struct options {
 	struct alarm_options alarms;
 	struct limits limits;
 	/* what becomes of it */
-	char *tracer_program, *symbolizer_program;
+	char *tracer_program, *symbolizer_program, *fetcher_program;
 	char *state_folder;            /* NULL: memory only */
 };
 

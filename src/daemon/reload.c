@@ -2,6 +2,7 @@
 
 #include "daemon/alarms.h"
 #include "daemon/daemon.h"
+#include "daemon/debuginfo.h"
 #include "daemon/log.h"
 #include "daemon/metrics.h"
 #include "daemon/metrics_serve.h"
@@ -78,6 +79,8 @@ static int put_in_force(struct reload *reload)
 		r = described_init(&described, fresh->allocators, fresh->hide);
 	if (r == 0)
 		r = metrics_serve_set(reload->daemon->metrics_serve, fresh);
+	if (r == 0)
+		r = debuginfo_set_servers(reload->daemon->debuginfo, fresh->debuginfod);
 	if (r < 0) {
 		described_fini(&described);
 		return r;

@@ -4,9 +4,11 @@
 #include "base/clock.h"
 #include "base/reason.h"
 #include "base/units.h"
+#include "daemon/debuginfo.h"
 #include "daemon/log.h"
 #include "daemon/metrics_address.h"
 #include "daemon/options.h"
+#include "fetch/wire.h"
 #include "model/alarm.h"
 #include "model/allocators.h"
 #include "model/engine_kind.h"
@@ -147,6 +149,44 @@ static int take_address(const struct setting *setting, const char *value, void *
 	return set_text(field, value);
 }
 
+static bool is_server(const char *word, size_t len)
+{
+	static const char *const schemes[] = { "http://", "https://", "file://" };
+
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		if (len > strlen(schemes[i]) && strncmp(word, schemes[i], strlen(schemes[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool are_servers(const char *value)
+{
+	const char *word = value + strspn(value, " ");
+
+	if (strlen(value) >= FETCH_URLS_MAX)
+		return false;
+	while (*word) {
+		size_t len = strcspn(word, " ");
+
+		if (!is_server(word, len))
+			return false;
+		word += len;
+		word += strspn(word, " ");
+	}
+	return true;
+}
+
+static int take_servers(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	(void)setting;
+	if (strcmp(value, DEBUGINFO_NONE) != 0 && strcmp(value, DEBUGINFO_ENVIRONMENT) != 0 && !are_servers(value))
+		return reason_set(ret_reason, -EINVAL,
+				  "wants no, environment, or servers such as https://debuginfod.debian.net, with spaces "
+				  "between them, not '%.80s'", value);
+	return set_text(field, value);
+}
+
 static size_t count_lines(const char *text)
 {
 	size_t lines = 1;
@@ -221,6 +261,8 @@ const struct setting settings[] = {
 	{ "Daemon", "Tracer", take_path, TEXT_FIELD(tracer), .path = true },
 	{ "Daemon", "TracerService", take_path, TEXT_FIELD(tracer_service), .path = true },
 	{ "Daemon", "Symbolizer", take_path, TEXT_FIELD(symbolizer), .path = true },
+	{ "Daemon", "Fetcher", take_path, TEXT_FIELD(fetcher), .path = true },
+	{ "Daemon", "FetcherService", take_path, TEXT_FIELD(fetcher_service), .path = true },
 	{ "Snapshots", "State", take_folder, TEXT_FIELD(state), .path = true },
 	{ "Snapshots", "MaxSnapshots", take_count, FIELD(limits.snapshots), .least = 1, .most = 1000000, .live = true },
 	{ "Snapshots", "MaxMemory", take_bytes, FIELD(limits.snapshot_bytes), .least = MEBIBYTE,
@@ -230,6 +272,7 @@ const struct setting settings[] = {
 	{ "Tracing", "Engine", take_word, FIELD(engine), .words = engine_kinds, .live = true },
 	{ "Allocators", "Allocator", take_allocator, TEXT_FIELD(allocators), .live = true },
 	{ "Frames", "Hide", take_hidden, TEXT_FIELD(hide), .live = true },
+	{ "Names", "Debuginfod", take_servers, TEXT_FIELD(debuginfod), .live = true },
 	{ "Alarms", "Processes", take_word, FIELD(alarms.whose), .words = alarms_whose, .live = true },
 	{ "Alarms", "RssLimit", take_bytes, FIELD(alarms.rss_bytes), .most = HISTORY_SIZE_MAX, .live = true },
 	{ "Alarms", "RssSlope", take_bytes, FIELD(alarms.slope_bytes), .most = HISTORY_SIZE_MAX, .live = true },

@@ -29,6 +29,7 @@
 /* Beside each other, as in the build tree: each finds the next one there. */
 static const char *const programs[] = {
 	"src/allocwatch", "src/allocwatchd", "src/allocwatch-tracer", "src/allocwatch-symbolizer",
+	"src/allocwatch-fetcher",
 };
 
 struct tool {
@@ -279,7 +280,7 @@ static bool is_tracer(pid_t pid, bool heals)
 	return !strcmp(words, "allocwatch-tracer") && !strcmp(words + sizeof("allocwatch-tracer"), heals ? "--heal" : "");
 }
 
-pid_t tool_symbolizer(const struct tool *tool)
+static pid_t child_called(const struct tool *tool, const char *name)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
@@ -294,11 +295,21 @@ pid_t tool_symbolizer(const struct tool *tool)
 			continue;
 		command[fread(command, 1, sizeof(command) - 1, f)] = '\0';
 		fclose(f);
-		if (strstr(command, "symbolizer"))
+		if (strstr(command, name))
 			found = pid;
 	}
 	closedir(proc);
 	return found;
+}
+
+pid_t tool_symbolizer(const struct tool *tool)
+{
+	return child_called(tool, "symbolizer");
+}
+
+pid_t tool_fetcher(const struct tool *tool)
+{
+	return child_called(tool, "fetcher");
 }
 
 pid_t tool_daemons_child(const struct tool *tool, bool heals)

@@ -46,8 +46,9 @@ pid_t tool_tracer(pid_t pid);
 /* The daemon's child that traces, or takes out what a tracer has left; 0: there is none now. */
 pid_t tool_daemons_child(const struct tool *tool, bool heals);
 
-/* The daemon's symbolizer; 0: none runs. */
+/* The daemon's symbolizer, or one that asks a server for debug information; 0: none runs. */
 pid_t tool_symbolizer(const struct tool *tool);
+pid_t tool_fetcher(const struct tool *tool);
 
 /* Runs the client with these arguments, up to a NULL. */
 struct tool_run tool_try(struct tool *tool, ...) __attribute__((sentinel));

@@ -123,6 +123,25 @@ pid_t debug_server_start(const char *folder, char *url, size_t space)
 	return server;
 }
 
+int debug_server_status(const char *url, const char *build_id)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), status = 0;
+	char text[256];
+	ssize_t n;
+
+	address.sin_port = htons((uint16_t)atoi(strrchr(url, ':') + 1));
+	snprintf(text, sizeof(text), "GET /buildid/%s/debuginfo HTTP/1.0\r\n\r\n", build_id);
+	if (connect(sock, (const struct sockaddr *)&address, sizeof(address)) == 0) {
+		say(sock, text);
+		n = read(sock, text, sizeof(text) - 1);
+		text[n > 0 ? n : 0] = '\0';
+		sscanf(text, "HTTP/%*s %d", &status);
+	}
+	close(sock);
+	return status;
+}
+
 void debug_server_stop(pid_t server)
 {
 	kill(server, SIGKILL);

@@ -17,6 +17,8 @@ enum debug_server_way {
 pid_t debug_server_misbehave(enum debug_server_way way, char *url, size_t space);
 /* Debian's, with what lies in a folder; -1: it is not installed.  It knows the files a little later. */
 pid_t debug_server_start(const char *folder, char *url, size_t space);
+/* The status of the HTTP answer to GET URL/buildid/ID/debuginfo; 0: there was none. */
+int debug_server_status(const char *url, const char *build_id);
 void debug_server_stop(pid_t server);
 
 #endif
