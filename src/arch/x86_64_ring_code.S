@@ -16,24 +16,28 @@
 #define CONTROL_STACK	64
 #define CONTROL_MAIN	72
 #define CONTROL_MAIN_END	80
+#define CONTROL_UNKNOWN	88
 #define CONTROL_HEAD	128
 #define CONTROL_TAIL	192
 #define CONTROL_LOST	256
 #define CONTROL_WAITS	264
-#define CONTROL_LENGTHS	2048
 #define CONTROL_SLOTS	4096
-#define CONTROL_DATA	69632
+#define CONTROL_LENGTHS	69632
+#define CONTROL_DATA	135168
 #define SLOTS		1024
 #define SLOT_SHIFT	6
 #define SLOT_SIZE	64
 #define SLOT_THREAD	0
 #define SLOT_SP		8
-#define STACK_MAX	65536
+#define WITHIN_MAX	65536
 #define OTHER_WITHIN	16384
 #define ALLOCATES	0x40000000
 #define STATE_ON	1
 #define STATE_STALLED	2
-#define LENGTHS_SHIFT	54
+#define KEY_SHIFT	24
+#define SET_SHIFT	51		/* of the whole product */
+#define SET_SIZE	8
+#define TAG_SHIFT	3
 #define UNIT_SHIFT	6
 
 #define RECORD_LENGTH	8
@@ -55,7 +59,8 @@
 #define RETURN_FIRST	52
 #define RETURN_OTHER	56
 #define RETURN_SAVED	64
-#define RETURN_SIZE	112
+#define RETURN_KEY	112
+#define RETURN_SIZE	120
 
 /* Of a signal's frame (struct ucontext of the kernel): the word with the segment registers, and how far below its end the stack
  * pointer is.  Below that there may be what the interrupted function keeps in its red zone. */
@@ -208,7 +213,7 @@
 	mov	%r15, \offset+40(%rcx)
 	.endm
 
-/* Of a return's record, whose rsp is `pushed` bytes below the frame; uses rax and rdx. */
+/* Of a return's record, whose rsp is `pushed` bytes below the frame; the key is above r9d.  Uses rax, rdx and r9. */
 	.macro	fill_return pushed
 	rdtsc
 	shl	$32, %rdx
@@ -217,6 +222,8 @@
 	mov	RESULT+\pushed(%rsp), %rax
 	mov	%rax, RETURN_RESULT(%rcx)
 	fill_saved RETURN_SAVED
+	shr	$32, %r9
+	mov	%r9d, RETURN_KEY(%rcx)
 	.endm
 
 	.section .rodata
@@ -314,9 +321,9 @@ x86_64_ring_code:
 	add	$64, %rax
 	cmp	%rdi, %rax
 	cmovb	%rax, %rdi
-	mov	$STACK_MAX, %eax
+	mov	$WITHIN_MAX, %eax
 	jmp	3f
-1:	mov	$STACK_MAX, %eax
+1:	mov	$WITHIN_MAX, %eax
 	test	%rdx, %rdx
 	jns	3f
 	cmpl	$0, CONTROL_YIELD(%r8)
@@ -379,12 +386,29 @@ x86_64_ring_return:
 	find_bounds
 	mov	%rdx, %rcx
 	sub	%rsi, %rdi
-	mov	.Lfactor(%rip), %rdx
-	imul	CALLER(%rsp), %rdx
-	shr	$LENGTHS_SHIFT, %rdx
-	movzwl	CONTROL_LENGTHS(%r8,%rdx,2), %edx
-	shl	$UNIT_SHIFT, %edx
-	test	%rcx, %rcx
+	mov	%rdi, %rdx
+	shl	$KEY_SHIFT, %rdx
+	xor	CALLER(%rsp), %rdx
+	imul	.Lfactor(%rip), %rdx
+	mov	%rdx, %r10
+	shr	$SET_SHIFT, %r10
+	mov	CONTROL_LENGTHS(%r8,%r10,SET_SIZE), %r11
+	shr	$32, %rdx
+	mov	%rdx, %r10
+	shl	$32, %r10
+	or	%r10, %r9
+	shr	$TAG_SHIFT, %edx
+	cmp	%r11w, %dx
+	je	1f
+	shr	$32, %r11
+	cmp	%r11w, %dx
+	je	1f
+	mov	CONTROL_UNKNOWN(%r8), %edx
+	jmp	2f
+1:	shr	$16, %r11d
+	shl	$UNIT_SHIFT, %r11d
+	mov	%r11d, %edx
+2:	test	%rcx, %rcx
 	js	.Lelsewhere
 .Lreturn_plain:
 	cmp	%rdi, %rdx

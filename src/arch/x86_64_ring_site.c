@@ -26,11 +26,12 @@ AT(ring_control, thread_mask, 56);
 AT(ring_control, stack_offset, 64);
 AT(ring_control, main_stack, 72);
 AT(ring_control, main_stack_end, 80);
+AT(ring_control, unknown_length, 88);
 AT(ring_control, head, 128);
 AT(ring_control, tail, 192);
 AT(ring_control, lost, 256);
 AT(ring_control, waits, 264);
-AT(ring_control, lengths, 2048);
+AT(ring_control, lengths, 69632);
 AT(ring_head, length, 8);
 AT(ring_head, site, 12);
 AT(ring_head, thread, 16);
@@ -52,12 +53,15 @@ AT(ring_return, stack_length, 48);
 AT(ring_return, first_length, 52);
 AT(ring_return, other_start, 56);
 AT(ring_return, saved, 64);
-AT(ring_return, stack, 112);
+AT(ring_return, length_key, 112);
+AT(ring_return, stack, 120);
 _Static_assert(RING_ON == 1 && RING_STALLED == 2 && RING_OPEN == 1 && RING_COMMITTED == 2, "states and marks");
-_Static_assert(RING_CONTROL_SIZE == 69632 && RING_SLOTS == 1024 && RING_STACK_MAX == 65536 && RING_UNIT == 64 &&
-	       RING_LENGTHS_SHIFT == 54, "sizes");
+_Static_assert(RING_CONTROL_SIZE == 135168 && RING_SLOTS == 1024 && RING_WITHIN_MAX == 65536 && RING_UNIT == 64 &&
+	       RING_KEY_SHIFT == 24, "sizes");
+_Static_assert(RING_LENGTHS >> (32 - RING_KEY_SET_SHIFT) == RING_LENGTHS_WAYS && RING_LENGTHS_WAYS == 2 && RING_KEY_TAG_SHIFT == 3,
+	       "sets of entries");
 _Static_assert(sizeof(struct ring_slot) == 64 && RING_ALLOCATES == 0x40000000, "slots");
-_Static_assert(RING_LENGTHS_FACTOR == 0x9e3779b97f4a7c15ULL, "the hash");
+_Static_assert(RING_KEY_FACTOR == 0x9e3779b97f4a7c15ULL, "the hash");
 
 struct ring_code ring_code(void)
 {

@@ -300,12 +300,8 @@ static uint32_t stack_of_record(void *context, raddr function)
 	const struct ring_record *record = view->record;
 	struct ring_stack stack = ring_stack_unwind(engine->unwinder, &engine->target->modules, &engine->reader, record,
 						    function, engine->max_frames);
-	uint64_t return_address;
 
-	if (record->stack_length >= sizeof(return_address)) {
-		memcpy(&return_address, record->stack, sizeof(return_address));
-		ring_stack_learn(engine->ring.ring, return_address, &stack);
-	}
+	ring_stack_learn(engine->ring.ring, record, &stack);
 	engine->ring.outgrown |= is_below_first_stack(&engine->ring.layout, record->sp);
 	return stack.node;
 }

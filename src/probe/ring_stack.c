@@ -101,14 +101,14 @@ struct ring_stack ring_stack_unwind(struct unwinder *unwinder, const struct modu
 	return stack;
 }
 
-void ring_stack_learn(struct ring *ring, raddr return_address, const struct ring_stack *stack)
+void ring_stack_learn(struct ring *ring, const struct ring_record *record, const struct ring_stack *stack)
 {
-	uint64_t length = ring_stack_length(ring, return_address);
+	uint64_t length = ring_stack_length(ring, record->length_key);
 	uint64_t needs = stack->needed + stack->needed / 4;
 
 	/* What is known to be mapped may have ended there, and then more is not to be had. */
 	if (stack->cut && stack->had >= length)
-		ring_note_too_short(ring, return_address);
+		ring_note_too_short(ring, record->length_key);
 	else if (!stack->cut && (length == RING_STACK_UNKNOWN || length < needs))
-		ring_set_stack_length(ring, return_address, needs);
+		ring_set_stack_length(ring, record->length_key, needs);
 }

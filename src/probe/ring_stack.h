@@ -7,7 +7,7 @@
 #include "ring/ring.h"
 #include "unwind/unwind.h"
 
-/* What a call site gets that nothing is known of: it is learned at once. */
+/* What a place gets that nothing is known of: it is learned at once. */
 #define RING_STACK_UNKNOWN RING_STACK_MAX
 
 struct ring_stack {
@@ -31,8 +31,8 @@ struct ring_piece {
 };
 struct reader ring_piece_reader(struct ring_piece *piece);
 
-/* Makes the next record of the call site, which is its return address, as long as the longest that it was seen to
- * need and a quarter more, and several times as long as any that was too short. */
-void ring_stack_learn(struct ring *ring, raddr return_address, const struct ring_stack *stack);
+/* Makes the next record from the same place as long as the longest that it was seen to need and a quarter more, and several
+ * times as long as any that was too short. */
+void ring_stack_learn(struct ring *ring, const struct ring_record *record, const struct ring_stack *stack);
 
 #endif

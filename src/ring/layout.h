@@ -20,19 +20,27 @@
 
 #include <stdint.h>
 
-#define RING_MAGIC "allocwatch.ring3"          /* 16 bytes, no NUL; the last one is the version */
+#define RING_MAGIC "allocwatch.ring4"          /* 16 bytes, no NUL; the last one is the version */
 #define RING_MAGIC_SIZE 16
-#define RING_CONTROL_SIZE (4096u + RING_SLOTS * 64u)
+#define RING_CONTROL_SIZE (4096u + RING_SLOTS * 64u + RING_LENGTHS * 4u)
 #define RING_UNIT 64u
-#define RING_SIZE_MIN (1u << 18)
-#define RING_STACK_MAX 65536u                  /* most bytes of one stack in a record */
+#define RING_SIZE_MIN (1u << 20)
+#define RING_STACK_MAX 262144u                 /* most bytes of one stack in a record; two have room in the smallest ring */
+#define RING_WITHIN_MAX 65536u                 /* in that of a call within another one */
 
 enum ring_state { RING_OFF, RING_ON, RING_STALLED };
 enum ring_mark { RING_OPEN = 1, RING_COMMITTED = 2 };  /* beside (position ^ key), whose low bits are zero */
 
-#define RING_LENGTHS 1024u                     /* a power of two */
-#define RING_LENGTHS_SHIFT 54                  /* of a 64-bit product, to one of them */
-#define RING_LENGTHS_FACTOR 0x9e3779b97f4a7c15ULL
+/* How much stack a call's record is to have is learned for the place that it is made from: its return address, and how far from the
+ * end of its stack it is, which together tell the way that led there but for few.  Both are made into a key: the upper half of
+ *	(return address ^ distance << RING_KEY_SHIFT) * RING_KEY_FACTOR
+ * whose upper bits are a set of entries, the next 16 its tag in that. */
+#define RING_LENGTHS 16384u                    /* a power of two */
+#define RING_LENGTHS_WAYS 2u                   /* entries of a set; they are read in one piece */
+#define RING_KEY_FACTOR 0x9e3779b97f4a7c15ULL
+#define RING_KEY_SHIFT 24
+#define RING_KEY_SET_SHIFT 19
+#define RING_KEY_TAG_SHIFT 3
 
 #define RING_SLOTS 1024u                       /* a power of two; by a thread's lowest bits */
 
@@ -60,7 +68,8 @@ struct ring_control {
 	 * first one. */
 	uint64_t stack_offset;
 	uint64_t main_stack, main_stack_end;
-	uint8_t padding1[128 - 88];
+	uint32_t unknown_length;               /* bytes of stack to hand over from where nothing is known */
+	uint8_t padding1[128 - 92];
 	uint64_t head;                         /* writers */
 	uint8_t padding2[56];
 	uint64_t tail;                         /* the reader, now and then */
@@ -68,10 +77,10 @@ struct ring_control {
 	/* Writers, seldom. */
 	uint64_t lost;                         /* calls given up after a wait; those while it is stalled are not counted */
 	uint64_t waits;                        /* calls that had to wait */
-	uint8_t padding4[2048 - 272];
-	/* How much stack to hand over, in RING_UNITs: by the call's return address times RING_LENGTHS_FACTOR, shifted. */
-	uint16_t lengths[RING_LENGTHS];
+	uint8_t padding4[4096 - 272];
 	struct ring_slot slots[RING_SLOTS];
+	/* Set by the reader: a tag, and in the upper half how much stack to hand over, in RING_UNITs. */
+	uint32_t lengths[RING_LENGTHS];
 };
 
 /* In `site`. */
@@ -116,6 +125,7 @@ struct ring_return {
 	uint32_t stack_length, first_length;   /* these three as above */
 	uint64_t other_start;
 	uint64_t saved[6];                     /* rbx, rbp, r12 to r15: arch_callee_saved */
+	uint32_t length_key, unused;
 	uint64_t stack[];
 };
 

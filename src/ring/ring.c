@@ -21,7 +21,9 @@ struct ring {
 	uint64_t published;                       /* the tail that writers see */
 	uint32_t length;                          /* of the record at the position, once it was looked at */
 	uint64_t lost;                            /* of those, told already */
-	uint16_t too_short[RING_LENGTHS];         /* in units, as the lengths in the control page */
+	uint16_t too_short[RING_LENGTHS];         /* in units, as the lengths in the control pages */
+	uint32_t taken;                           /* entries for lengths */
+	uint32_t unknown_length;                  /* as in the control page */
 };
 
 /* --- memory --- */
@@ -251,6 +253,7 @@ static int take_return(const struct ring *ring, struct ring_record *record, uint
 	record->has_stack = true;
 	record->time = part.time;
 	record->result = part.result;
+	record->length_key = part.length_key;
 	memcpy(record->saved, part.saved, sizeof(record->saved));
 	record->stack = at + offsetof(struct ring_return, stack);
 	*ret_length = part.head.length;
@@ -433,48 +436,83 @@ static uint16_t units_of(uint64_t bytes)
 	return (uint16_t)((bytes + RING_UNIT - 1) / RING_UNIT);
 }
 
-static size_t slot_of_site(uint64_t return_address)
+static uint32_t entry_of(uint32_t key, uint16_t units)
 {
-	return return_address * RING_LENGTHS_FACTOR >> RING_LENGTHS_SHIFT;
+	return (uint32_t)units << 16 | (key >> RING_KEY_TAG_SHIFT & UINT16_MAX);
 }
 
-static void set_units(struct ring *ring, size_t slot, uint16_t units)
+static size_t set_of(uint32_t key)
 {
-	__atomic_store_n(&ring->control->lengths[slot], units, __ATOMIC_RELAXED);
+	return (size_t)(key >> RING_KEY_SET_SHIFT) * RING_LENGTHS_WAYS;
 }
 
-static uint16_t units_at(const struct ring *ring, size_t slot)
+static uint32_t entry_at(const struct ring *ring, size_t i)
 {
-	return __atomic_load_n(&ring->control->lengths[slot], __ATOMIC_RELAXED);
+	return __atomic_load_n(&ring->control->lengths[i], __ATOMIC_RELAXED);
 }
 
-void ring_set_stack_length(struct ring *ring, uint64_t return_address, uint64_t bytes)
+static void set_entry(struct ring *ring, size_t i, uint32_t key, uint16_t units)
 {
-	size_t slot = slot_of_site(return_address);
-	uint64_t least = (uint64_t)ring->too_short[slot] * RING_GROWTH * RING_UNIT;
-
-	set_units(ring, slot, units_of(bytes > least ? bytes : least));
+	__atomic_store_n(&ring->control->lengths[i], entry_of(key, units), __ATOMIC_RELAXED);
 }
 
-void ring_note_too_short(struct ring *ring, uint64_t return_address)
+/* RING_LENGTHS: it has none.  The first one is found first, as the program does. */
+static size_t find_entry(const struct ring *ring, uint32_t key)
 {
-	size_t slot = slot_of_site(return_address);
-	uint16_t units = units_at(ring, slot);
+	size_t first = set_of(key);
 
-	if (ring->too_short[slot] < units)
-		ring->too_short[slot] = units;
-	set_units(ring, slot, units_of(RING_STACK_MAX));
+	for (size_t i = first; i < first + RING_LENGTHS_WAYS; i++)
+		if ((uint16_t)entry_at(ring, i) == (uint16_t)entry_of(key, 0))
+			return i;
+	return RING_LENGTHS;
+}
+
+/* Its entry, or that of another place, which is known no more. */
+static size_t take_entry(struct ring *ring, uint32_t key)
+{
+	size_t i = find_entry(ring, key);
+
+	if (i != RING_LENGTHS)
+		return i;
+	i = set_of(key) + ring->taken++ % RING_LENGTHS_WAYS;
+	ring->too_short[i] = 0;
+	return i;
+}
+
+void ring_set_stack_length(struct ring *ring, uint32_t key, uint64_t bytes)
+{
+	size_t i = take_entry(ring, key);
+	uint64_t least = (uint64_t)ring->too_short[i] * RING_GROWTH * RING_UNIT;
+
+	set_entry(ring, i, key, units_of(bytes > least ? bytes : least));
+}
+
+void ring_note_too_short(struct ring *ring, uint32_t key)
+{
+	uint16_t units = units_of(ring_stack_length(ring, key));
+	size_t i = take_entry(ring, key);
+
+	if (ring->too_short[i] < units && units < units_of(RING_STACK_MAX))
+		ring->too_short[i] = units;
+	set_entry(ring, i, key, units_of(RING_STACK_MAX));
 }
 
 void ring_set_all_stack_lengths(struct ring *ring, uint64_t bytes)
 {
+	uint16_t units = units_of(bytes);
+
+	ring->unknown_length = units * RING_UNIT;
+	__atomic_store_n(&ring->control->unknown_length, ring->unknown_length, __ATOMIC_RELAXED);
 	for (size_t i = 0; i < RING_LENGTHS; i++)
-		set_units(ring, i, units_of(bytes));
+		set_entry(ring, i, 0, units);
+	memset(ring->too_short, 0, sizeof(ring->too_short));
 }
 
-uint64_t ring_stack_length(const struct ring *ring, uint64_t return_address)
+uint64_t ring_stack_length(const struct ring *ring, uint32_t key)
 {
-	return (uint64_t)units_at(ring, slot_of_site(return_address)) * RING_UNIT;
+	size_t i = find_entry(ring, key);
+
+	return i == RING_LENGTHS ? ring->unknown_length : (uint64_t)(entry_at(ring, i) >> 16) * RING_UNIT;
 }
 
 uint64_t ring_take_lost(struct ring *ring)

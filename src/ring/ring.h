@@ -36,6 +36,7 @@ struct ring_record {
 	uint64_t return_address, args[3];         /* of a call */
 	uint64_t stack_start;                     /* of a call with a stack: its lowest address; UINT64_MAX: not known */
 	uint64_t time, result;                    /* of a return */
+	uint32_t length_key;                      /* likewise: of ring_set_stack_length */
 	uint64_t saved[6];
 	/* What lies on the stack from sp on, and behind it what lies at other_start on another stack, which the handler of a signal, on a
 	 * stack of its own, has interrupted; the program may still write to it. */
@@ -62,13 +63,14 @@ void ring_note_returned(struct ring *ring, uint64_t thread, uint64_t sp);
 /* Has nothing pending any more. */
 void ring_forget_thread(struct ring *ring, uint64_t thread);
 
-/* The stack that calls with this return address need, in bytes; it is rounded up, and cut to RING_STACK_MAX.  It becomes
- * RING_GROWTH times as long at least as the longest that was noted to be too short; the next one has RING_STACK_MAX. */
+/* The stack that calls from the place with this key need, in bytes; it is rounded up, and cut to RING_STACK_MAX.  It becomes RING_GROWTH times as long at least as the longest that was noted to be too
+ * short; the next one has RING_STACK_MAX. */
 #define RING_GROWTH 4u
-void ring_note_too_short(struct ring *ring, uint64_t return_address);
-void ring_set_stack_length(struct ring *ring, uint64_t return_address, uint64_t bytes);
+void ring_note_too_short(struct ring *ring, uint32_t key);
+void ring_set_stack_length(struct ring *ring, uint32_t key, uint64_t bytes);
+/* And of all places, until more is known of one. */
 void ring_set_all_stack_lengths(struct ring *ring, uint64_t bytes);
-uint64_t ring_stack_length(const struct ring *ring, uint64_t return_address);
+uint64_t ring_stack_length(const struct ring *ring, uint32_t key);
 
 /* Calls that were given up since the last time this was asked. */
 uint64_t ring_take_lost(struct ring *ring);

@@ -68,15 +68,12 @@ static int read_nothing(void *context, raddr at, void *buf, size_t len)
 static void unwind(const struct ring_record *record)
 {
 	static const struct reader none = { .read = read_nothing };
-	static uint64_t return_address;
 	struct ring_stack stack;
 
-	if (!record->is_return) {
-		return_address = record->return_address;
+	if (!record->is_return)
 		return;
-	}
 	stack = ring_stack_unwind(unwinder, &map, &none, record, function, FRAMES);
-	ring_stack_learn(ring, return_address, &stack);
+	ring_stack_learn(ring, record, &stack);
 	cut += stack.cut;
 }
 
@@ -202,7 +199,7 @@ static unsigned longest_learned(void)
 	unsigned longest = 0;
 
 	for (unsigned i = 0; i < RING_LENGTHS; i++) {
-		unsigned length = ring_control(ring)->lengths[i] * RING_UNIT;
+		unsigned length = (ring_control(ring)->lengths[i] >> 16) * RING_UNIT;
 
 		if (length != RING_STACK_UNKNOWN && length > longest)
 			longest = length;

@@ -347,14 +347,34 @@ START_TEST(old_records_and_stacks_are_not_taken_for_new_ones)
 }
 END_TEST
 
-START_TEST(lengths_are_kept_by_call_site)
+START_TEST(lengths_are_kept_by_place)
 {
+	const uint32_t key = 0x12345678, tag = 1 << RING_KEY_TAG_SHIFT;
+
 	ring_set_all_stack_lengths(ring, 4096);
-	ring_set_stack_length(ring, 0x7f0012345678, 1000);
-	ck_assert_uint_eq(ring_stack_length(ring, 0x7f0012345678), 1024);
-	ck_assert_uint_eq(ring_stack_length(ring, 0x7f0012345670), 4096);
-	ring_set_stack_length(ring, 1, 1 << 30);
-	ck_assert_uint_eq(ring_stack_length(ring, 1), RING_STACK_MAX);
+	ring_set_stack_length(ring, key, 1000);
+	ck_assert_uint_eq(ring_stack_length(ring, key), 1024);
+	ck_assert_uint_eq(ring_stack_length(ring, key + tag), 4096);
+	ring_set_stack_length(ring, key + tag, 1 << 30);
+	ck_assert_uint_eq(ring_stack_length(ring, key + tag), RING_STACK_MAX);
+	ck_assert_uint_eq(ring_stack_length(ring, key), 1024);
+	/* A third one has the place of another. */
+	ring_set_stack_length(ring, key + 2 * tag, 2048);
+	ck_assert_uint_eq(ring_stack_length(ring, key + 2 * tag), 2048);
+	ck_assert_int_eq((ring_stack_length(ring, key) == 4096) + (ring_stack_length(ring, key + tag) == 4096), 1);
+	ring_set_all_stack_lengths(ring, 512);
+	ck_assert_uint_eq(ring_stack_length(ring, key + 2 * tag), 512);
+}
+END_TEST
+
+START_TEST(what_was_too_short_is_several_times_as_long_next)
+{
+	ring_set_all_stack_lengths(ring, RING_STACK_MAX);
+	ring_set_stack_length(ring, 7 << 20, 1024);
+	ring_note_too_short(ring, 7 << 20);
+	ck_assert_uint_eq(ring_stack_length(ring, 7 << 20), RING_STACK_MAX);
+	ring_set_stack_length(ring, 7 << 20, 1100);
+	ck_assert_uint_eq(ring_stack_length(ring, 7 << 20), RING_GROWTH * 1024);
 }
 END_TEST
 
@@ -539,7 +559,8 @@ int main(void)
 	tcase_add_test(tests, what_was_given_up_by_its_writer_is_passed_without_a_word);
 	tcase_add_test(tests, a_slot_has_the_pending_calls_of_one_thread);
 	tcase_add_test(tests, old_records_and_stacks_are_not_taken_for_new_ones);
-	tcase_add_test(tests, lengths_are_kept_by_call_site);
+	tcase_add_test(tests, lengths_are_kept_by_place);
+	tcase_add_test(tests, what_was_too_short_is_several_times_as_long_next);
 	tcase_add_test(tests, losses_are_told_once);
 	tcase_add_test(tests, sizes_that_no_ring_has_are_refused);
 	tcase_add_test(tests, the_program_cannot_cut_it_short);

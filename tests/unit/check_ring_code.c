@@ -206,17 +206,21 @@ END_TEST
 
 /* --- how much stack --- */
 
-/* One call site. */
+/* One place. */
 static __attribute__((noinline)) struct ring_record allocate_with(volatile uint64_t pattern[16])
 {
+	struct ring_record record;
+
 	for (unsigned i = 0; i < 16; i++)
 		pattern[i] = 0x1000000000000 + i;
 	sample_alloc(1);
-	ring_set_stack_length(ring, next_record().return_address, 4096);
-	return next_record();
+	next_record();
+	record = next_record();
+	ring_set_stack_length(ring, record.length_key, 4096);
+	return record;
 }
 
-static __attribute__((noinline)) void allocate_at_one_site(void)
+static __attribute__((noinline)) void allocate_at_one_place(void)
 {
 	volatile uint64_t pattern[16];
 	struct ring_record record;
@@ -228,13 +232,13 @@ static __attribute__((noinline)) void allocate_at_one_site(void)
 	ck_assert_mem_eq(record.stack + ((uintptr_t)pattern - record.sp), (const void *)pattern, sizeof(pattern));
 }
 
-START_TEST(the_stack_is_as_long_as_its_call_site_needs)
+START_TEST(the_stack_is_as_long_as_its_place_needs)
 {
 	volatile uint64_t room[512];           /* the stack may end soon behind this, where the environment is small */
 
 	room[0] = room[511] = 0;
 	know_main_stack();
-	allocate_at_one_site();
+	allocate_at_one_place();
 	room[1] = room[511];
 }
 END_TEST
@@ -888,7 +892,7 @@ static uint64_t table[TABLE];            /* live blocks, by a hash of the addres
 
 static uint64_t *slot_of(uint64_t address)
 {
-	uint64_t i = address * RING_LENGTHS_FACTOR >> 44;
+	uint64_t i = address * 0x9e3779b97f4a7c15ULL >> 44;
 
 	while (table[i] != 0 && table[i] != address)
 		i = (i + 1) % TABLE;
@@ -1057,7 +1061,7 @@ int main(void)
 	tcase_add_test(tests, every_register_is_kept);
 	tcase_add_test(tests, the_time_is_that_of_the_return);
 	tcase_add_test(tests, a_thread_is_told_by_any_word_of_its_own);
-	tcase_add_test(tests, the_stack_is_as_long_as_its_call_site_needs);
+	tcase_add_test(tests, the_stack_is_as_long_as_its_place_needs);
 	tcase_add_test(tests, a_call_within_another_comes_with_the_stack_up_to_that);
 	tcase_add_test(tests, a_call_that_was_left_on_the_same_stack_is_noted_no_more);
 	tcase_add_test(tests, a_record_is_written_once_wherever_its_thread_is_stopped);
