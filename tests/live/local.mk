@@ -69,6 +69,7 @@ torture_tests = \
 	tests/live/check_permission \
 	tests/live/check_filters \
 	tests/live/check_programs \
+	tests/live/check_engines \
 	tests/live/check_run \
 	tests/live/check_jobs \
 	tests/live/check_snapshots \
@@ -166,6 +167,10 @@ tests_live_check_described_LDADD = $(live_libs)
 tests_live_check_mismatches_SOURCES = tests/live/check_mismatches.c
 tests_live_check_mismatches_CFLAGS = $(live_cflags)
 tests_live_check_mismatches_LDADD = $(live_libs)
+
+tests_live_check_engines_SOURCES = tests/live/check_engines.c
+tests_live_check_engines_CFLAGS = $(live_cflags)
+tests_live_check_engines_LDADD = $(live_libs)
 
 tests_live_check_programs_SOURCES = tests/live/check_programs.c
 tests_live_check_programs_CFLAGS = $(live_cflags)
