@@ -84,6 +84,11 @@ void engine_pass_record(struct engine *engine);
 bool engine_is_in_handler(struct engine *engine, struct task *task, raddr sp);
 /* The ring's memory is the process's no more: nothing comes. */
 void engine_ring_end(struct engine *engine);
+/* This tracer was forked for a child of the process, which has its jumps and records nothing so far: the ring is another
+ * one's to read, and the child gets one of its own when its thread is held.  0, also when there is none to have; or
+ * negative errno. */
+void engine_ring_leave(struct engine *engine);
+int engine_ring_begin_copy(struct engine *engine, struct task *task);
 /* A new thread, which is held. */
 void engine_task_born(struct engine *engine, struct task *task);
 

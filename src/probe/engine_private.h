@@ -1,5 +1,5 @@
 /* The engines' parts: engine_sites.c (where breakpoints and jumps stand), engine_int3.c (who stops there), engine_ring.c (who was
- * recorded there), serve.c (what that means). */
+ * recorded there), engine_ring_copy.c (in a child), serve.c (what that means). */
 #ifndef ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 #define ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 
@@ -39,6 +39,8 @@ struct ring_side {
 	struct ring_options options;
 	uint64_t wait_ticks;
 	struct ring *ring;                 /* NULL: there is none (yet) */
+	struct ring *parents;              /* of the process that this one was forked from: not read */
+	uint32_t word, tid;                /* what stands for this thread's number in its thread data */
 	struct thread_layout layout;
 	struct jump_words awaited;         /* while it is planted */
 	VEC_OF(struct ring_place) places;  /* by number */
@@ -73,6 +75,13 @@ void engine_ring_begin(struct engine *engine);
 /* False: a breakpoint is to serve there. */
 bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint32_t module, raddr bias, struct probe *probe);
 int engine_ring_plant(struct engine *engine);
+/* Maps a ring, turned off.  0 or negative errno. */
+int engine_ring_make(struct engine *engine);
+/* Where stacks are certainly mapped, as it is known now. */
+void engine_ring_publish_stacks(struct engine *engine);
+/* The thread that says this of itself in a record, and what it says. */
+pid_t engine_ring_tid(const struct engine *engine, uint64_t thread);
+uint64_t engine_ring_word(const struct engine *engine, const struct task *task);
 /* It serves, or may yet. */
 bool engine_ring_is_open(const struct engine *engine);
 /* An allocating call that int3s saw is pending, or has returned; and of this thread none is any more. */

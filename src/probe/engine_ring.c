@@ -92,7 +92,7 @@ static size_t window_ranges(const struct engine *engine, struct jump_range *rang
 
 #define RANGES_MAX 64
 
-static int make_ring(struct engine *engine)
+int engine_ring_make(struct engine *engine)
 {
 	struct ring_control *control;
 	int fd, r = jumps_map_ring(engine->target, RING_CONTROL_SIZE, engine->ring.options.size, &fd);
@@ -110,7 +110,7 @@ static int make_ring(struct engine *engine)
 	return 0;
 }
 
-static void publish_stacks(struct engine *engine)
+void engine_ring_publish_stacks(struct engine *engine)
 {
 	struct ring_control *control = ring_control(engine->ring.ring);
 	const struct thread_layout *layout = &engine->ring.layout;
@@ -147,13 +147,13 @@ static bool begin_ring(struct engine *engine)
 				"numbers of its own (a container's)");
 		return false;
 	}
-	r = make_ring(engine);
+	r = engine_ring_make(engine);
 	if (r < 0) {
 		snprintf(reason, sizeof(reason), "the ring cannot be mapped in it: %s", strerror(-r));
 		give_up(engine, reason);
 		return false;
 	}
-	publish_stacks(engine);
+	engine_ring_publish_stacks(engine);
 	engine->ring.refusal[0] = '\0';
 	return true;
 }
@@ -319,7 +319,7 @@ static void serve_record(struct engine *engine, const struct ring_record *record
 {
 	const struct ring_place *place = record->site < engine->ring.places.count ?
 					 &engine->ring.places.items[record->site] : NULL;
-	struct task *task = task_find((pid_t)record->thread);
+	struct task *task = task_find(engine_ring_tid(engine, record->thread));
 	struct record_view view = { .engine = engine, .record = record };
 	struct ring_piece piece = { .record = record, .map = &engine->target->modules, .code = &engine->reader };
 	const struct reader reader = record->has_stack ? ring_piece_reader(&piece) :
@@ -375,7 +375,7 @@ static void look_at_stacks_again(struct engine *engine)
 	thread_layout_look(engine->target, &layout);
 	engine->ring.layout.main_stack = layout.main_stack;
 	engine->ring.layout.main_stack_end = layout.main_stack_end;
-	publish_stacks(engine);
+	engine_ring_publish_stacks(engine);
 }
 
 /* Passes what is no record, or will be none. */
@@ -406,9 +406,9 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 		if (r == 0)
 			begin_anew(engine);
 		if (r == -EAGAIN && ret_writer)
-			*ret_writer = (pid_t)record.thread;
+			*ret_writer = engine_ring_tid(engine, record.thread);
 		/* Its writer has ended in the midst of it: it will not come. */
-		if (r == -EAGAIN && record.thread != 0 && !task_find((pid_t)record.thread)) {
+		if (r == -EAGAIN && record.thread != 0 && !task_find(engine_ring_tid(engine, record.thread))) {
 			pass(engine);
 			continue;
 		}
@@ -479,7 +479,7 @@ void engine_task_born(struct engine *engine, struct task *task)
 	if (!engine->ring.ring || engine->ring.layout.stack != 0)
 		return;
 	thread_layout_look_at(task, &engine->ring.layout);
-	publish_stacks(engine);
+	engine_ring_publish_stacks(engine);
 }
 
 /* --- calls that an int3 of the same session has seen, whose thread is held --- */
@@ -487,20 +487,21 @@ void engine_task_born(struct engine *engine, struct task *task)
 void engine_ring_note(struct engine *engine, const struct task *task, raddr sp, bool pending)
 {
 	if (engine->ring.ring && pending)
-		ring_note_pending(engine->ring.ring, (uint64_t)task->tid, sp);
+		ring_note_pending(engine->ring.ring, engine_ring_word(engine, task), sp);
 	else if (engine->ring.ring)
-		ring_note_returned(engine->ring.ring, (uint64_t)task->tid, sp);
+		ring_note_returned(engine->ring.ring, engine_ring_word(engine, task), sp);
 }
 
 void engine_ring_forget(struct engine *engine, const struct task *task)
 {
 	if (engine->ring.ring)
-		ring_forget_thread(engine->ring.ring, (uint64_t)task->tid);
+		ring_forget_thread(engine->ring.ring, engine_ring_word(engine, task));
 }
 
 void engine_ring_free(struct engine *engine)
 {
 	engine_ring_end(engine);
+	ring_free(engine->ring.parents);
 	vec_fini(&engine->ring.places);
 	jump_words_fini(&engine->ring.awaited);
 }

@@ -9,6 +9,7 @@ src_libprobe_a_SOURCES = \
 	src/probe/engine_int3.c \
 	src/probe/engine_private.h \
 	src/probe/engine_ring.c \
+	src/probe/engine_ring_copy.c \
 	src/probe/engine_sites.c \
 	src/probe/plan.c src/probe/plan.h \
 	src/probe/probe.h \

@@ -369,6 +369,11 @@ unsigned jumps_restore_copy(struct target *copy)
 	return left;
 }
 
+int jumps_switch_on(struct target *target)
+{
+	return switch_to(target, target->ring);
+}
+
 void jumps_switch_off(struct target *target)
 {
 	if (target->jump_areas)

@@ -26,7 +26,8 @@ struct jump_range {
 	raddr start, end;
 };
 
-/* Maps a ring: `control` bytes, and behind them `data` bytes twice.  *ret_fd is the memfd, the caller's; it is the process's
+/* Maps a ring: `control` bytes, and behind them `data` bytes twice; in a copy of a process that has one, in the place of the other's,
+ * which is of the same size.  *ret_fd is the memfd, the caller's; it is the process's
  * own, which cannot get one of ours.  0, -EAGAIN: no thread can make the calls; or negative errno. */
 int jumps_map_ring(struct target *target, uint64_t control, uint64_t data, int *ret_fd);
 
@@ -50,6 +51,8 @@ int jumps_plant(struct target *target);
 unsigned jumps_restore(struct target *target);
 /* The same in a copy, where more may stand than is known to. */
 unsigned jumps_restore_copy(struct target *copy);
+/* What is recorded goes to the ring that is mapped now: a copy has its jumps, and had none.  0 or negative errno. */
+int jumps_switch_on(struct target *target);
 /* Nothing is written to the ring any more, and nobody waits for room in it. */
 void jumps_switch_off(struct target *target);
 /* An object has gone, and its jumps with it. */

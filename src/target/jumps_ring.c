@@ -70,7 +70,7 @@ static int64_t map_piece(struct task *task, raddr at, uint64_t size, int number,
 /* Of the memfd all along, past its end at first, so that who heals knows it at every moment. */
 static int map_pieces(struct target *target, struct task *task, int number, uint64_t control, uint64_t data)
 {
-	int64_t at = map_piece(task, 0, control + 2 * data, number, 0);
+	int64_t at = map_piece(task, target->ring, control + 2 * data, number, 0);
 
 	if (at < 0)
 		return (int)at;

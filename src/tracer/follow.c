@@ -116,6 +116,17 @@ static void wait_for_daemon(struct link *link)
 	}
 }
 
+static void begin_ring(struct session *session, struct task *task)
+{
+	int r = engine_ring_begin_copy(session->engine, task);
+
+	if (r == 0)
+		return;
+	session->refused = true;
+	session_say_farewell(session, FAILURE_INTERNAL, "it was to have a ring of its own, as the process has that it was forked "
+			     "from, and that cannot be mapped: %s", strerror(-r));
+}
+
 /* The life of the forked tracer; does not return.  Where the child is parked comes through `parked`; nothing comes
  * when it is not. */
 static void __attribute__((noreturn)) run(struct session *session, int sock, int parked, void *calls, bool blocked,
@@ -126,6 +137,7 @@ static void __attribute__((noreturn)) run(struct session *session, int sock, int
 	struct task *task;
 	int status;
 
+	engine_ring_leave(session->engine);
 	link_abandon(old);
 	fd_close(&session->refuge_fd);     /* the parent's */
 	snapshot_forget_running();
@@ -142,6 +154,7 @@ static void __attribute__((noreturn)) run(struct session *session, int sock, int
 		session_exec(session, task);
 	} else {
 		session_tell_modules(session);
+		begin_ring(session, task);
 	}
 	/* For whoever heals it, should this process die: then all that was named would be a dead one. */
 	if (rights_bound_by_yama())

@@ -23,8 +23,11 @@
 #define SWEEP_LEAST_NS NSEC_PER_MSEC   /* between two, and so much a task: a fiftieth of the time at most */
 #define SWEEP_PAUSE_NS 20000
 #define RING_BATCH 256                 /* records between two looks at stops and messages */
-#define RING_PAUSE_NS 50000            /* when there are none; twice as long each time */
-#define RING_PAUSE_MAX_NS 1000000
+/* When there are none; twice as long each time, and from a millisecond on, since many processes that are traced rest, a
+ * little longer.  After a rest a program that fills its ring at once waits for so long, once. */
+#define RING_PAUSE_NS 50000
+#define RING_PAUSE_SLOWLY_NS 1000000
+#define RING_PAUSE_MAX_NS 10000000
 #define STUCK_MS 1000                  /* that a record may be under way before it is asked by whom */
 #define STRANGER_DEADLINE_MS 200
 #define STRANGER_PAUSE_NS 20000
@@ -141,6 +144,13 @@ static void pass_stuck(struct loop *loop)
 	loop_resume_held(loop);
 }
 
+static uint64_t longer_pause(uint64_t ns)
+{
+	if (ns >= RING_PAUSE_MAX_NS)
+		return RING_PAUSE_MAX_NS;
+	return ns < RING_PAUSE_SLOWLY_NS ? 2 * ns : ns + ns / 32;
+}
+
 /* The next stop, or none: then records were served, or there is nothing to do for a moment. */
 static int look_and_read(struct loop *loop, struct stop *ret_stop)
 {
@@ -157,8 +167,8 @@ static int look_and_read(struct loop *loop, struct stop *ret_stop)
 		stop_pause(loop->idle_ns);
 	if (served != -EAGAIN)
 		loop->stuck_ns = 0;
-	if (served <= 0 && loop->idle_ns < RING_PAUSE_MAX_NS)
-		loop->idle_ns *= 2;
+	if (served <= 0)
+		loop->idle_ns = longer_pause(loop->idle_ns);
 	return 0;
 }
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define HAMMER "tests/victims/hammer"
+#define FORKER_C "tests/victims/forker.c"
 #define HEAL_MS 15000
 
 static bool maps_say(pid_t pid, const char *text)
@@ -280,17 +281,77 @@ static void nothing_is_left_whenever_the_tracer_dies_in_the_attach(void)
 	subject_quit(hammer);
 }
 
-static void who_follows_children_is_told_why_int3_serves(void)
+/* --- children that are followed --- */
+
+struct child {
+	struct tool *tool;
+	pid_t pid;
+};
+
+static bool is_traced(void *context)
+{
+	const struct child *child = context;
+
+	return tool_lists(child->tool, child->pid) && !strcmp(json_text(tool_status(child->tool, child->pid), "state"), "tracing");
+}
+
+static bool is_gone(void *context)
+{
+	const struct child *child = context;
+
+	return !tool_lists(child->tool, child->pid);
+}
+
+/* A child that has `kept` blocks of its parent's makes three more and ends: all of it recorded in a ring of its own. */
+static void follow_one_child(struct tool *tool, struct subject *forker, int kept)
+{
+	struct child child = { .tool = tool };
+	const char *at_exit;
+
+	subject_command(forker, 'g');
+	child.pid = (pid_t)subject_tally(forker, "child");
+	require(live_wait(is_traced, &child, HEAL_MS));
+	require_text(json_text(tool_status(tool, child.pid), "engine"), "ring");
+	require_row(tool_stats(tool, pid_text(child.pid)), FORKER_C, "/* kept */", 104LL * kept, kept);
+	/* Of the parent's before its attach: the child has them in its counters. */
+	require_nothing_unknown(tool_status(tool, child.pid), json_number(tool_status(tool, forker->pid),
+									  "unknown.before_attach_frees"));
+	subject_command(forker, 'g');
+	require_equal(subject_tally(forker, "status"), 7);
+	require(live_wait(is_gone, &child, HEAL_MS));
+	at_exit = live_text("%d:exit", child.pid);
+	require_row(tool_stats(tool, at_exit), FORKER_C, "/* kept */", 104LL * kept, kept);
+	require_row(tool_stats(tool, at_exit), FORKER_C, "/* the child's own */", 312, 3);
+	require(json_is_true(json_object_get(tool_stats(tool, at_exit), "exact")));
+	require_row(tool_stats(tool, pid_text(forker->pid)), FORKER_C, "/* kept */", 104LL * kept, kept);
+	require(row_at(tool_stats(tool, pid_text(forker->pid)), FORKER_C, line_of(FORKER_C, "/* the child's own */")) == NULL);
+}
+
+static void follow_children(const char *threads, int rounds)
 {
 	struct tool *tool = tool_start();
-	struct subject *hammer = victim_start(HAMMER, "--threads", "1", "--ops", "100", NULL);
-	struct state *before = state_take(hammer->pid);
+	struct subject *forker = victim_start("tests/victims/forker", "--threads", threads, NULL);
+	struct state *before = state_take(forker->pid);
 
-	tool_out(tool, "attach", "--engine", "ring", "--follow-forks", pid_text(hammer->pid), NULL);
-	require(!strcmp(json_text(tool_status(tool, hammer->pid), "engine"), "int3"));
-	require(strstr(json_text(tool_status(tool, hammer->pid), "engine_reason"), "children"));
-	require(strstr(tool_out(tool, "status", pid_text(hammer->pid), NULL), "children"));
-	tool_end(tool, hammer, before);
+	tool_out(tool, "attach", "--engine", "ring", "--ring-wait", "30s", "--follow-forks", pid_text(forker->pid), NULL);
+	require_text(json_text(tool_status(tool, forker->pid), "engine"), "ring");
+	for (int i = 1; i <= rounds; i++)
+		follow_one_child(tool, forker, i);
+	require_nothing_unknown(tool_status(tool, forker->pid),
+				json_number(tool_status(tool, forker->pid), "unknown.before_attach_frees"));
+	tool_detach(tool, forker->pid);
+	require_unharmed(forker->pid, *threads == '0' ? before : NULL);
+	subject_quit(forker);
+}
+
+static void followed_children_have_rings_of_their_own(void)
+{
+	follow_children("0", 4);
+}
+
+static void so_have_those_of_a_program_whose_threads_allocate(void)
+{
+	follow_children("2", 6);
 }
 
 static const struct live_case cases[] = {
@@ -302,7 +363,8 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_program_whose_tracer_is_dead_runs_on_and_is_healed),
 	LIVE_CASE(a_thread_waits_for_room_as_long_as_is_asked_for),
 	LIVE_CASE(nothing_is_left_whenever_the_tracer_dies_in_the_attach),
-	LIVE_CASE(who_follows_children_is_told_why_int3_serves),
+	LIVE_CASE(followed_children_have_rings_of_their_own),
+	LIVE_CASE(so_have_those_of_a_program_whose_threads_allocate),
 };
 
 int main(int argc, char **argv)

@@ -1,5 +1,7 @@
 /* A child that stays: a 'g' forks it, the next one lets it allocate, give back and end.
  *
+ *   forker [--threads N]   beside N threads that allocate and free all the time
+ *
  * Before each fork one block more is kept.  Tally: child (its pid), blocks and bytes (kept), or status (its exit
  * code, 7 when all was well there) and bad (how many had another one). */
 #include "victim.h"
@@ -12,6 +14,7 @@
 
 #define GOOD 7
 #define KEPT_BYTES 104
+#define STACK_BYTES (256 * 1024)
 
 static pid_t child;
 static long blocks, bad;
@@ -95,8 +98,17 @@ static void turn(void)
 		let_it_end();
 }
 
-int main(void)
+static void *churn(void *argument)
 {
+	for (;;)
+		free(malloc(64));
+	return argument;
+}
+
+int main(int argc, char **argv)
+{
+	for (long i = option_number(argc, argv, "--threads", 0); i > 0; i--)
+		start_thread(churn, NULL, STACK_BYTES);
 	obey(turn);
 	return 0;
 }

@@ -1,0 +1,69 @@
+/* The ring of a process that was forked from one that has a ring: its memory is a copy, its ring is its own. */
+#include "probe/engine_private.h"
+#include "probe/calls.h"
+
+#include "target/jumps.h"
+#include "target/ptrace.h"
+
+#include <string.h>
+
+void engine_ring_leave(struct engine *engine)
+{
+	engine->ring.parents = engine->ring.ring;
+	engine->ring.ring = NULL;
+	engine->ring.late = UINT64_MAX;
+	engine->counters.records = 0;
+}
+
+/* Not each way to make a process has the C library write the number of the new one. */
+static int note_word(struct engine *engine, const struct task *task)
+{
+	struct user_regs_struct regs;
+	int r = ptrace_getregs(task->tid, &regs);
+
+	engine->ring.tid = (uint32_t)task->tid;
+	return r < 0 ? r : target_read(engine->target, arch_thread_pointer(&regs) + engine->ring.layout.tid, &engine->ring.word,
+				       sizeof(engine->ring.word));
+}
+
+static void note_pending_calls(struct engine *engine, const struct task *task)
+{
+	const struct calls *calls = task->calls;
+
+	for (uint32_t i = 0; calls && i < calls->count; i++) {
+		if (calls->items[i].kind == CALL_ALLOCATES)
+			ring_note_pending(engine->ring.ring, engine->ring.word, calls->items[i].sp);
+	}
+}
+
+int engine_ring_begin_copy(struct engine *engine, struct task *task)
+{
+	struct ring_control *control;
+	int r;
+
+	if (!engine->ring.parents)
+		return 0;
+	r = engine_ring_make(engine);
+	if (r == 0)
+		r = note_word(engine, task);
+	if (r < 0)
+		return r;
+	control = ring_control(engine->ring.ring);
+	memcpy(control->lengths, ring_control(engine->ring.parents)->lengths, sizeof(control->lengths));
+	ring_free(engine->ring.parents);
+	engine->ring.parents = NULL;
+	engine_ring_publish_stacks(engine);
+	note_pending_calls(engine, task);
+	__atomic_store_n(&control->state, RING_ON, __ATOMIC_RELEASE);
+	return jumps_switch_on(engine->target);
+}
+
+pid_t engine_ring_tid(const struct engine *engine, uint64_t thread)
+{
+	return (pid_t)(engine->ring.tid != 0 && thread == engine->ring.word ? engine->ring.tid : thread);
+}
+
+uint64_t engine_ring_word(const struct engine *engine, const struct task *task)
+{
+	return (uint32_t)task->tid == engine->ring.tid ? engine->ring.word : (uint32_t)task->tid;
+}
