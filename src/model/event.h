@@ -26,9 +26,8 @@ enum alloc_kind {
 			       * block that is known, but one again, and so may be freed once more */
 };
 
-/* In DOMAIN_MMAP, of ranges of addresses:
+/* In DOMAIN_MMAP, of ranges of addresses, where nothing is freed at a call's entry:
  *   BORN          [address, address + size) is mapped, whatever was mapped there before
- *   FREED         [old_address, old_address + old_size) is mapped for nobody who is told of
  *   RESIZE_BEGIN  this range is about to be unmapped, or moved
  *   RESIZE_END    it is unmapped, and [address, address + size) is mapped, if address is not 0; with address 0 and size > 0
  *                 the call failed */
@@ -61,6 +60,7 @@ struct alloc_event {
 	uint64_t size;         /* requested bytes; of a mapping whole pages */
 	uint64_t old_size;     /* of a mapping, from old_address on */
 	bool replaces;         /* of one: it was to take the place of what was mapped there */
+	bool internal;         /* of one: an allocator's own, which is no block, nor its unmapping a free */
 };
 
 #endif

@@ -348,14 +348,13 @@ static int dispatch_mapping(struct heap *heap, const struct alloc_event *event)
 		return heap_map(heap, event);
 	case ALLOC_UNBORN:
 		return unborn(heap, event);
-	case ALLOC_FREED:
-		return heap_unmapped(heap, event->old_address, event->old_size, UINT64_MAX, false);
 	case ALLOC_RESIZE_BEGIN:
 		return heap_unmap_begin(heap, event);
 	case ALLOC_RESIZE_END:
 		return heap_unmap_end(heap, event);
+	case ALLOC_FREED:
 	case ALLOC_GIVEN:
-		return 0;
+		break;
 	}
 	return -EINVAL;
 }

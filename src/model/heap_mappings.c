@@ -18,16 +18,19 @@ static struct unmapping *find_unmapping(struct heap *heap, int32_t tid)
 	return NULL;
 }
 
-/* Somebody is about to unmap something of this range. */
-static bool is_awaited(const struct heap *heap, raddr start, raddr end)
+/* Whether somebody is about to unmap something of this range, which is another's now. */
+static bool overtake(struct heap *heap, raddr start, raddr end)
 {
-	for (size_t i = 0; i < heap->unmappings.count; i++) {
-		const struct unmapping *unmapping = &heap->unmappings.items[i];
+	bool is_awaited = false;
 
-		if (unmapping->start < end && start < unmapping->end)
-			return true;
+	for (size_t i = 0; i < heap->unmappings.count; i++) {
+		struct unmapping *unmapping = &heap->unmappings.items[i];
+		bool overlaps = unmapping->start < end && start < unmapping->end;
+
+		unmapping->overtaken |= overlaps;
+		is_awaited |= overlaps;
 	}
-	return false;
+	return is_awaited;
 }
 
 /* --- one block, and what is cut off it --- */
@@ -153,9 +156,11 @@ int heap_map(struct heap *heap, const struct alloc_event *event)
 
 	if (!is_range(event->address, event->size))
 		return -ERANGE;
-	if (cut(heap, range.start, range.end, UINT64_MAX, &r) > 0 && !event->replaces &&
-	    !is_awaited(heap, range.start, range.end))
+	if (cut(heap, range.start, range.end, UINT64_MAX, &r) > 0 && !overtake(heap, range.start, range.end) &&
+	    !event->replaces)
 		heap->counters.lost_events++;
+	if (event->internal)
+		return r;
 	if (r == 0)
 		r = ranges_reserve(&heap->mappings);
 	if (r == 0)
@@ -165,13 +170,17 @@ int heap_map(struct heap *heap, const struct alloc_event *event)
 	return r;
 }
 
-int heap_unmapped(struct heap *heap, raddr start, uint64_t size, uint64_t youngest, bool counts)
+/* What was in no mapping that is known is from before the attach. */
+static int unmapped(struct heap *heap, const struct alloc_event *event, const struct unmapping *begun)
 {
+	uint64_t youngest = begun ? begun->youngest : UINT64_MAX;
+	bool is_silent = event->internal || heap->from_start || (begun && begun->overtaken);
+	raddr start = event->old_address;
 	int r = 0;
 
-	if (!is_range(start, size))
+	if (!is_range(start, event->old_size))
 		return 0;
-	if (cut(heap, start, start + size, youngest, &r) == 0 && counts && !heap->from_start)
+	if (cut(heap, start, start + event->old_size, youngest, &r) == 0 && !is_silent)
 		heap->counters.before_attach_frees++;
 	return r;
 }
@@ -200,13 +209,11 @@ void heap_unmap_forget(struct heap *heap, int32_t tid)
 
 int heap_unmap_end(struct heap *heap, const struct alloc_event *event)
 {
-	const struct unmapping *unmapping = find_unmapping(heap, event->tid);
-	uint64_t youngest = unmapping ? unmapping->youngest : UINT64_MAX;
 	bool failed = event->address == 0 && event->size > 0;
 	int r = 0, mapped = 0;
 
 	if (!failed)
-		r = heap_unmapped(heap, event->old_address, event->old_size, youngest, true);
+		r = unmapped(heap, event, find_unmapping(heap, event->tid));
 	if (event->address != 0)
 		mapped = heap_map(heap, event);
 	heap_unmap_forget(heap, event->tid);

@@ -45,6 +45,7 @@ struct unmapping {
 	int32_t tid;
 	raddr start, end;
 	uint64_t youngest;       /* as in struct range */
+	bool overtaken;          /* others have been given something of it already */
 };
 
 /* A segment of forgotten traces; one is freed per event. */
@@ -93,9 +94,6 @@ int heap_born(struct heap *heap, const struct alloc_event *event);
 int heap_map(struct heap *heap, const struct alloc_event *event);
 int heap_unmap_begin(struct heap *heap, const struct alloc_event *event);
 int heap_unmap_end(struct heap *heap, const struct alloc_event *event);
-/* Takes the range out of all mappings that are not younger.  counts: that it was in none tells of one from before the
- * attach. */
-int heap_unmapped(struct heap *heap, raddr start, uint64_t size, uint64_t youngest, bool counts);
 /* A thread's unmapping that has begun will not end. */
 void heap_unmap_forget(struct heap *heap, int32_t tid);
 /* The block that a mapping is leaves the table of blocks. */

@@ -302,7 +302,7 @@ END_TEST
 
 START_TEST(a_pool_and_its_first_object_share_an_address)
 {
-	const struct alloc_event unmapped = { .kind = ALLOC_FREED, .domain = DOMAIN_MMAP, .old_address = 0x10000, .old_size = 4096 };
+	const struct alloc_event unmapped = { .kind = ALLOC_RESIZE_END, .domain = DOMAIN_MMAP, .old_address = 0x10000, .old_size = 4096 };
 
 	ck_assert_int_eq(born_in(DOMAIN_MMAP, 0x10000, 4096, 1), 0);
 	ck_assert_int_eq(born_in(DOMAIN_PYTHON, 0x10000, 32, 2), 0);

@@ -160,7 +160,13 @@ START_TEST(what_was_given_to_another_during_an_unmapping_is_the_others)
 	end(ALICE, 0, 10, true);
 	ck_live(1, 3);
 	ck_assert_uint_eq(block_at(2).stack, 6);
+	map(ALICE, 20, 2, 5, false);
+	begin(ALICE, 20, 2);
+	map(BOB, 20, 2, 6, false);
+	end(ALICE, 20, 2, true);
+	ck_live(2, 5);
 	ck_assert_uint_eq(heap_counters(heap).lost_events, 0);
+	ck_assert_uint_eq(heap_counters(heap).before_attach_frees, 0);
 }
 END_TEST
 
@@ -191,11 +197,14 @@ END_TEST
 
 START_TEST(what_became_an_allocators_is_no_mapping_and_no_free)
 {
-	struct alloc_event event = { .kind = ALLOC_FREED, .domain = DOMAIN_MMAP, .old_address = page(2), .old_size = 20 * PAGE };
+	struct alloc_event event = { .kind = ALLOC_BORN, .domain = DOMAIN_MMAP, .address = page(2), .size = 20 * PAGE,
+				     .replaces = true, .internal = true };
 
 	map(ALICE, 0, 4, 5, false);
 	ck_assert_int_eq(heap_apply(heap, &event), 0);
-	event.old_address = page(50);
+	ck_live(1, 2);
+	event = (struct alloc_event){ .kind = ALLOC_RESIZE_END, .domain = DOMAIN_MMAP, .old_address = page(2),
+				      .old_size = 20 * PAGE, .internal = true };
 	ck_assert_int_eq(heap_apply(heap, &event), 0);
 	ck_live(1, 2);
 	ck_assert_uint_eq(heap_counters(heap).before_attach_frees, 0);
