@@ -7,6 +7,7 @@
 #include "cli/snap.h"
 #include "cli/top_fetch.h"
 #include "model/allocators.h"
+#include "model/domain_names.h"
 #include "model/engine_kind.h"
 #include "model/hidden_rules.h"
 #include "model/snapshot_name.h"
@@ -65,8 +66,8 @@ static int set_by(struct options *options, const char *value, const char **ret_r
 
 static int set_domains(struct options *options, const char *value, const char **ret_reason)
 {
-	if (strcmp(value, "malloc") != 0 && strcmp(value, "malloc,new") != 0)
-		return refuse(ret_reason, "only malloc, or malloc,new, can be traced so far");
+	if (domain_list_parse(value) == 0)
+		return refuse(ret_reason, "not a list of malloc, new and mmap, such as malloc,mmap");
 	options->domains = value;
 	return 0;
 }
@@ -342,7 +343,7 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_CHURN] = { "churn", NULL, "show what was ever made and freed, too, and what was gone at once", NULL },
 	[OPTION_CUMULATIVE] = { "cumulative", NULL, "count a block for every frame of its traceback, not "
 				"for the most recent one only", NULL },
-	[OPTION_DOMAINS] = { "domains", "LIST", "which allocators to trace: malloc (default), or malloc,new to tell new and new[] from it",
+	[OPTION_DOMAINS] = { "domains", "LIST", "what to trace: malloc (default, always), new to tell new and new[] from it, mmap",
 			     set_domains },
 	[OPTION_DURATION] = { "duration", "T", "detach after T, such as 90s, 10min, 2h", set_duration },
 	[OPTION_ENGINE] = { "engine", "ENGINE", "how to trace: " ENGINE_KINDS_TEXT " (auto unless the configuration says otherwise)", set_engine },

@@ -6,6 +6,7 @@
 #include "daemon/params.h"
 #include "daemon/permit.h"
 #include "daemon/requests.h"
+#include "model/domain_names.h"
 #include "model/engine_kind.h"
 #include "model/filter.h"
 #include "varlink/codec.h"
@@ -16,7 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DOMAIN_NAME_MAX 32
 #define DOMAINS_DEFAULT (1u << DOMAIN_MALLOC)
 
 /* A question about one process, while its tracer thinks. */
@@ -67,30 +67,6 @@ static struct session *find_traced(struct call *call, int pid)
 
 /* --- Attach --- */
 
-/* "malloc,new" as a mask; 0: a name is unknown. */
-static uint32_t parse_domains(const char *list)
-{
-	uint32_t mask = 0;
-
-	while (*list) {
-		size_t len = strcspn(list, ",");
-		char name[DOMAIN_NAME_MAX];
-		int64_t domain;
-
-		if (len == 0 || len >= sizeof(name))
-			return 0;
-		memcpy(name, list, len);
-		name[len] = '\0';
-		domain = domain_by_name(name);
-		if (domain < 0 || domain >= 32)
-			return 0;
-		mask |= 1u << domain;
-		list += len;
-		list += *list == ',';
-	}
-	return mask;
-}
-
 /* Those of the configuration, and what the client describes; false: the call is answered. */
 static bool take_allocators(struct call *call, struct wire_attach *message)
 {
@@ -124,7 +100,7 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 	int engine = name ? engine_kind_by_name(name) : (int)call->daemon->engine;
 
 	message->frames_limit = param_count(call->parameters, "frames", FRAMES_LIMIT_DEFAULT);
-	message->domains = domains ? parse_domains(domains) : DOMAINS_DEFAULT;
+	message->domains = domains ? domain_list_parse(domains) : DOMAINS_DEFAULT;
 	message->follow_forks = param_bool(call->parameters, "follow_forks");
 	message->from_exec = param_bool(call->parameters, "wait_for_exec");
 	message->engine = (uint8_t)engine;

@@ -97,6 +97,37 @@ const char *domain_name(uint32_t domain, char text[DOMAIN_TEXT_MAX])
 	return text;
 }
 
+static uint32_t traceable(const char *name, size_t len)
+{
+	static const uint32_t domains[] = { DOMAIN_MALLOC, DOMAIN_MMAP, DOMAIN_NEW };
+	char text[DOMAIN_TEXT_MAX];
+
+	for (size_t i = 0; i < sizeof(domains) / sizeof(*domains); i++) {
+		const char *known = domain_name(domains[i], text);
+
+		if (strlen(known) == len && strncmp(known, name, len) == 0)
+			return 1u << domains[i];
+	}
+	return 0;
+}
+
+uint32_t domain_list_parse(const char *list)
+{
+	uint32_t mask = 1u << DOMAIN_MALLOC;
+
+	for (;;) {
+		size_t len = strcspn(list, ",");
+		uint32_t bit = traceable(list, len);
+
+		if (bit == 0)
+			return 0;
+		mask |= bit;
+		if (list[len] == '\0')
+			return mask;
+		list += len + 1;
+	}
+}
+
 bool domain_is_built_in(const char *name)
 {
 	return find_built_in(name) >= 0;

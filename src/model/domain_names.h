@@ -17,6 +17,9 @@ int64_t domain_by_name(const char *name);
 /* The same back: a static text, or its number, in `text`. */
 #define DOMAIN_TEXT_MAX 12
 const char *domain_name(uint32_t domain, char text[DOMAIN_TEXT_MAX]);
+/* A list of those that an attach can be asked for ("malloc,mmap"), as bits 1 << number; malloc is always among them.  0: it is no
+ * such list. */
+uint32_t domain_list_parse(const char *list);
 /* Not a user's, nor a number. */
 bool domain_is_built_in(const char *name);
 

@@ -298,6 +298,29 @@ uint32_t calls_pending(const struct calls *calls)
 
 /* --- frees, signals, the end --- */
 
+/* A free may have ended unseen: only the stack can say that it goes on. */
+static bool goes_on(const struct call *call, const struct calls_eyes *eyes)
+{
+	if (call->kind == CALL_FREES)
+		return eyes->standing(eyes->context, call) == CALL_STANDS;
+	return call->standing == CALL_STANDS;
+}
+
+bool calls_are_within(struct calls *calls, uint32_t family, raddr sp, const struct calls_eyes *eyes)
+{
+	pop_frees(calls, sp);
+	look(calls, sp, eyes);
+	for (uint32_t i = calls->count; i-- > 0;) {
+		const struct call *call = &calls->items[i];
+
+		if (call->kind == CALL_SIGNAL)
+			return false;
+		if (domain_family(call->probe->entry->domain) == family && goes_on(call, eyes))
+			return true;
+	}
+	return false;
+}
+
 static bool release_freed(struct calls *calls, const struct probe *probe, raddr address)
 {
 	uint32_t family = domain_family(probe->entry->domain);

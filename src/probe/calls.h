@@ -48,6 +48,9 @@ struct call {
 	uint64_t size;
 	raddr old_address;
 	raddr out_pointer;
+	uint64_t old_size;             /* of a mapping, from old_address on */
+	bool replaces;                 /* likewise: what is mapped in its place goes */
+	bool internal;                 /* likewise: an allocator makes it for itself */
 	bool parked;                   /* a resize whose old block the heap has parked */
 	bool interrupted;              /* by a signal: its inner calls may have been taken for the handler's */
 };
@@ -109,6 +112,9 @@ void calls_settle(struct calls *calls, const struct call *call, raddr result, co
 bool calls_hold(struct calls *calls, const struct held_block *block);
 /* Whether the call was made within a resize of this block. */
 bool calls_resizes(const struct calls *calls, const struct call *within, raddr address);
+
+/* Whether what is called now is called by a function of this family that goes on, and in no handler of a signal. */
+bool calls_are_within(struct calls *calls, uint32_t family, raddr sp, const struct calls_eyes *eyes);
 
 /* A free enters; live: the heap has the block.  False when it is the doing of another call: of one that is pending,
  * or of another free function that passes it on. */

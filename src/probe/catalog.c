@@ -5,9 +5,11 @@
 #include <string.h>
 
 #define NONE ARG_NONE
-#define ALLOCATOR(name, size, count, old, out) { name, size, count, old, out, false, DOMAIN_MALLOC, 0, FORM_MALLOC }
-#define WITH_MALLOC(name, size, old) { name, size, NONE, old, NONE, true, DOMAIN_MALLOC, 0, FORM_MALLOC }
-#define OPERATOR(name, size, old, form) { name, size, NONE, old, NONE, true, DOMAIN_MALLOC, 0, form }
+#define ALLOCATOR(name, size, count, old, out) \
+	{ name, size, count, old, out, false, DOMAIN_MALLOC, 0, FORM_MALLOC, MAPPING_NONE }
+#define WITH_MALLOC(name, size, old) { name, size, NONE, old, NONE, true, DOMAIN_MALLOC, 0, FORM_MALLOC, MAPPING_NONE }
+#define OPERATOR(name, size, old, form) { name, size, NONE, old, NONE, true, DOMAIN_MALLOC, 0, form, MAPPING_NONE }
+#define MAPPING(name, call) { name, NONE, NONE, NONE, NONE, false, DOMAIN_MMAP, 0, FORM_NONE, call }
 
 /* malloc(3), posix_memalign(3); C23 for the sized frees; jemalloc(3) for the x family; the Itanium C++
  * ABI's names of operator new and delete. */
@@ -51,6 +53,13 @@ static const struct catalog_entry entries[] = {
 	OPERATOR("_ZdaPvSt11align_val_tRKSt9nothrow_t", NONE, 0, FORM_NEW_ARRAY),
 	OPERATOR("_ZdlPvmSt11align_val_t", NONE, 0, FORM_NEW),
 	OPERATOR("_ZdaPvmSt11align_val_t", NONE, 0, FORM_NEW_ARRAY),
+
+	/* sbrk calls brk. */
+	MAPPING("mmap", MAPPING_MAP),
+	MAPPING("mmap64", MAPPING_MAP),
+	MAPPING("munmap", MAPPING_UNMAP),
+	MAPPING("mremap", MAPPING_REMAP),
+	MAPPING("brk", MAPPING_BREAK),
 };
 
 /* jemalloc's, also as Rust's crate builds it, tcmalloc's and mimalloc's own names, glibc's. */
@@ -58,13 +67,16 @@ static const char *const prefixes[CATALOG_PREFIXES] = { "je_", "_rjem_", "tc_", 
 
 const struct catalog_entry *catalog_find_prefixed(const char *symbol, unsigned *ret_prefix)
 {
+	const struct catalog_entry *entry;
+
 	for (unsigned i = 0; i < CATALOG_PREFIXES; i++) {
 		size_t len = strlen(prefixes[i]);
 
 		if (strncmp(symbol, prefixes[i], len) != 0 || symbol[len] == '_')
 			continue;
+		entry = catalog_find(symbol + len);
 		*ret_prefix = i + 1;
-		return catalog_find(symbol + len);
+		return entry && entry->mapping == MAPPING_NONE ? entry : NULL;
 	}
 	return NULL;
 }
@@ -72,7 +84,7 @@ const struct catalog_entry *catalog_find_prefixed(const char *symbol, unsigned *
 const struct catalog_entry *catalog_find(const char *symbol)
 {
 	/* Asked for every symbol of an object: most names are ruled out by their first letter. */
-	if (!strchr("mcravpfds_", symbol[0]))
+	if (!strchr("mcravpfdsb_", symbol[0]))
 		return NULL;
 	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
 		if (strcmp(entries[i].name, symbol) == 0)

@@ -12,6 +12,9 @@
 
 #define ARG_NONE ALLOCATOR_NO_ARGUMENT
 
+/* mmap(2), munmap(2), mremap(2), brk(2): what their arguments are is told by serve_mapping.c. */
+enum mapping_call { MAPPING_NONE, MAPPING_MAP, MAPPING_UNMAP, MAPPING_REMAP, MAPPING_BREAK };
+
 struct catalog_entry {
 	const char *name;              /* the symbol */
 	int8_t size_arg;               /* requested bytes; ARG_NONE: it allocates nothing */
@@ -24,6 +27,7 @@ struct catalog_entry {
 	uint32_t domain;               /* enum alloc_domain; from DOMAIN_USER on: a user has described it */
 	uint64_t fixed_size;           /* requested bytes when no argument says them; 0: one does, or it allocates nothing */
 	uint32_t form;                 /* enum heap_form */
+	enum mapping_call mapping;     /* of DOMAIN_MMAP */
 };
 
 /* The entry of a symbol, or NULL. */
@@ -32,9 +36,10 @@ const struct catalog_entry *catalog_find(const char *symbol);
 #define CATALOG_PREFIXES 5
 const struct catalog_entry *catalog_find_prefixed(const char *symbol, unsigned *ret_prefix);
 
+/* Its return is watched. */
 static inline bool catalog_allocates(const struct catalog_entry *entry)
 {
-	return entry->size_arg != ARG_NONE || entry->fixed_size > 0;
+	return entry->mapping != MAPPING_NONE || entry->size_arg != ARG_NONE || entry->fixed_size > 0;
 }
 
 #endif

@@ -12,6 +12,7 @@ struct described_function {
 };
 
 struct described {
+	bool mappings;                 /* mmap and its like are watched */
 	bool operators;                /* operator new and delete are watched in every object, and each is told from malloc */
 	VEC_OF(struct described_function *) functions;
 };

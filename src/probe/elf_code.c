@@ -7,6 +7,7 @@
 #include <gelf.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -65,8 +66,8 @@ void elf_code_close(struct elf_code *code)
 	free(code);
 }
 
-/* Visits the symbols of both tables until `visit` returns non-zero. */
-static int each_symbol(const struct elf_code *code,
+/* Visits the symbols of one type (STT_) in both tables until `visit` returns non-zero. */
+static int each_symbol(const struct elf_code *code, unsigned type,
 		       int (*visit)(void *context, const GElf_Sym *symbol, const char *name), void *context)
 {
 	Elf_Scn *section = NULL;
@@ -90,7 +91,7 @@ static int each_symbol(const struct elf_code *code,
 			int r;
 
 			if (!gelf_getsym(data, (int)i, &symbol) || symbol.st_shndx == SHN_UNDEF ||
-			    GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+			    GELF_ST_TYPE(symbol.st_info) != type)
 				continue;
 			name = elf_strptr(code->elf, shdr.sh_link, symbol.st_name);
 			r = name ? visit(context, &symbol, name) : 0;
@@ -122,7 +123,7 @@ int elf_code_each_function(struct elf_code *code,
 	/* A local symbol of that name is somebody's own static function. */
 	struct function_visit v = { visit, context, false };
 
-	return each_symbol(code, visit_function, &v);
+	return each_symbol(code, STT_FUNC, visit_function, &v);
 }
 
 static bool has_flag_pie(Elf *elf, const GElf_Phdr *dynamic)
@@ -160,7 +161,32 @@ int elf_code_each_local_function(struct elf_code *code,
 {
 	struct function_visit v = { visit, context, true };
 
-	return is_static_program(code) ? each_symbol(code, visit_function, &v) : 0;
+	return is_static_program(code) ? each_symbol(code, STT_FUNC, visit_function, &v) : 0;
+}
+
+struct variable_search {
+	const char *name;
+	uint64_t vaddr;
+};
+
+static int visit_variable(void *context, const GElf_Sym *symbol, const char *name)
+{
+	struct variable_search *search = context;
+
+	if (strcmp(name, search->name) != 0)
+		return 0;
+	search->vaddr = symbol->st_value;
+	return 1;
+}
+
+bool elf_code_find_variable(struct elf_code *code, const char *name, uint64_t *ret_vaddr)
+{
+	struct variable_search search = { name, 0 };
+
+	if (each_symbol(code, STT_OBJECT, visit_variable, &search) == 0)
+		return false;
+	*ret_vaddr = search.vaddr;
+	return true;
 }
 
 struct size_search {
@@ -217,7 +243,7 @@ uint64_t elf_code_function_size(struct elf_code *code, uint64_t vaddr)
 	struct size_search search = { vaddr, size_by_unwind_tables(code, vaddr) };
 
 	if (search.size == 0)
-		each_symbol(code, visit_size, &search);
+		each_symbol(code, STT_FUNC, visit_size, &search);
 	return search.size;
 }
 

@@ -23,6 +23,8 @@ int elf_code_each_function(struct elf_code *code,
  * a static libc local ones when the program may be loaded anywhere (-static-pie). */
 int elf_code_each_local_function(struct elf_code *code,
 				 int (*visit)(void *context, const char *symbol, uint64_t vaddr), void *context);
+/* Where a variable of this name is; false: there is none. */
+bool elf_code_find_variable(struct elf_code *code, const char *name, uint64_t *ret_vaddr);
 /* How far the function at vaddr reaches, by the unwind tables (which know static functions, too, and cut
  * off cold parts that lie elsewhere), else by a symbol's size; 0: unknown. */
 uint64_t elf_code_function_size(struct elf_code *code, uint64_t vaddr);

@@ -184,7 +184,7 @@ static bool fits_a_record(const struct plan_site *site, const struct probe *prob
 
 	if (!entry)
 		return !site->reads_memory;
-	return entry->out_arg == ARG_NONE && entry->size_arg < RING_ARGS && entry->count_arg < RING_ARGS &&
+	return entry->mapping == MAPPING_NONE && entry->out_arg == ARG_NONE && entry->size_arg < RING_ARGS && entry->count_arg < RING_ARGS &&
 	       entry->old_arg < RING_ARGS;
 }
 

@@ -106,6 +106,7 @@ static struct probe *add_probe(struct engine *engine, const struct plan_function
 	probe->ends_by_jump = function->ends_by_jump;
 	probe->tails_to_import = function->tails_to_import;
 	probe->forms = function->forms;
+	probe->word = function->word + bias;
 	if (catalog_allocates(probe->entry) && (probe->forms & (probe->forms - 1)))
 		engine->blurred |= probe->forms;
 	for (size_t i = 0; i < function->parts.count; i++) {

@@ -15,4 +15,5 @@ src_libprobe_a_SOURCES = \
 	src/probe/probe.h \
 	src/probe/ring_stack.c src/probe/ring_stack.h \
 	src/probe/serve.c src/probe/serve.h \
+	src/probe/serve_mapping.c src/probe/serve_mapping.h \
 	src/probe/view.c src/probe/view.h

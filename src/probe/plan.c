@@ -18,9 +18,19 @@ struct naming {
 
 enum { HAS_MALLOC = 1, HAS_FREE = 2 };
 
-static const struct catalog_entry *find_entry(const struct naming *naming, const char *symbol, unsigned *ret_prefix)
+/* Mappings are watched when that is asked for. */
+static const struct catalog_entry *find_watched(const struct naming *naming, const char *symbol)
 {
 	const struct catalog_entry *entry = catalog_find(symbol);
+
+	if (entry && entry->mapping != MAPPING_NONE && !(naming->described && naming->described->mappings))
+		return NULL;
+	return entry;
+}
+
+static const struct catalog_entry *find_entry(const struct naming *naming, const char *symbol, unsigned *ret_prefix)
+{
+	const struct catalog_entry *entry = find_watched(naming, symbol);
 
 	*ret_prefix = 0;
 	if (!entry)
@@ -137,7 +147,7 @@ static int mark(struct ways_out *out, const struct way_out *way)
 	else if (way->room.before < site->window.record)
 		site->window.length = 0;
 	site->kinds |= way->kind;
-	site->reads_memory |= out->function->entry->out_arg != ARG_NONE;
+	site->reads_memory |= out->function->entry->out_arg != ARG_NONE || out->function->entry->mapping != MAPPING_NONE;
 	site->ambiguous |= way->ambiguous;
 	out->exits++;
 	return 0;
@@ -174,7 +184,7 @@ static int follow(struct ways_out *out, uint64_t target)
 /* Whichever object has it. */
 static const struct catalog_entry *find_imported(const struct naming *naming, const char *name)
 {
-	const struct catalog_entry *entry = catalog_find(name);
+	const struct catalog_entry *entry = find_watched(naming, name);
 	unsigned prefix;
 
 	if (!entry)
@@ -417,6 +427,17 @@ static void drop_strangers(struct plan *plan, const unsigned *halves, bool opera
 	}
 }
 
+/* How much more or less a new break is, only libc's own variable says. */
+static void find_break(struct plan *plan, struct elf_code *code)
+{
+	for (size_t i = plan->functions.count; i-- > 0;) {
+		struct plan_function *function = &plan->functions.items[i];
+
+		if (function->entry->mapping == MAPPING_BREAK && !elf_code_find_variable(code, "__curbrk", &function->word))
+			vec_remove_unordered(&plan->functions, i);
+	}
+}
+
 /* malloc.o is one piece of libc's text; between the functions that it surely holds is nothing else. */
 static void find_internal_range(struct plan *plan, struct elf_code *code)
 {
@@ -541,6 +562,7 @@ int plan_make(int elf_fd, struct described *described, const char *path, bool wi
 	if (r == 0)
 		r = elf_code_each_local_function(code, note_local_function, &naming);
 	drop_strangers(&plan, halves, described && described->operators);
+	find_break(&plan, code);
 	for (uint32_t i = 0; r == 0 && i < plan.functions.count; i++)
 		r = add_function(&naming, code, i);
 	if (r == 0)

@@ -53,6 +53,7 @@ struct plan_function {
 	VEC_OF(struct code_part) parts;
 	bool tails_to_import;              /* it may jump to an allocator function of whichever object */
 	bool ends_by_jump;                 /* of one that frees: it may end in another function */
+	uint64_t word;                     /* of brk: where libc keeps the break */
 	const char *refused;               /* why it cannot be probed (static text), NULL: it can */
 };
 

@@ -20,6 +20,7 @@ struct probe {
 	uint64_t address;              /* run-time */
 	uint32_t module;
 	uint32_t forms;                /* enum heap_form */
+	raddr word;                    /* run-time; of brk: where libc keeps the break */
 	bool gone;                     /* its module was unloaded */
 	VEC_OF(struct code_part) parts;/* run-time; itself, then functions it may jump to at its end */
 	bool ends_by_jump;             /* of one that frees: it may end in another one */

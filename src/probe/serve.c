@@ -2,6 +2,8 @@
  * them. */
 #include "probe/serve.h"
 
+#include "probe/serve_mapping.h"
+
 #include "base/clock.h"
 
 /* An overflowing product is a request that fails, and never one of 0 bytes. */
@@ -25,7 +27,7 @@ static bool continues(const struct probe *outer, const struct probe *probe)
 	return false;
 }
 
-static void emit(struct engine *engine, const struct sighting *seen, struct alloc_event event)
+void serve_emit(struct engine *engine, const struct sighting *seen, struct alloc_event event)
 {
 	event.tid = seen->tid;
 	event.time_ns = seen->time_ns ? seen->time_ns : clock_monotonic_ns();
@@ -40,6 +42,10 @@ static void abandoned(void *context, const struct call *call)
 {
 	const struct serving *serving = context;
 
+	if (call->probe->entry->mapping != MAPPING_NONE) {
+		serve_mapping_left(serving, call);
+		return;
+	}
 	serving->engine->sink.abandoned(serving->engine->sink.context, serving->seen->tid, call->old_address);
 }
 
@@ -47,7 +53,7 @@ static void kept(void *context, const struct held_block *block)
 {
 	const struct serving *serving = context;
 
-	emit(serving->engine, serving->seen, (struct alloc_event){ .kind = ALLOC_BORN, .address = block->address,
+	serve_emit(serving->engine, serving->seen, (struct alloc_event){ .kind = ALLOC_BORN, .address = block->address,
 							   .size = block->size, .stack = block->stack,
 							   .domain = block->domain });
 }
@@ -194,7 +200,7 @@ static void free_block(struct serving *serving, raddr sp)
 		return;
 	}
 	look_for_misuse(serving, sp, address, live);
-	emit(engine, serving->seen, (struct alloc_event){ .kind = ALLOC_FREED, .old_address = address,
+	serve_emit(engine, serving->seen, (struct alloc_event){ .kind = ALLOC_FREED, .old_address = address,
 						      .domain = probe->entry->domain });
 }
 
@@ -210,7 +216,7 @@ static void park(struct serving *serving, const struct calls *calls, struct call
 						engine->sink.is_live(engine->sink.context, old_address, domain)));
 	call->old_address = old_address;
 	if (call->parked)
-		emit(engine, serving->seen, (struct alloc_event){ .kind = ALLOC_RESIZE_BEGIN, .old_address = old_address,
+		serve_emit(engine, serving->seen, (struct alloc_event){ .kind = ALLOC_RESIZE_BEGIN, .old_address = old_address,
 							      .domain = domain });
 }
 
@@ -223,6 +229,10 @@ void serve_entry(struct serving *serving)
 
 	if (!seen->calls) {
 		serving->engine->counters.failed_reads++;
+		return;
+	}
+	if (entry->mapping != MAPPING_NONE) {
+		serve_mapping_entry(serving, sp);
 		return;
 	}
 	if (!catalog_allocates(entry)) {
@@ -259,7 +269,7 @@ static int call_result(const struct sighting *seen, const struct call *call, rad
 
 /* At a function's return its caller's registers are as they were at its entry: unwound from there, a
  * call makes the same stack whichever of its returns it takes. */
-static uint32_t caller_stack(struct engine *engine, const struct call *call, const struct sighting *seen)
+uint32_t serve_caller_stack(struct engine *engine, const struct call *call, const struct sighting *seen)
 {
 	struct arch_regs at_entry = seen->regs;
 
@@ -295,6 +305,10 @@ static void settle(struct serving *serving, struct calls *calls, struct call cal
 	const struct sighting *seen = serving->seen;
 	struct alloc_event event = { 0 };
 
+	if (call.probe->entry->mapping != MAPPING_NONE) {
+		serve_mapping_return(serving, &call);
+		return;
+	}
 	if (call_result(seen, &call, &event.address) < 0) {
 		engine->counters.failed_reads++;
 		calls_settle(calls, &call, 0, &serving->eyes);
@@ -316,12 +330,12 @@ static void settle(struct serving *serving, struct calls *calls, struct call cal
 	event.old_address = call.parked ? call.old_address : 0;
 	event.size = call.size;
 	if (event.address != 0)
-		event.stack = caller_stack(engine, &call, seen);
+		event.stack = serve_caller_stack(engine, &call, seen);
 	calls->last.address = event.address;
 	calls->last.result = LAST_HELD;
 	if (hold(calls, &call, &event))
 		return;
-	emit(engine, seen, event);
+	serve_emit(engine, seen, event);
 	/* What a resize has done is done. */
 	calls->last.result = call.parked ? LAST_NONE : LAST_BORN;
 }
@@ -335,7 +349,7 @@ static void serve_stray(struct serving *serving)
 	engine->counters.strays++;
 	engine->counters.orphans += !seen->calls || calls_pending(seen->calls) == 0;
 	if (seen->kinds & SITE_EXIT && seen->result != 0)
-		emit(engine, seen, (struct alloc_event){ .kind = ALLOC_GIVEN, .address = seen->result });
+		serve_emit(engine, seen, (struct alloc_event){ .kind = ALLOC_GIVEN, .address = seen->result });
 }
 
 void serve_return(struct serving *serving)
@@ -359,7 +373,7 @@ void serve_return(struct serving *serving)
 
 void serve_unborn(struct serving *serving, const struct last_call *last)
 {
-	emit(serving->engine, serving->seen, (struct alloc_event){ .kind = ALLOC_UNBORN, .address = last->address,
+	serve_emit(serving->engine, serving->seen, (struct alloc_event){ .kind = ALLOC_UNBORN, .address = last->address,
 								   .domain = last->call.probe->entry->domain });
 	serving->engine->counters.allocations--;
 }

@@ -243,6 +243,7 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 	session->exit_status = -1;
 	session->attached_realtime_ns = clock_realtime_ns();
 	session->described.operators = request->domains & 1u << DOMAIN_NEW;
+	session->described.mappings = request->domains & 1u << DOMAIN_MMAP;
 	r = take_allocators(session, request->allocators);
 	if (r == 0)
 		r = new_tables(session, false);

@@ -78,6 +78,7 @@ torture_tests = \
 	tests/live/check_top \
 	tests/live/check_users_line \
 	tests/live/check_described \
+	tests/live/check_mappings \
 	tests/live/check_mismatches
 live_tests = $(torture_tests) tests/live/check_chaos tests/live/check_load tests/live/check_matrix
 check_PROGRAMS += $(live_tests)
@@ -86,6 +87,10 @@ TESTS += $(live_tests)
 tests_live_check_harness_SOURCES = tests/live/check_harness.c
 tests_live_check_harness_CFLAGS = $(live_cflags)
 tests_live_check_harness_LDADD = $(live_libs)
+
+tests_live_check_mappings_SOURCES = tests/live/check_mappings.c
+tests_live_check_mappings_CFLAGS = $(live_cflags)
+tests_live_check_mappings_LDADD = $(live_libs)
 
 tests_live_check_upgrade_SOURCES = tests/live/check_upgrade.c
 tests_live_check_upgrade_CFLAGS = $(live_cflags)

@@ -1,3 +1,4 @@
+#include "model/event.h"
 #include "model/filter.h"
 #include "model/utf8.h"
 
@@ -131,6 +132,18 @@ START_TEST(a_filter_too_long_is_refused)
 }
 END_TEST
 
+START_TEST(a_list_of_domains_always_has_malloc)
+{
+	ck_assert_uint_eq(domain_list_parse("malloc"), 1u << DOMAIN_MALLOC);
+	ck_assert_uint_eq(domain_list_parse("mmap"), 1u << DOMAIN_MALLOC | 1u << DOMAIN_MMAP);
+	ck_assert_uint_eq(domain_list_parse("new,malloc,mmap"), 1u << DOMAIN_MALLOC | 1u << DOMAIN_MMAP | 1u << DOMAIN_NEW);
+	ck_assert_uint_eq(domain_list_parse("python"), 0);
+	ck_assert_uint_eq(domain_list_parse("malloc,"), 0);
+	ck_assert_uint_eq(domain_list_parse(""), 0);
+	ck_assert_uint_eq(domain_list_parse("mal"), 0);
+}
+END_TEST
+
 START_TEST(domains_have_names_both_ways)
 {
 	static const uint32_t domains[] = { 0, 1, 2, 3, 4, 99, 100, 101, 107, UINT32_MAX };
@@ -209,6 +222,7 @@ int main(void)
 	tcase_add_test(tcase, what_cannot_be_meant_is_refused_with_a_reason);
 	tcase_add_test(tcase, a_filter_too_long_is_refused);
 	tcase_add_test(tcase, domains_have_names_both_ways);
+	tcase_add_test(tcase, a_list_of_domains_always_has_malloc);
 	tcase_add_test(tcase, a_pattern_of_many_stars_ends_in_time);
 	tcase_add_test(tcase, bytes_that_are_no_characters_count_one_each);
 	tcase_add_test(tcase, strings_are_ordered_by_code_points);

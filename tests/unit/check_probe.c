@@ -458,11 +458,15 @@ START_TEST(the_catalog_knows_its_names_and_no_others)
 	ck_assert_int_eq(catalog_find("posix_memalign")->out_arg, 0);
 	ck_assert_int_eq(catalog_find("calloc")->count_arg, 0);
 	ck_assert(!catalog_allocates(catalog_find("free")));
+	ck_assert(catalog_allocates(catalog_find("munmap")));
+	ck_assert_ptr_null(catalog_find_prefixed("__libc_mmap", &(unsigned){ 0 }));
 	ck_assert_ptr_null(catalog_find("mallo"));
 	ck_assert_ptr_null(catalog_find("malloc2"));
 	ck_assert_ptr_null(catalog_find(""));
 }
 END_TEST
+
+static struct described described;
 
 static bool make_plan(const char *path, struct plan *plan)
 {
@@ -471,7 +475,7 @@ static bool make_plan(const char *path, struct plan *plan)
 
 	if (fd < 0)
 		return false;
-	r = plan_make(fd, NULL, "", true, plan);
+	r = plan_make(fd, &described, "", true, plan);
 	close(fd);
 	ck_assert_int_eq(r, 0);
 	return true;
@@ -587,6 +591,26 @@ START_TEST(the_local_malloc_of_a_static_program_is_found)
 }
 END_TEST
 
+START_TEST(mappings_are_watched_when_that_is_asked_for)
+{
+	static const char *const names[] = { "munmap", "mremap", "brk" };
+	struct plan plan;
+
+	ck_assert(make_plan(LIBC, &plan));
+	ck_assert_ptr_null(planned(&plan, "munmap"));
+	plan_fini(&plan);
+	described.mappings = true;
+	ck_assert(make_plan(LIBC, &plan));
+	ck_assert(planned(&plan, "mmap") || planned(&plan, "mmap64"));
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		ck_assert_ptr_nonnull(planned(&plan, names[i]));
+		ck_assert_ptr_null(planned(&plan, names[i])->refused);
+	}
+	ck_assert_uint_ne(planned(&plan, "brk")->word, 0);
+	plan_fini(&plan);
+}
+END_TEST
+
 START_TEST(one_address_is_one_function)
 {
 	struct plan plan;
@@ -659,6 +683,7 @@ int main(void)
 	tcase_add_test(plans, every_function_of_jemalloc_can_be_probed);
 	tcase_add_loop_test(plans, the_mallocs_and_news_of_tcmalloc_and_mimalloc_can_be_probed, 0, 2);
 	tcase_add_test(plans, the_local_malloc_of_a_static_program_is_found);
+	tcase_add_test(plans, mappings_are_watched_when_that_is_asked_for);
 	tcase_add_test(plans, one_address_is_one_function);
 	tcase_add_test(plans, most_places_of_glibc_have_room_for_a_jump);
 	tcase_add_test(plans, callocs_jump_to_memset_is_a_way_out);

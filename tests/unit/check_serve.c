@@ -1,4 +1,5 @@
 /* What was seen of calls becomes events, without a process: the same for every engine. */
+#define _GNU_SOURCE
 #include "probe/serve.h"
 
 #include "probe/plan.h"
@@ -7,9 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define EVENTS_MAX 16
 #define SP 0x7ffc00001000
+#define WORD 0x7ffc00002000                    /* where libc keeps the break */
+#define PAGE 4096ULL
 
 static struct engine engine;
 static struct module_map map;
@@ -18,6 +22,7 @@ static struct calls calls;
 static struct alloc_event events[EVENTS_MAX];
 static unsigned event_count, given_up;
 static raddr live;                             /* the one block that is */
+static uint64_t break_word;
 
 static void take_event(void *context, const struct alloc_event *event)
 {
@@ -45,13 +50,15 @@ static int read_words(void *context, raddr at, void *buf, size_t len)
 	(void)context;
 	if (len != sizeof(word) || at < SP)
 		return -EFAULT;
-	memcpy(buf, &word, sizeof(word));
+	memcpy(buf, at == WORD ? &break_word : &word, sizeof(word));
 	return 0;
 }
 
 static const struct reader reader = { .read = read_words };
 static struct probe alloc = { .address = 0x1000 }, resize = { .address = 0x2000 }, release = { .address = 0x3000 },
-		    aligned = { .address = 0x4000 }, many = { .address = 0x5000 };
+		    aligned = { .address = 0x4000 }, many = { .address = 0x5000 },
+		    mapper = { .address = 0x6000 }, unmap = { .address = 0x7000 }, remap = { .address = 0x8000 },
+		    move_break = { .address = 0x9000, .word = WORD };
 
 static void setup(void)
 {
@@ -62,6 +69,10 @@ static void setup(void)
 	release.entry = catalog_find("free");
 	aligned.entry = catalog_find("posix_memalign");
 	many.entry = catalog_find("calloc");
+	mapper.entry = catalog_find("mmap64");
+	unmap.entry = catalog_find("munmap");
+	remap.entry = catalog_find("mremap");
+	move_break.entry = catalog_find("brk");
 	engine = (struct engine){ .unwinder = unwinder_new(&map, stacks), .max_frames = 10 };
 	engine.sink = (struct engine_sink){ .event = take_event, .is_live = is_live, .abandoned = give_up };
 	ck_assert_ptr_nonnull(engine.unwinder);
@@ -80,6 +91,9 @@ static struct sighting seen_at(unsigned kinds, const struct probe *probe)
 				 .time_ns = 1234 };
 
 	seen.regs.reg[ARCH_DWARF_SP] = SP;
+	/* In no object, with a frame pointer that is none: stack pointers alone decide. */
+	seen.regs.reg[ARCH_DWARF_PC] = 0x1000;
+	seen.regs.reg[ARCH_DWARF_BP] = 8;
 	return seen;
 }
 
@@ -224,6 +238,164 @@ START_TEST(a_jump_that_ends_a_function_has_its_result_in_its_argument)
 }
 END_TEST
 
+/* --- mappings --- */
+
+static void enter_mapping(const struct probe *probe, raddr sp, uint64_t a, uint64_t b, uint64_t c, uint64_t flags)
+{
+	struct sighting seen = seen_at(SITE_ENTRY, probe);
+	struct serving serving;
+
+	seen.regs.reg[ARCH_DWARF_SP] = sp;
+	seen.args[0] = a;
+	seen.args[1] = b;
+	seen.args[2] = c;
+	seen.args[3] = flags;
+	serving_init(&serving, &engine, &seen);
+	serve_entry(&serving);
+}
+
+static void leave_at(raddr sp, uint64_t result)
+{
+	struct sighting seen = seen_at(SITE_EXIT, NULL);
+	struct serving serving;
+
+	seen.regs.reg[ARCH_DWARF_SP] = sp;
+	seen.result = result;
+	serving_init(&serving, &engine, &seen);
+	serve_return(&serving);
+}
+
+static void ck_event(unsigned number, enum alloc_kind kind, raddr old, uint64_t old_size, raddr address, uint64_t size)
+{
+	ck_assert_uint_gt(event_count, number);
+	ck_assert_int_eq(events[number].kind, kind);
+	ck_assert_uint_eq(events[number].domain, DOMAIN_MMAP);
+	ck_assert_uint_eq(events[number].old_address, old);
+	ck_assert_uint_eq(events[number].old_size, old_size);
+	ck_assert_uint_eq(events[number].address, address);
+	ck_assert_uint_eq(events[number].size, size);
+}
+
+START_TEST(a_mapping_is_whole_pages)
+{
+	enter_mapping(&mapper, SP, 0, 5000, 3, MAP_PRIVATE | MAP_ANONYMOUS);
+	leave_at(SP, 0x10000);
+	ck_event(0, ALLOC_BORN, 0, 0, 0x10000, 2 * PAGE);
+	ck_assert(!events[0].replaces && !events[0].internal);
+	enter_mapping(&mapper, SP, 0x20000, 1, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_HUGETLB);
+	leave_at(SP, 0x20000);
+	ck_event(1, ALLOC_BORN, 0, 0, 0x20000, 2 << 20);
+	ck_assert(events[1].replaces);
+	enter_mapping(&mapper, SP, 0, 5000, 3, MAP_PRIVATE);
+	leave_at(SP, (uint64_t)-1);
+	ck_assert_uint_eq(event_count, 2);
+}
+END_TEST
+
+START_TEST(an_unmapping_has_two_parts)
+{
+	enter_mapping(&unmap, SP, 0x10000, 4097, 0, 0);
+	ck_event(0, ALLOC_RESIZE_BEGIN, 0x10000, 2 * PAGE, 0, 0);
+	leave_at(SP, 0);
+	ck_event(1, ALLOC_RESIZE_END, 0x10000, 2 * PAGE, 0, 0);
+	enter_mapping(&unmap, SP, 0x10001, PAGE, 0, 0);
+	leave_at(SP, (uint32_t)-1);
+	ck_event(3, ALLOC_RESIZE_END, 0x10001, PAGE, 0, 1);
+}
+END_TEST
+
+START_TEST(a_mapping_that_moves_leaves_its_place_unless_it_is_to_stay_there)
+{
+	enter_mapping(&remap, SP, 0x10000, PAGE, 3 * PAGE, MREMAP_MAYMOVE);
+	leave_at(SP, 0x40000);
+	ck_event(1, ALLOC_RESIZE_END, 0x10000, PAGE, 0x40000, 3 * PAGE);
+	enter_mapping(&remap, SP, 0x40000, PAGE, PAGE, MREMAP_MAYMOVE | 4);
+	leave_at(SP, 0x50000);
+	ck_event(2, ALLOC_BORN, 0x40000, 0, 0x50000, PAGE);
+	enter_mapping(&remap, SP, 0x40000, PAGE, 9 * PAGE, 0);
+	leave_at(SP, (uint64_t)-1);
+	ck_event(4, ALLOC_RESIZE_END, 0x40000, PAGE, 0, 1);
+}
+END_TEST
+
+START_TEST(a_break_that_is_raised_maps_and_one_that_is_lowered_unmaps)
+{
+	break_word = 0x10010;
+	enter_mapping(&move_break, SP, 0x13000, 0, 0, 0);
+	break_word = 0x13000;
+	leave_at(SP, 0);
+	ck_event(0, ALLOC_BORN, 0, 0, 0x11000, 2 * PAGE);
+	enter_mapping(&move_break, SP, 0x11800, 0, 0, 0);
+	break_word = 0x11800;
+	leave_at(SP, 0);
+	ck_event(1, ALLOC_RESIZE_BEGIN, 0x12000, PAGE, 0, 0);
+	ck_event(2, ALLOC_RESIZE_END, 0x12000, PAGE, 0, 0);
+	enter_mapping(&move_break, SP, 0x1000, 0, 0, 0);       /* too low: the kernel leaves it where it is */
+	leave_at(SP, 0);
+	ck_event(4, ALLOC_RESIZE_END, 0x1000, 0x11000, 0, 1);
+	enter_mapping(&move_break, SP, 0, 0, 0, 0);            /* asks for it */
+	leave_at(SP, 0);
+	ck_assert_uint_eq(event_count, 5);
+}
+END_TEST
+
+START_TEST(what_malloc_maps_is_its_own)
+{
+	enter(&alloc, 1 << 20, 0, 0);
+	enter_mapping(&mapper, SP - 100, 0, PAGE, 3, 0);
+	leave_at(SP - 100, 0x10000);
+	ck_event(0, ALLOC_BORN, 0, 0, 0x10000, PAGE);
+	ck_assert(events[0].internal);
+	leave(0x10010);
+	ck_assert_int_eq(events[1].kind, ALLOC_BORN);
+	ck_assert_uint_eq(events[1].domain, DOMAIN_MALLOC);
+	enter_mapping(&mapper, SP - 100, 0, PAGE, 3, 0);
+	leave_at(SP - 100, 0x20000);
+	ck_assert(!events[2].internal);
+}
+END_TEST
+
+/* Whether it goes on cannot be seen here. */
+START_TEST(what_is_mapped_after_a_free_is_not_the_frees)
+{
+	live = 0x5550;
+	enter(&release, 0x5550, 0, 0);
+	enter_mapping(&mapper, SP - 100, 0, PAGE, 3, 0);
+	leave_at(SP - 100, 0x20000);
+	ck_event(1, ALLOC_BORN, 0, 0, 0x20000, PAGE);
+	ck_assert(!events[1].internal);
+}
+END_TEST
+
+START_TEST(who_stands_before_libcs_mmap_has_mapped)
+{
+	struct probe wrapper = mapper;
+
+	wrapper.address = 0xa000;
+	enter_mapping(&wrapper, SP, 0, 2 * PAGE, 3, 0);
+	enter_mapping(&mapper, SP - 100, 0, 4 * PAGE, 3, 0);
+	leave_at(SP - 100, 0x20000);
+	enter_mapping(&unmap, SP - 100, 0x20000, 2 * PAGE, 0, 0);
+	leave_at(SP - 100, 0);
+	leave_at(SP, 0x22000);
+	ck_assert_uint_eq(event_count, 1);
+	ck_event(0, ALLOC_BORN, 0, 0, 0x22000, 2 * PAGE);
+}
+END_TEST
+
+START_TEST(an_unmapping_that_is_left_has_failed)
+{
+	struct sighting seen = seen_at(SITE_ENTRY, NULL);
+	struct serving serving;
+
+	enter_mapping(&unmap, SP, 0x10000, PAGE, 0, 0);
+	serving_init(&serving, &engine, &seen);
+	calls_end(&calls, &serving.eyes);
+	ck_event(1, ALLOC_RESIZE_END, 0x10000, PAGE, 0, 1);
+	ck_assert_uint_eq(given_up, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("serve");
@@ -242,6 +414,14 @@ int main(void)
 	tcase_add_test(tests, a_return_without_an_entry_is_a_stray);
 	tcase_add_test(tests, an_entry_that_cannot_be_remembered_is_counted);
 	tcase_add_test(tests, a_jump_that_ends_a_function_has_its_result_in_its_argument);
+	tcase_add_test(tests, a_mapping_is_whole_pages);
+	tcase_add_test(tests, an_unmapping_has_two_parts);
+	tcase_add_test(tests, a_mapping_that_moves_leaves_its_place_unless_it_is_to_stay_there);
+	tcase_add_test(tests, a_break_that_is_raised_maps_and_one_that_is_lowered_unmaps);
+	tcase_add_test(tests, what_malloc_maps_is_its_own);
+	tcase_add_test(tests, what_is_mapped_after_a_free_is_not_the_frees);
+	tcase_add_test(tests, who_stands_before_libcs_mmap_has_mapped);
+	tcase_add_test(tests, an_unmapping_that_is_left_has_failed);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

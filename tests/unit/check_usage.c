@@ -122,7 +122,7 @@ static const struct {
 	{ "watch a --engine steam", "not an engine: use auto, int3 or ring" },
 	{ "attach 1 --ring-wait 0", "not a time from 1ms" },
 	{ "attach 1 --ring-wait 2h", "not a time from 1ms" },
-	{ "attach 1 --domains malloc,mmap", "only malloc, or malloc,new" },
+	{ "attach 1 --domains malloc,python", "not a list of malloc, new and mmap" },
 	{ "run", "needs" },
 	{ "run --fail-over 1KB -- true", "not a size" },
 	{ "run --fail-over 1K --duration 1s -- true", "--duration prevents" },

@@ -36,6 +36,8 @@ check_PROGRAMS += \
 	tests/victims/leaker \
 	tests/victims/leaver \
 	tests/victims/mainless \
+	tests/victims/mappings \
+	tests/victims/mappings_static \
 	tests/victims/masks \
 	tests/victims/nested \
 	tests/victims/otherids \
@@ -69,6 +71,15 @@ tests_victims_beside_CFLAGS = $(victim_cflags)
 tests_victims_beside_CCASFLAGS = -g
 tests_victims_beside_LDFLAGS = $(victim_ldflags)
 tests_victims_beside_LDADD = $(victim_libs)
+
+tests_victims_mappings_SOURCES = tests/victims/mappings.c
+tests_victims_mappings_CFLAGS = $(victim_cflags)
+tests_victims_mappings_LDFLAGS = $(victim_ldflags)
+tests_victims_mappings_LDADD = $(victim_libs)
+tests_victims_mappings_static_SOURCES = tests/victims/mappings.c
+tests_victims_mappings_static_CFLAGS = $(victim_cflags)
+tests_victims_mappings_static_LDFLAGS = $(victim_ldflags) -static
+tests_victims_mappings_static_LDADD = $(victim_libs)
 
 tests_victims_traps_SOURCES = tests/victims/traps.c
 tests_victims_traps_CFLAGS = $(victim_cflags)
