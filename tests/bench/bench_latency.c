@@ -10,16 +10,23 @@
 #include "process.h"
 
 #include "base/clock.h"
+#include "model/engine_kind.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ATTACHES 20
 #define SNAPSHOTS 5
+#define SLEEPERS 999           /* of a large program, beside one that allocates */
+#define OBJECTS 300
+#define OBJECT "tests/victims/plugin.so"
 #define QUIET_MS 100           /* how long the program is watched with nothing going on */
 
 struct series {
@@ -67,10 +74,9 @@ static struct victim *start(unsigned threads, long blocks)
 
 /* --- attaching and detaching --- */
 
-static void measure_attach(unsigned threads)
+static void measure_attach(struct victim *victim, unsigned threads, unsigned objects, enum engine_kind engine)
 {
-	struct driver_options options = { 0 };
-	struct victim *victim = start(threads, 0);
+	struct driver_options options = { .engine = engine };
 	struct series untraced = { .count = 0 }, attaching = { .count = 0 }, detaching = { .count = 0 };
 	struct series held = { .count = 0 };
 
@@ -87,13 +93,49 @@ static void measure_attach(unsigned threads)
 		end(victim, &detaching);
 	}
 	victim_quit(victim);
-	printf("{\"bench\": \"attach\", \"threads\": %u", threads);
+	printf("{\"bench\": \"attach\", \"threads\": %u, \"objects\": %u, \"engine\": \"%s\"", threads, objects,
+	       engine == ENGINE_RING ? "ring" : "int3");
 	print_series("untraced_longest_ms", &untraced);
 	print_series("attach_longest_ms", &attaching);
 	print_series("attach_held_ms", &held);
 	print_series("detach_longest_ms", &detaching);
 	printf("}\n");
 	fflush(stdout);
+}
+
+static void copy_object(const char *path)
+{
+	int from = open(bench_path(OBJECT), O_RDONLY | O_CLOEXEC), to = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+	struct stat st;
+
+	if (from < 0 || to < 0 || fstat(from, &st) < 0 || sendfile(to, from, NULL, (size_t)st.st_size) != st.st_size)
+		bench_fail("cannot copy %s to %s: %s", OBJECT, path, strerror(errno));
+	close(from);
+	close(to);
+}
+
+/* Each object is another file, as a program's plugins are. */
+static struct victim *start_large(void)
+{
+	static char paths[OBJECTS][64];
+	const char *argv[OBJECTS + 8] = { "tests/bench/latency", "--threads", "1", "--sleepers" };
+	char folder[] = "/tmp/bench_latency.XXXXXX", count[16];
+	struct victim *victim;
+
+	if (!mkdtemp(folder))
+		bench_fail("cannot make a folder in /tmp: %s", strerror(errno));
+	snprintf(count, sizeof(count), "%d", SLEEPERS);
+	argv[4] = count;
+	for (unsigned i = 0; i < OBJECTS; i++) {
+		snprintf(paths[i], sizeof(paths[i]), "%s/%u.so", folder, i);
+		copy_object(paths[i]);
+		argv[5 + i] = paths[i];
+	}
+	victim = victim_start_by(CPU_ANY, argv);
+	for (unsigned i = 0; i < OBJECTS; i++)
+		unlink(paths[i]);
+	rmdir(folder);
+	return victim;
 }
 
 /* --- many blocks --- */
@@ -191,8 +233,11 @@ int main(int argc, char **argv)
 
 	if (blocks < 1)
 		bench_fail("usage: bench_latency [BLOCKS]");
-	measure_attach(1);
-	measure_attach(16);
+	for (enum engine_kind engine = ENGINE_INT3; engine <= ENGINE_RING; engine++) {
+		measure_attach(start(1, 0), 1, 0, engine);
+		measure_attach(start(16, 0), 16, 0, engine);
+		measure_attach(start_large(), 1 + SLEEPERS, OBJECTS, engine);
+	}
 	measure_blocks(blocks);
 	return 0;
 }

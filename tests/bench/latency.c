@@ -1,12 +1,14 @@
 /* Threads that time each of their own calls of malloc, and a heap of many live blocks beside them.
  *
- *   latency [--threads N] [--blocks N]
+ *   latency [--threads N] [--sleepers N] [--blocks N] [OBJECT...]
  *
+ * Further threads sleep, and the objects are loaded.
  * Commands besides q: 'f' allocates the --blocks blocks by some thousand different stacks ("blocks=N
  * ns=T"); 'r' all threads allocate and free until 's', which answers with "calls=N longest_ns=T": the
  * longest single malloc of any thread. */
 #include "../victims/victim.h"
 
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -22,7 +24,7 @@ struct worker {
 } __attribute__((aligned(128)));
 
 static struct worker workers[MAX_THREADS];
-static long thread_count, block_count;
+static long thread_count, sleeper_count, block_count;
 static void **blocks;
 static atomic_int keep_running;
 static pthread_barrier_t round_begins, round_ends;
@@ -111,6 +113,22 @@ static void end_round(void)
 	say("calls=%ld longest_ns=%ld", calls, (long)longest_ns);
 }
 
+static void *sleep_on(void *argument)
+{
+	for (;;)
+		pause();
+	return argument;
+}
+
+/* What follows the options. */
+static void load_objects(int argc, char **argv)
+{
+	for (int i = argc; i-- > 1 && *argv[i] == '/';) {
+		if (!dlopen(argv[i], RTLD_NOW))
+			die("%s", dlerror());
+	}
+}
+
 static void prepare(void)
 {
 	blocks = mmap(NULL, ((size_t)block_count + 1) * sizeof(void *), PROT_READ | PROT_WRITE,
@@ -121,6 +139,8 @@ static void prepare(void)
 	pthread_barrier_init(&round_ends, NULL, (unsigned)thread_count + 1);
 	for (long i = 0; i < thread_count; i++)
 		start_thread(work, &workers[i], STACK_BYTES);
+	for (long i = 0; i < sleeper_count; i++)
+		start_thread(sleep_on, NULL, STACK_BYTES);
 }
 
 int main(int argc, char **argv)
@@ -128,9 +148,11 @@ int main(int argc, char **argv)
 	int command;
 
 	thread_count = option_number(argc, argv, "--threads", 1);
+	sleeper_count = option_number(argc, argv, "--sleepers", 0);
 	block_count = option_number(argc, argv, "--blocks", 0);
 	if (thread_count < 1 || thread_count > MAX_THREADS)
 		die("--threads takes 1 to %d", MAX_THREADS);
+	load_objects(argc, argv);
 	prepare();
 	say("R");
 	while ((command = next_command()) != 'q') {

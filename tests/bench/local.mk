@@ -61,7 +61,7 @@ include tests/bench/symbol.mk
 include tests/bench/unwind.mk
 
 # All of it takes some eight minutes; the numbers stay in bench-results.json.
-bench: all $(bench_programs) $(bench_victims) $(bench_data)
+bench: all $(bench_programs) $(bench_victims) $(bench_data) tests/victims/plugin.so
 	srcdir='$(srcdir)' $(srcdir)/tests/bench/run.py bench-results.json; r=$$?; \
 	$(srcdir)/tests/bench/report.py bench-results.json && exit $$r
 # The same as a page of the documentation, from the last run.

@@ -91,26 +91,21 @@ static void read_line(struct victim *victim)
 	victim->line[len - 1] = '\0';
 }
 
-struct victim *victim_start(int cpu, const char *program, ...)
+struct victim *victim_start_by(int cpu, const char *const *argv)
 {
-	const char *argv[ARGUMENTS_MAX] = { bench_path(program) };
 	struct victim *victim = calloc(1, sizeof(*victim));
+	const char *program = bench_path(argv[0]);
 	int in[2], out[2];
-	va_list args;
 
 	if (!victim || pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0)
 		bench_fail("cannot start %s: %s", program, strerror(errno));
-	va_start(args, program);
-	for (size_t n = 1; n < ARGUMENTS_MAX - 1 && (argv[n] = va_arg(args, const char *)); n++)
-		;
-	va_end(args);
 	fflush(stdout);
 	victim->pid = fork();
 	if (victim->pid == 0) {
 		pin_to(cpu);
 		dup2(in[0], STDIN_FILENO);
 		dup2(out[1], STDOUT_FILENO);
-		execv(argv[0], (char *const *)argv);
+		execv(program, (char *const *)argv);
 		bench_fail("cannot execute %s: %s", program, strerror(errno));
 	}
 	close(in[0]);
@@ -121,6 +116,18 @@ struct victim *victim_start(int cpu, const char *program, ...)
 	if (strcmp(victim->line, "R") != 0)
 		bench_fail("%s said '%s' instead of R", program, victim->line);
 	return victim;
+}
+
+struct victim *victim_start(int cpu, const char *program, ...)
+{
+	const char *argv[ARGUMENTS_MAX] = { program };
+	va_list args;
+
+	va_start(args, program);
+	for (size_t n = 1; n < ARGUMENTS_MAX - 1 && (argv[n] = va_arg(args, const char *)); n++)
+		;
+	va_end(args);
+	return victim_start_by(cpu, argv);
 }
 
 pid_t victim_pid(const struct victim *victim)

@@ -19,6 +19,8 @@ void two_cpus(int *ret_first, int *ret_second);
 
 /* Starts a program of the build tree on a CPU and waits for its "R".  The arguments end with NULL. */
 struct victim *victim_start(int cpu, const char *program, ...) __attribute__((sentinel));
+/* The same; argv[0] is the program. */
+struct victim *victim_start_by(int cpu, const char *const *argv);
 pid_t victim_pid(const struct victim *victim);
 void victim_send(struct victim *victim, char command);
 /* Sends the command and waits for the line that answers. */

@@ -15,6 +15,7 @@ NUMBER = re.compile(r"[0-9.]+")
 GOAL_MULTIPLE = 1.25
 GOAL_WAITS = 2
 GOAL_UNWIND = 50
+GOAL_ATTACH_LARGE_MS = 20
 GOAL_ATTACH_MS = 100
 GOAL_SNAPSHOT_MS = 30
 GOAL_BLOCK_BYTES = 40
@@ -183,8 +184,10 @@ def latency(documents):
     for d in documents:
         if d["bench"] == "attach":
             of = "1 thread" if d["threads"] == 1 else "%d threads" % d["threads"]
+            of = "%s: %s%s" % (d["engine"], of, ", %d objects" % d["objects"] if d["objects"] else "")
+            goal = GOAL_ATTACH_LARGE_MS if d["objects"] else GOAL_ATTACH_MS
             rows += [series(of + ", untraced", d["untraced_longest_ms"]),
-                     series(of + ", attach", d["attach_longest_ms"], GOAL_ATTACH_MS, d["untraced_longest_ms"]),
+                     series(of + ", attach", d["attach_longest_ms"], goal, d["untraced_longest_ms"]),
                      series(of + ", attach, held by the tracer's clock", d["attach_held_ms"]),
                      series(of + ", detach", d["detach_longest_ms"])]
         elif d["bench"] == "snapshot":
