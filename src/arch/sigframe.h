@@ -6,6 +6,7 @@
 #include "base/reader.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define ARCH_RESTORER_SIZE 9
@@ -17,6 +18,8 @@ struct arch_sigframe {
 	uint64_t mask;                 /* of signals that it blocked there */
 };
 
+/* Whether a frame may begin with these words, as far as they go: few look like that, and nothing else is read for it. */
+bool arch_may_be_sigframe(const uint64_t *words, size_t count);
 /* Whether this is the code that a handler returns to, as C libraries have it: its address is a frame's first word. */
 bool arch_is_restorer(const uint8_t code[ARCH_RESTORER_SIZE]);
 /* False: what stands at `at` cannot be one. */

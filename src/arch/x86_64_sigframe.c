@@ -21,6 +21,16 @@ static uint64_t word(const uint8_t *bytes)
 	return value;
 }
 
+static bool are_flags_and_cs(uint64_t flags, uint64_t cs)
+{
+	return (cs & 0xffff) == USER_CS && flags & FLAGS_ALWAYS;
+}
+
+bool arch_may_be_sigframe(const uint64_t *words, size_t count)
+{
+	return count <= CS_AT / 8 || are_flags_and_cs(words[FLAGS_AT / 8], words[CS_AT / 8]);
+}
+
 bool arch_is_restorer(const uint8_t code[ARCH_RESTORER_SIZE])
 {
 	/* mov $15, %rax; syscall */
@@ -33,7 +43,7 @@ bool arch_parse_sigframe(const uint8_t bytes[ARCH_SIGFRAME_SIZE], raddr at, stru
 {
 	uint64_t fpstate = word(bytes + FPSTATE_AT);
 
-	if ((word(bytes + CS_AT) & 0xffff) != USER_CS || !(word(bytes + FLAGS_AT) & FLAGS_ALWAYS) ||
+	if (!are_flags_and_cs(word(bytes + FLAGS_AT), word(bytes + CS_AT)) ||
 	    (fpstate != 0 && (fpstate <= at || fpstate - at > FPSTATE_FAR_MOST)))
 		return false;
 	*ret_frame = (struct arch_sigframe){ word(bytes + ARCH_SIGFRAME_PC), word(bytes + SP_AT), word(bytes + MASK_AT) };

@@ -31,7 +31,7 @@ static bool find_in_words(struct target *target, raddr at, const uint64_t *words
 			  struct arch_sigframe *ret_frame, raddr *ret_at)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (!is_restorer(target, words[i]) || !read_frame(target, at + i * 8, ret_frame))
+		if (!arch_may_be_sigframe(words + i, count - i) || !is_restorer(target, words[i]) || !read_frame(target, at + i * 8, ret_frame))
 			continue;
 		*ret_at = at + i * 8;
 		return true;

@@ -125,41 +125,76 @@ static const struct jump_area *area_at(const struct target *target, raddr pc)
 
 /* --- what threads come back to --- */
 
-static void look_at_words(const uint64_t *words, size_t count, const struct jump_range *ranges, size_t range_count,
-			  struct jump_words *found)
-{
-	for (size_t i = 0; i < count; i++) {
-		for (size_t k = 0; k < range_count; k++) {
-			raddr *slot;
+struct look {
+	const struct jump_range *ranges;
+	size_t count;
+	struct jump_range all;                 /* from the first one to the last: most words are in none */
+	struct jump_words *found;
+};
 
-			if (words[i] <= ranges[k].start || words[i] >= ranges[k].end)
-				continue;
-			slot = vec_push(&found->words);
-			if (slot)
-				*slot = words[i];
-		}
+static struct jump_range range_of_all(const struct jump_range *ranges, size_t count)
+{
+	struct jump_range all = { UINT64_MAX, 0 };
+
+	for (size_t i = 0; i < count; i++) {
+		all.start = ranges[i].start < all.start ? ranges[i].start : all.start;
+		all.end = ranges[i].end > all.end ? ranges[i].end : all.end;
+	}
+	return all;
+}
+
+static bool is_in(raddr word, const struct jump_range *range)
+{
+	return word > range->start && word < range->end;
+}
+
+static void note_word(const struct look *look, raddr word)
+{
+	for (size_t i = 0; i < look->count; i++) {
+		raddr *slot = is_in(word, &look->ranges[i]) ? vec_push(&look->found->words) : NULL;
+
+		if (slot)
+			*slot = word;
 	}
 }
 
-static void look_at_stack(struct target *target, raddr sp, const struct jump_range *ranges, size_t count,
-			  struct jump_words *found)
+static void look_at_words(const struct look *look, const uint64_t *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (is_in(words[i], &look->all))
+			note_word(look, words[i]);
+	}
+}
+
+/* A thread's own stack ends below its thread pointer; another stack that it may be on does not go beyond that either. */
+static size_t length_of_look(raddr at, raddr thread_pointer)
+{
+	return thread_pointer > at && thread_pointer - at < JUMP_STACK_LOOK ? (thread_pointer - at) & ~(raddr)7 : JUMP_STACK_LOOK;
+}
+
+static void look_at_stack(struct target *target, const struct look *look, raddr sp, raddr thread_pointer)
 {
 	static uint64_t words[JUMP_STACK_LOOK / 8];
-	raddr at = sp & ~(raddr)7;
-	uint64_t in_page = JUMPS_PAGE - at % JUMPS_PAGE;
+	raddr at = sp & ~(raddr)7, end = at + length_of_look(at, thread_pointer);
 
-	if (target_read(target, at, words, sizeof(words)) == 0) {
-		look_at_words(words, sizeof(words) / 8, ranges, count, found);
+	if (target_read(target, at, words, end - at) == 0) {
+		look_at_words(look, words, (end - at) / 8);
 		return;
 	}
-	for (raddr end = at + JUMP_STACK_LOOK; at < end && target_read(target, at, words, in_page) == 0; in_page = JUMPS_PAGE) {
-		look_at_words(words, in_page / 8, ranges, count, found);
-		at += in_page;
+	while (at < end) {
+		uint64_t in_page = JUMPS_PAGE - at % JUMPS_PAGE, length = in_page < end - at ? in_page : end - at;
+
+		if (target_read(target, at, words, length) < 0)
+			return;
+		look_at_words(look, words, length / 8);
+		at += length;
 	}
 }
 
 int jumps_look_at_stacks(struct target *target, const struct jump_range *ranges, size_t count, struct jump_words *ret)
 {
+	const struct look look = { .ranges = ranges, .count = count, .all = range_of_all(ranges, count), .found = ret };
+
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		const struct task *task = target->tasks.items[i];
 		struct user_regs_struct regs;
@@ -167,7 +202,7 @@ int jumps_look_at_stacks(struct target *target, const struct jump_range *ranges,
 		if (!task->stopped)
 			return -EBUSY;
 		if (!stop_is_end(task->stop.kind) && ptrace_getregs(task->tid, &regs) == 0)
-			look_at_stack(target, arch_sp(&regs), ranges, count, ret);
+			look_at_stack(target, &look, arch_sp(&regs), arch_thread_pointer(&regs));
 	}
 	return 0;
 }
@@ -273,24 +308,50 @@ static void jump_bytes(const struct jump *jump, uint8_t bytes[ARCH_JUMP_SIZE])
 	arch_put_jump(jump->site.window, jump->site.at, bytes);
 }
 
-static int enter(struct target *target, const struct jump *jump)
+static bool is_to_plant(const struct jump *jump)
 {
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		const struct task *task = target->tasks.items[i];
-		struct user_regs_struct regs;
-		raddr pc;
+	return !jump->planted && !jump->was_planted;
+}
 
-		if (!task->stopped || stop_is_end(task->stop.kind) || ptrace_getregs(task->tid, &regs) < 0 ||
-		    arch_pc(&regs) - jump->site.window >= jump->site.window_length)
-			continue;
-		pc = ring_site_enter(&jump->site, arch_pc(&regs));
-		if (pc == ARCH_NOWHERE)
-			return -EBUSY;
-		arch_set_pc(&regs, pc);
-		if (ptrace_setregs(task->tid, &regs) < 0)
-			return -ESRCH;
+/* In whose window a pc is, of those to be planted. */
+static const struct jump *jump_to_plant_at(const struct target *target, raddr pc)
+{
+	for (size_t i = 0; i < target->jumps.count; i++) {
+		const struct jump *jump = &target->jumps.items[i];
+
+		if (is_to_plant(jump) && pc - jump->site.window < jump->site.window_length)
+			return jump;
 	}
-	return 0;
+	return NULL;
+}
+
+static int enter_site(const struct target *target, const struct task *task)
+{
+	struct user_regs_struct regs;
+	const struct jump *jump;
+	raddr pc;
+
+	if (!task->stopped || stop_is_end(task->stop.kind) || ptrace_getregs(task->tid, &regs) < 0)
+		return 0;
+	jump = jump_to_plant_at(target, arch_pc(&regs));
+	if (!jump)
+		return 0;
+	pc = ring_site_enter(&jump->site, arch_pc(&regs));
+	if (pc == ARCH_NOWHERE)
+		return -EBUSY;
+	arch_set_pc(&regs, pc);
+	return ptrace_setregs(task->tid, &regs) < 0 ? -ESRCH : 0;
+}
+
+/* Each thread is looked at once, however many jumps there are: there may be thousands of both.  A site does the same as what
+ * its jump will replace. */
+static int enter_sites(struct target *target)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < target->tasks.count; i++)
+		r = enter_site(target, target->tasks.items[i]);
+	return r;
 }
 
 static int switch_to(struct target *target, raddr ring)
@@ -311,16 +372,15 @@ int jumps_plant(struct target *target)
 {
 	int r = switch_to(target, target->ring);
 
+	if (r == 0)
+		r = enter_sites(target);
 	for (size_t i = 0; r == 0 && i < target->jumps.count; i++) {
 		struct jump *jump = &target->jumps.items[i];
 		uint8_t bytes[ARCH_JUMP_SIZE];
 
-		if (jump->planted || jump->was_planted)
+		if (!is_to_plant(jump))
 			continue;
 		jump_bytes(jump, bytes);
-		r = enter(target, jump);
-		if (r < 0)
-			break;
 		jump->planted = jump->was_planted = true;
 		r = target_write(target, jump->site.window, bytes, sizeof(bytes));
 	}
