@@ -69,10 +69,16 @@ static void tell_process(FILE *f, pid_t pid)
 /* Running or sleeping comes and goes; stopped and traced do not. */
 static void tell_thread(FILE *f, pid_t pid, const char *tid)
 {
-	char *status = read_proc(pid, live_text("task/%s/status", tid));
-	const char *of = live_text("thread %s", tid);
-	char letter = *status_field(status, "State");
+	const char *of = live_text("thread %s", tid), *path = live_text("/proc/%d/task/%s/status", pid, tid);
+	char *status, letter;
+	int r = file_read_text(path, PROC_FILE_MAX, &status, NULL);
 
+	/* It has ended since it was listed. */
+	if (r == -ENOENT || r == -ESRCH)
+		return;
+	if (r < 0)
+		live_fail("%s: %s", path, strerror(-r));
+	letter = *status_field(status, "State");
 	fprintf(f, "%s state %s\n", of, letter == 'T' ? "stopped" : letter == 't' ? "traced" :
 		letter == 'Z' ? "dead" : "alive");
 	tell_field(f, of, status, "TracerPid");
