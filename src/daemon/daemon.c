@@ -10,6 +10,7 @@
 #include "daemon/metrics.h"
 #include "daemon/metrics_serve.h"
 #include "daemon/module_files.h"
+#include "daemon/names_keep.h"
 #include "daemon/notify.h"
 #include "daemon/permit.h"
 #include "daemon/reload.h"
@@ -358,7 +359,10 @@ static int build(struct daemon *daemon, struct options *options)
 	if (r < 0)
 		return r;
 	symbolize_set_opener(daemon->symbolize, &opener);
-	r = build_debuginfo(daemon, options);
+	r = names_keep_new(daemon->event, daemon->work, daemon->symbolize, snapshots_folder(daemon->snapshots),
+			   &daemon->names_keep);
+	if (r == 0)
+		r = build_debuginfo(daemon, options);
 	if (r < 0)
 		return r;
 	daemon->lost = lost_new(daemon);
@@ -437,6 +441,7 @@ void daemon_free(struct daemon *daemon)
 	broker_free(daemon->broker);
 	tracers_free(daemon->tracers);
 	work_free(daemon->work);
+	names_keep_free(daemon->names_keep);
 	symbolize_free(daemon->symbolize);
 	debuginfo_free(daemon->debuginfo);
 	snapshots_free(daemon->snapshots);

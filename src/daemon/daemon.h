@@ -29,6 +29,7 @@ struct daemon {
 	struct work *work;
 	struct symbolize *symbolize;
 	struct broker *broker;
+	struct names_keep *names_keep;
 	struct debuginfo *debuginfo;   /* of other machines */
 	struct intakes *intakes;
 	struct snapshots *snapshots;

@@ -128,6 +128,10 @@ struct limits {
 #define DEBUGINFO_FILES_MAX 64
 #define DEBUGINFO_BYTES_MAX (2ULL << 30)
 
+/* --- names --- */
+/* What is remembered is written that often, and at the daemon's end; see names_file.h. */
+#define NAMES_KEEP_PERIOD_US (300ULL * 1000000)
+
 /* --- alarms --- */
 /* Resident memory is looked at that often. */
 #define ALARMS_LOOK_US (1000ULL * 1000)

@@ -33,6 +33,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/metrics_http.h \
 	src/daemon/metrics_serve.c src/daemon/metrics_serve.h \
 	src/daemon/module_files.c src/daemon/module_files.h \
+	src/daemon/names_keep.c src/daemon/names_keep.h \
 	src/daemon/notify.c src/daemon/notify.h \
 	src/daemon/options.c src/daemon/options.h \
 	src/daemon/params.c src/daemon/params.h \

@@ -1,6 +1,7 @@
 #include "daemon/symbolize_private.h"
 
 #include "base/clock.h"
+#include "daemon/names_file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -288,6 +289,21 @@ void symbolize_set_opener(struct symbolize *symbolize, const struct symbolize_op
 void symbolize_set_debug(struct symbolize *symbolize, const struct symbolize_debug *debug)
 {
 	symbolize->debug = *debug;
+}
+
+int symbolize_encode(const struct symbolize *symbolize, void **ret_data, size_t *ret_len)
+{
+	return names_file_encode(symbolize->cache, &symbolize->files, ret_data, ret_len);
+}
+
+int symbolize_decode(struct symbolize *symbolize, const void *data, size_t len)
+{
+	return names_file_decode(data, len, symbolize->cache, &symbolize->files);
+}
+
+uint64_t symbolize_named(const struct symbolize *symbolize)
+{
+	return symbolize->named;
 }
 
 uint64_t symbolize_deaths(const struct symbolize *symbolize)

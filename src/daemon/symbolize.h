@@ -58,6 +58,11 @@ struct symbolize_debug {
 void symbolize_set_debug(struct symbolize *symbolize, const struct symbolize_debug *debug);
 void symbolize_debug_arrived(struct symbolize *symbolize);
 
+/* What is remembered, to be kept over the daemon's end (names_file.h), and how many answers were, ever. */
+int symbolize_encode(const struct symbolize *symbolize, void **ret_data, size_t *ret_len);
+int symbolize_decode(struct symbolize *symbolize, const void *data, size_t len);
+uint64_t symbolize_named(const struct symbolize *symbolize);
+
 /* How often it ended before it was told to. */
 uint64_t symbolize_deaths(const struct symbolize *symbolize);
 /* The running process, or 0; whether it has been asked about a file and an answer is due. */

@@ -4,6 +4,7 @@ src_libsymbolize_a_CFLAGS = $(AM_CFLAGS) $(SYSTEMD_CFLAGS)
 src_libsymbolize_a_SOURCES = \
 	src/daemon/file_user.c src/daemon/file_user.h \
 	src/daemon/generated.c src/daemon/generated.h \
+	src/daemon/names_file.c src/daemon/names_file.h \
 	src/daemon/symbolize.c src/daemon/symbolize.h src/daemon/symbolize_private.h \
 	src/daemon/symbolize_answers.c src/daemon/symbolize_ask.c src/daemon/symbolize_wait.c \
 	src/daemon/symbolize_cache.c src/daemon/symbolize_cache.h \

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "symbol/symbol.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,6 +50,8 @@ static int take_opened(struct symbolize *symbolize, const struct symbol_wire_ope
 		work->file->unreadable = true;
 		symbolize->moved_on = true;
 		symbolize_files_drop_slot(&symbolize->files, work->file);
+	} else {
+		work->file->has_debug = opened->sources & SYMBOL_FROM_DWARF;
 	}
 	symbolize_step_soon(symbolize);
 	return symbolizer_expect(symbolize->process, 0);
@@ -127,8 +130,8 @@ static void take_answer(struct symbolize *symbolize, struct symbolize_work *work
 	if (symbolize_job_name(symbolize_current_job(symbolize), frame, locations, count) == -ENOMEM)
 		symbolize_current_job(symbolize)->result = -ENOMEM;
 	/* What the cache has no memory for will be asked again. */
-	if (!work->is_partial)
-		symbolize_cache_add(symbolize->cache, &key, locations, count);
+	if (!work->is_partial && symbolize_cache_add(symbolize->cache, &key, locations, count) == 0)
+		symbolize->named++;
 }
 
 static int take_answers(struct symbolize *symbolize, const struct symbol_wire_answers *answers,

@@ -130,6 +130,19 @@ undo:
 	return -ENOMEM;
 }
 
+static void locations_of(const struct generation *generation, const struct entry *entry,
+			 struct symbolize_location *locations)
+{
+	for (uint32_t i = 0; i < entry->count; i++) {
+		const struct kept_location *kept = &generation->locations.items[entry->first + i];
+
+		locations[i] = (struct symbolize_location){
+			strtab_get(generation->strings, kept->function),
+			strtab_get(generation->strings, kept->file),
+			kept->line, kept->function_offset, kept->inlined };
+	}
+}
+
 static bool generation_find(const struct generation *generation, const struct symbolize_key *key,
 			    struct symbolize_location *locations, size_t *ret_count)
 {
@@ -142,14 +155,7 @@ static bool generation_find(const struct generation *generation, const struct sy
 	if (slot == 0)
 		return false;
 	entry = &generation->entries.items[slot - 1];
-	for (uint32_t i = 0; i < entry->count; i++) {
-		const struct kept_location *kept = &generation->locations.items[entry->first + i];
-
-		locations[i] = (struct symbolize_location){
-			strtab_get(generation->strings, kept->function),
-			strtab_get(generation->strings, kept->file),
-			kept->line, kept->function_offset, kept->inlined };
-	}
+	locations_of(generation, entry, locations);
 	*ret_count = entry->count;
 	return true;
 }
@@ -214,6 +220,23 @@ bool symbolize_cache_find(struct symbolize_cache *cache, const struct symbolize_
 		return false;
 	generation_add(&cache->young, key, locations, *ret_count);
 	return true;
+}
+
+void symbolize_cache_each(const struct symbolize_cache *cache,
+			  void (*one)(void *context, const struct symbolize_key *key,
+				      const struct symbolize_location *locations, size_t count), void *context)
+{
+	const struct generation *const both[] = { &cache->young, &cache->old };
+	struct symbolize_location locations[SYMBOLIZE_LOCATIONS_MAX];
+
+	for (size_t g = 0; g < sizeof(both) / sizeof(both[0]); g++) {
+		for (size_t i = both[g]->entries.count; i-- > 0;) {
+			const struct entry *entry = &both[g]->entries.items[i];
+
+			locations_of(both[g], entry, locations);
+			one(context, &entry->key, locations, entry->count);
+		}
+	}
 }
 
 size_t symbolize_cache_memory(const struct symbolize_cache *cache)

@@ -36,6 +36,10 @@ int symbolize_cache_add(struct symbolize_cache *cache, const struct symbolize_ke
  * function here, and sets *ret_count (0: known to have no name); false when it is not in here. */
 bool symbolize_cache_find(struct symbolize_cache *cache, const struct symbolize_key *key,
 			  struct symbolize_location *locations, size_t *ret_count);
+/* All that is in it, what was added last first; strings as above.  No function here may be called meanwhile. */
+void symbolize_cache_each(const struct symbolize_cache *cache,
+			  void (*one)(void *context, const struct symbolize_key *key,
+				      const struct symbolize_location *locations, size_t count), void *context);
 size_t symbolize_cache_memory(const struct symbolize_cache *cache);
 
 #endif

@@ -1,5 +1,6 @@
 #include "daemon/symbolize_files.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,6 +109,24 @@ struct symbolize_file *symbolize_files_get(struct symbolize_files *files, int fd
 	file->last_used = ++files->clock;
 	file->references++;
 	return file;
+}
+
+int symbolize_files_restore(struct symbolize_files *files, const struct symbolize_file *like, uint64_t *ret_number)
+{
+	struct symbolize_file *file;
+
+	if (files->items.count >= SYMBOLIZE_FILES_MAX)
+		forget_oldest(files);
+	file = vec_reserve(&files->items, 1) < 0 ? NULL : malloc(sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+	*file = *like;
+	file->number = ++files->last_number;
+	file->last_used = ++files->clock;
+	file->slot = -1;
+	files->items.items[files->items.count++] = file;
+	*ret_number = file->number;
+	return 0;
 }
 
 void symbolize_files_put(struct symbolize_file *file)

@@ -29,6 +29,7 @@ struct symbolize_file {
 	uint32_t crashes;
 	bool names;                  /* of generated code; else an ELF file */
 	bool unreadable;             /* the symbolizer said it is no such file */
+	bool has_debug;              /* its names come from debug information */
 	bool lacks_debug;            /* open there without the debug information that may be had later */
 	int slot;                    /* in the running symbolizer, or -1 */
 };
@@ -45,6 +46,9 @@ void symbolize_files_fini(struct symbolize_files *files);
  * names of generated code. */
 struct symbolize_file *symbolize_files_get(struct symbolize_files *files, int fd,
 					   const struct snapshot_module *module, uint64_t user_key);
+/* A record that another daemon has made, as far as it says which file for which user it is; *ret_number is its number here.
+ * 0 or -ENOMEM. */
+int symbolize_files_restore(struct symbolize_files *files, const struct symbolize_file *like, uint64_t *ret_number);
 void symbolize_files_put(struct symbolize_file *file);        /* accepts NULL */
 /* Whether it makes sense to hand it to the symbolizer. */
 bool symbolize_file_usable(const struct symbolize_file *file);

@@ -34,6 +34,7 @@ struct symbolize {
 	uint32_t serial;
 	uint32_t asked, answered;                /* of the current RESOLVE */
 	uint64_t deaths;
+	uint64_t named;                          /* answers that were remembered */
 	uint64_t user_key;                       /* for whom the process works */
 	struct symbolize_opener opener;
 	struct symbolize_debug debug;

@@ -8,6 +8,7 @@
 
 #include <dwarf.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -332,7 +333,48 @@ static void what_its_owner_may_not_read_is_not_read(void)
 	}
 }
 
+/* --- names that outlive the daemon --- */
+
+static void require_leak(struct tool *tool, struct subject *leaky, long long rounds)
+{
+	tool_attach(tool, leaky->pid);
+	subject_command(leaky, 'g');
+	require_row(tool_stats(tool, pid_text(leaky->pid)), LEAKY_C, "/* leak */", rounds * ROUND_BYTES, rounds * ROUND_BLOCKS);
+	tool_detach(tool, leaky->pid);
+}
+
+static void another_daemon_knows_them_and_asks_for_none(void)
+{
+	const char *folder = live_text("%s/state", live_folder()), *names = live_text("%s/names", folder);
+	struct tool *tool = tool_start_system("--state", folder);
+	struct subject *leaky = victim_start(LEAKY, "--commands", NULL);
+	struct state *before = state_take(leaky->pid);
+	int fd;
+
+	require_leak(tool, leaky, 1);
+	require(tool_symbolizer(tool) > 0);
+	tool_end_daemon(tool, SIGTERM);
+	require_equal(access(names, R_OK), 0);
+	tool_start_again(tool);
+	require_leak(tool, leaky, 1);
+	require_equal(tool_symbolizer(tool), 0);
+	/* A damaged one is none. */
+	tool_end_daemon(tool, SIGTERM);
+	fd = open(names, O_RDWR);
+	require(fd >= 0 && pwrite(fd, "damage", 6, 100) == 6);
+	close(fd);
+	tool_start_again(tool);
+	require(access(names, F_OK) != 0);
+	require_leak(tool, leaky, 1);
+	require(tool_symbolizer(tool) > 0);
+	tool_end_daemon(tool, SIGTERM);
+	require_equal(access(names, R_OK), 0);
+	require_unharmed(leaky->pid, before);
+	subject_quit(leaky);
+}
+
 static const struct live_case cases[] = {
+	LIVE_CASE(another_daemon_knows_them_and_asks_for_none),
 	LIVE_CASE(killed_in_the_middle_it_is_started_again_and_all_have_names),
 	LIVE_CASE(one_that_hangs_is_killed_in_time_and_all_have_names),
 	LIVE_CASE(what_eats_its_memory_stays_unnamed_and_nothing_else),

@@ -1,9 +1,9 @@
 if HAVE_CHECK
 check_PROGRAMS += tests/unit/check_jit_names tests/unit/check_symbol tests/unit/check_symbol_parts \
 	tests/unit/check_symbol_server tests/unit/check_symbolize tests/unit/check_symbolize_debug \
-	tests/unit/fake_symbolizer
+	tests/unit/check_names_file tests/unit/fake_symbolizer
 TESTS += tests/unit/check_jit_names tests/unit/check_symbol tests/unit/check_symbol_parts tests/unit/check_symbol_server \
-	tests/unit/check_symbolize tests/unit/check_symbolize_debug
+	tests/unit/check_symbolize tests/unit/check_symbolize_debug tests/unit/check_names_file
 tests_unit_check_symbol_SOURCES = tests/unit/check_symbol.c \
 	tests/unit/symbol_fixture.c tests/unit/symbol_fixture.h
 # Debug information names files without "..", which abs_top_srcdir may hold.
@@ -46,6 +46,11 @@ tests_unit_check_symbolize_debug_SOURCES = tests/unit/check_symbolize_debug.c $(
 tests_unit_check_symbolize_debug_CPPFLAGS = $(tests_unit_check_symbolize_CPPFLAGS)
 tests_unit_check_symbolize_debug_CFLAGS = $(tests_unit_check_symbolize_CFLAGS)
 tests_unit_check_symbolize_debug_LDADD = $(tests_unit_check_symbolize_LDADD)
+
+tests_unit_check_names_file_SOURCES = tests/unit/check_names_file.c $(symbolize_fixture)
+tests_unit_check_names_file_CPPFLAGS = $(tests_unit_check_symbolize_CPPFLAGS)
+tests_unit_check_names_file_CFLAGS = $(tests_unit_check_symbolize_CFLAGS)
+tests_unit_check_names_file_LDADD = $(tests_unit_check_symbolize_LDADD)
 
 # Started by check_symbolize under the names of its ways to misbehave.
 tests_unit_fake_symbolizer_SOURCES = tests/unit/fake_symbolizer.c
