@@ -97,6 +97,8 @@ static int print_status(pid_t pid, const json_t *status)
 	if (*answer_text(status, "engine_reason"))
 		print_text(strcmp(answer_text(status, "engine"), "ring") == 0 ? "Beside it" : "Why not ring",
 			   answer_text(status, "engine_reason"));
+	if (answer_true(status, "released"))
+		print_text("Ptrace", "let go");
 	print_text("Exact", answer_true(status, "exact") ? "yes" : "no");
 	print_crash_safe(status);
 	print_number("Frames limit", answer_number(status, "frames_limit"));

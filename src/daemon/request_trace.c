@@ -102,6 +102,7 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 	message->frames_limit = param_count(call->parameters, "frames", FRAMES_LIMIT_DEFAULT);
 	message->domains = domains ? domain_list_parse(domains) : DOMAINS_DEFAULT;
 	message->follow_forks = param_bool(call->parameters, "follow_forks");
+	message->release = param_bool(call->parameters, "release");
 	message->from_exec = param_bool(call->parameters, "wait_for_exec");
 	message->engine = (uint8_t)engine;
 	message->ring_wait_ms = param_count(call->parameters, "ring_wait_ms", 0);
@@ -109,8 +110,10 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 		fail_invalid_parameter(call, "frames");
 	else if (message->domains == 0)
 		fail_invalid_parameter(call, "domains");
-	else if (engine < 0)
+	else if (engine < 0 || (name && message->release && engine == ENGINE_INT3))
 		fail_invalid_parameter(call, "engine");
+	else if (message->release && (message->follow_forks || message->from_exec))
+		fail_invalid_parameter(call, "release");
 	else if (message->ring_wait_ms > CODEC_RING_WAIT_MS_MAX)
 		fail_invalid_parameter(call, "ring_wait_ms");
 	else

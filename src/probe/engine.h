@@ -56,6 +56,8 @@ void engine_free(struct engine *engine);          /* accepts NULL */
 struct ring_options {
 	uint64_t size;                 /* bytes: a power of two from RING_SIZE_MIN to RING_SIZE_MAX */
 	uint32_t wait_ms;              /* for room; then calls are lost */
+	bool alone;                    /* without breakpoints beside it, and without who would be stopped at them: the process will
+					* not be traced by ptrace */
 };
 #define RING_SIZE_DEFAULT (8u << 20)
 #define RING_WAIT_MS_DEFAULT 100
@@ -65,6 +67,8 @@ bool engine_has_ring(const struct engine *engine);
 bool engine_wants_all_held(const struct engine *engine);
 /* Why there is none though it was wanted; NULL: none was, or there is one. */
 const char *engine_ring_refusal(const struct engine *engine);
+/* Of a ring that is alone: how many places nothing stands at. */
+size_t engine_unwatched(const struct engine *engine);
 /* With a ring: how many places have breakpoints all the same, and why one of them has; NULL: none. */
 const char *engine_int3_beside(const struct engine *engine, char *text, size_t space);
 /* Serves records.  How many, at most `most`; 0: there were none; -EAGAIN: the next one is still being written, by *ret_writer

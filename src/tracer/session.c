@@ -131,7 +131,8 @@ static int new_engine(struct session *session)
 	struct engine_sink sink = { .event = on_event, .is_live = on_is_live, .abandoned = on_abandoned, .is_wild = on_is_wild,
 				    .find = on_find, .misused = on_misused, .context = session };
 
-	const struct ring_options options = { .size = RING_SIZE_DEFAULT, .wait_ms = session->ring_wait_ms };
+	const struct ring_options options = { .size = RING_SIZE_DEFAULT, .wait_ms = session->ring_wait_ms,
+					      .alone = session->wants_release };
 	int r = engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
 			   &session->described, &session->engine);
 
@@ -238,7 +239,8 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 				   (uint32_t)request->max_stack_nodes : SESSION_STACK_NODES_DEFAULT;
 	session->waits_for_exec = request->from_exec;
 	session->follows = request->follow_forks;
-	session->wants_ring = request->engine == ENGINE_RING;
+	session->wants_ring = request->engine == ENGINE_RING || request->release;
+	session->wants_release = request->release;
 	session->ring_wait_ms = request->ring_wait_ms ? request->ring_wait_ms : RING_WAIT_MS_DEFAULT;
 	session->exit_status = -1;
 	session->attached_realtime_ns = clock_realtime_ns();
@@ -292,6 +294,8 @@ int session_plant(struct session *session)
 	if (r == 0)
 		r = engine_install(session->engine);
 	session_tell_refusal(session);
+	if (r >= 0 && session->wants_release)
+		return r;
 	if (r >= 0)
 		r = guard_plant(session);
 	if (r >= 0)
@@ -338,6 +342,7 @@ static void forget_program(struct session *session, struct task *task)
 		session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0,
 			     "of the memory that it had, and others still have: %s", text);
 	engine_task_gone(session->engine, task);
+	session->wants_release = false;     /* of what it executes the libraries are to come */
 	free_tables(session);
 	bp_drop_all(target);
 	resident_forget(target);
@@ -442,7 +447,7 @@ bool session_is_exact(const struct session *session)
 	struct heap_counters heap = heap_counters(session->heap);
 
 	return heap.unknown_frees == 0 && heap.lost_events == 0 && session->probe_gaps == 0 &&
-	       session->lost_tasks == 0 && session->out_of_order == 0 && !session->modules_failed && !engine_refusal(session->engine) &&
+	       session->lost_tasks == 0 && engine_unwatched(session->engine) == 0 && session->out_of_order == 0 && !session->modules_failed && !engine_refusal(session->engine) &&
 	       engine_counters(session->engine).failed_reads == 0;
 }
 
@@ -511,6 +516,7 @@ void session_send_status(struct session *session, uint32_t serial)
 		.exact = session_is_exact(session),
 		.crash_safe = resident_is_safe(target, &reason),
 		.stopped = is_stopped(target),
+		.released = session->released,
 	};
 
 	heap_each_trace(session->heap, add_domain, &status);
