@@ -4,6 +4,7 @@
 #define ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 
 #include "probe/engine.h"
+#include "probe/forms.h"
 #include "probe/plan.h"
 #include "probe/probe.h"
 
@@ -59,6 +60,7 @@ struct engine {
 	uint32_t max_frames;
 	struct described *described;
 	uint32_t blurred;                  /* forms of functions that are several in one: what they make cannot be told apart */
+	struct forms forms;
 	VEC_OF(struct planned_module *) plans;
 	VEC_OF(struct probe *) probes;
 	struct engine_counters counters;
