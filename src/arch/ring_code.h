@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RING_CODE_MAGIC "allocwatch.code3"     /* 16 bytes, no NUL; the last one is the version */
+#define RING_CODE_MAGIC "allocwatch.code4"     /* 16 bytes, no NUL; the last one is the version */
 #define RING_CODE_MAGIC_SIZE 16
 #define RING_CODE_SIZE 65536u
 
@@ -40,8 +40,7 @@ struct ring_code_note {
 	uint32_t number;
 	uint8_t length, record, is_return, hands_on;
 	uint8_t text[ARCH_WINDOW_MAX];         /* what stood there, as far as the jump or the window reaches */
-	uint8_t allocates;
-	uint8_t reserved[3];
+	uint8_t allocates, resizes, size_argument, count_argument;
 };
 
 struct ring_switch {
@@ -56,6 +55,8 @@ struct ring_code {
 };
 struct ring_code ring_code(void);
 
+#define RING_WINDOW_NO_COUNT 3
+
 struct ring_window {
 	uint64_t address;
 	const uint8_t *text;                   /* the instructions: whole ones, that arch_move moves */
@@ -64,6 +65,8 @@ struct ring_window {
 						* where the flags mean nothing: at a return and an unconditional jump */
 	uint32_t number;                       /* below RING_VOID */
 	bool allocates;                        /* an entry, of a call that is pending until it returns */
+	bool resizes;                          /* and its first argument is a block that may go */
+	uint8_t size_argument, count_argument; /* of such an entry, 0 to 2: what is asked for, and what times, or RING_WINDOW_NO_COUNT */
 	bool is_return;                        /* a struct ring_return, before a return instruction */
 	bool hands_on;                         /* such a one, but before a jump to a function that returns its first argument: that
 						* is the result */

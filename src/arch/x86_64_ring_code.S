@@ -17,19 +17,46 @@
 #define CONTROL_MAIN	72
 #define CONTROL_MAIN_END	80
 #define CONTROL_UNKNOWN	88
+#define CONTROL_SAMPLE	96
 #define CONTROL_HEAD	128
 #define CONTROL_TAIL	192
 #define CONTROL_LOST	256
 #define CONTROL_WAITS	264
+#define CONTROL_NUMBER	272		/* of draws */
+#define CONTROL_LOGS	512
 #define CONTROL_SLOTS	4096
 #define CONTROL_LENGTHS	69632
-#define CONTROL_DATA	135168
+#define CONTROL_DRAWS	135168
+#define CONTROL_FILTER	397312
+#define CONTROL_DATA	528384
 #define SLOTS		1024
 #define SLOT_SHIFT	6
 #define SLOT_SIZE	64
 #define SLOT_THREAD	0
 #define SLOT_SP		8
 #define WITHIN_MAX	65536
+#define DRAWS		4096
+#define DRAWS_SHIFT	12
+#define DRAW_SHIFT	6
+#define DRAW_COUNTDOWN	0
+#define DRAW_SP		8
+#define DRAW_RETURN	16
+#define DRAW_SITE	24
+#define DRAW_FATE	28
+#define DRAW_TAG	0x8000
+#define DRAW_TAG_SHIFT	48
+#define SAMPLED		1
+#define OLD_ALONE	2
+#define LOGS_SHIFT	7
+#define LOG_BITS	16
+#define FILTER_MASK	0x1ffff
+#define FILTER_FULL	0xc0
+#define UNSAMPLED	0x20000000
+#define RESIZES		0x10000000
+#define COUNT_SHIFT	26
+#define SIZE_SHIFT	24
+#define NO_COUNT	3
+#define NESTED		0x800000
 #define OTHER_WITHIN	16384
 #define ALLOCATES	0x40000000
 #define STATE_ON	1
@@ -109,6 +136,27 @@
 	and	$(SLOTS - 1), %r10d
 	shl	$SLOT_SHIFT, %r10d
 	lea	CONTROL_SLOTS(%r8,%r10), %r10
+	.endm
+
+/* r8 ring: r11 becomes the thread, r10 what is drawn for it. */
+	.macro	find_draw
+	mov	CONTROL_THREAD(%r8), %r11
+	mov	%fs:(%r11), %r11
+	and	CONTROL_MASK(%r8), %r11
+	mov	%r11d, %r10d
+	and	$(DRAWS - 1), %r10d
+	shl	$DRAW_SHIFT, %r10d
+	lea	CONTROL_DRAWS(%r8,%r10), %r10
+	.endm
+
+/* r8 ring: \to becomes the place in the filter of the block's address in \address, which changes.  filter_place() in ring.c. */
+	.macro	find_filter address, to
+	mov	\address, \to
+	shr	$4, \to
+	shr	$21, \address
+	xor	\address, \to
+	and	$FILTER_MASK, \to
+	lea	CONTROL_FILTER(%r8,\to), \to
 	.endm
 
 /* How far the stack at rsi is certainly mapped: the program's first one and a thread's own to their ends, which they are
@@ -240,6 +288,8 @@ x86_64_ring_stretches:
 /* At an entry: eax site, on the stack the site's return address, its rax, the function's return address. */
 x86_64_ring_code:
 	begin	.Lcall_done
+	cmpq	$0, CONTROL_SAMPLE(%r8)
+	jne	.Lsample
 	find_slot
 	mov	SLOT_SP(%r10), %rcx
 	or	SLOT_SP+8(%r10), %rcx
@@ -382,6 +432,9 @@ x86_64_ring_code:
 	.balign	16
 x86_64_ring_return:
 	begin	.Lreturn_done
+	cmpq	$0, CONTROL_SAMPLE(%r8)
+	jne	.Lsample_return
+.Lreturn_recorded:
 	cld
 	find_bounds
 	mov	%rdx, %rcx
@@ -432,6 +485,8 @@ x86_64_ring_return:
 	inc	%r11
 	mov	%r11, (%rdx)
 .Lreturned:
+	cmpq	$0, CONTROL_SAMPLE(%r8)
+	jne	.Lsample_returned
 	find_slot
 	cmp	%r11, SLOT_THREAD(%r10)
 	jne	.Lreturn_done
@@ -600,11 +655,197 @@ x86_64_ring_return:
 	pop	%rdx
 	ret
 
+/* --- sampling --- */
+
+/* At an entry: rdi first argument, rsi where the return address is. */
+	.balign	16
+.Lsample:
+	test	$ALLOCATES, %r9d
+	jnz	.Lsample_call
+.Lsample_old:
+	mov	FRAME_RDI(%rsp), %rdi
+	find_filter %rdi, %rcx
+	cmpb	$0, (%rcx)
+	jne	.Lcall_plain
+	jmp	.Lcall_done
+
+.Lsample_call:
+	mov	%r9d, %eax
+	shr	$SIZE_SHIFT, %eax
+	mov	%eax, %ecx
+	and	$3, %eax
+	mov	FRAME_RDI(%rsp,%rax,8), %rax
+	shr	$(COUNT_SHIFT - SIZE_SHIFT), %ecx
+	and	$3, %ecx
+	cmp	$NO_COUNT, %ecx
+	je	1f
+	mulq	FRAME_RDI(%rsp,%rcx,8)
+	jnc	1f
+	mov	$-1, %rax		/* that fails */
+1:	cmp	$1, %rax
+	adc	$0, %rax
+	find_draw
+	shr	$DRAWS_SHIFT, %r11d
+	or	$DRAW_TAG, %r11d
+	shl	$DRAW_TAG_SHIFT, %r11
+	mov	DRAW_COUNTDOWN(%r10), %rcx
+	xor	%r11, %rcx
+	mov	%rcx, %rdx
+	shr	$DRAW_TAG_SHIFT, %rdx
+	jnz	.Lsample_new
+	mov	DRAW_SP(%r10), %rdx
+	test	%rdx, %rdx
+	jnz	.Lsample_within
+	/* rax bytes, rcx countdown, r11 tag.  What is stored last, or not at all: the countdown. */
+.Lsample_outermost:
+	mov	(%rsi), %rdx
+	mov	%rdx, DRAW_RETURN(%r10)
+	mov	%r9, DRAW_SITE(%r10)
+	mov	%rsi, DRAW_SP(%r10)
+	cmp	%rcx, %rax
+	jae	.Lsample_hit
+	sub	%rax, %rcx
+	or	%r11, %rcx
+	mov	%rcx, DRAW_COUNTDOWN(%r10)
+	test	$RESIZES, %r9d
+	jz	.Lcall_done
+	/* A block that was sampled is resized, and the new one is not. */
+	mov	FRAME_RDI(%rsp), %rdi
+	find_filter %rdi, %rcx
+	cmpb	$0, (%rcx)
+	je	.Lcall_done
+	movl	$OLD_ALONE, DRAW_FATE(%r10)
+	or	$UNSAMPLED, %r9d
+	jmp	.Lcall_plain
+
+	/* Whoever is stopped from here on, and put to before the call, comes to it again with the same fate. */
+.Lsample_hit:
+	movl	$SAMPLED, DRAW_FATE(%r10)
+	call	.Ldraw
+	or	%r11, %rcx
+	mov	%rcx, DRAW_COUNTDOWN(%r10)
+	jmp	.Lcall_plain
+
+	/* Another thread has had the place, or none. */
+.Lsample_new:
+	mov	%rax, %rsi
+	call	.Ldraw
+	mov	%rsi, %rax
+	lea	CALLER(%rsp), %rsi
+	mov	%rcx, %rdx
+	or	%r11, %rdx
+	movq	$0, DRAW_SP(%r10)
+	mov	%rdx, DRAW_COUNTDOWN(%r10)
+	jmp	.Lsample_outermost
+
+	/* rdx: where a call was made that has not returned.  The present one is a part of it, or it was left. */
+.Lsample_within:
+	cmp	%rsi, %rdx
+	jb	.Lsample_outermost
+	ja	1f
+	cmp	%r9d, DRAW_SITE(%r10)
+	jne	.Lsample_part		/* it has jumped here */
+	cmpl	$SAMPLED, DRAW_FATE(%r10)
+	jne	.Lsample_outermost
+	jmp	.Lcall_plain
+1:	find_bounds
+	test	%rdx, %rdx
+	mov	DRAW_SP(%r10), %rdx
+	jns	1f
+	cmp	%rdi, %rdx
+	jb	2f
+	/* Behind the page that is certainly there, of a stack without known bounds: it cannot be looked at. */
+	sub	%rsi, %rdx
+	cmp	$4096, %rdx
+	jb	.Lsample_part
+	jmp	.Lsample_outermost
+1:	cmp	%rdi, %rdx
+	jae	.Lsample_outermost
+2:	mov	(%rdx), %rdx
+	cmp	DRAW_RETURN(%r10), %rdx
+	jne	.Lsample_outermost
+.Lsample_part:
+	test	$RESIZES, %r9d
+	jz	.Lcall_done
+	or	$(UNSAMPLED | NESTED), %r9d
+	jmp	.Lsample_old
+
+/* rcx becomes what -ln(x) * sample_bytes is for an x between 0 and 1, by chance, and 1 more, for the countdown reaches 0 with
+ * the byte that is sampled.  Uses rax, rdx, rdi. */
+.Ldraw:
+	mov	$1, %eax
+	lock xadd %rax, CONTROL_NUMBER(%r8)
+	mov	.Lfactor(%rip), %rcx	/* splitmix64 */
+	imul	%rcx, %rax
+	add	CONTROL_KEY(%r8), %rax
+	mov	%rax, %rdx
+	shr	$30, %rdx
+	xor	%rdx, %rax
+	mov	.Lmix(%rip), %rcx
+	imul	%rcx, %rax
+	mov	%rax, %rdx
+	shr	$27, %rdx
+	xor	%rdx, %rax
+	mov	.Lmix+8(%rip), %rcx
+	imul	%rcx, %rax
+	mov	%rax, %rdx
+	shr	$31, %rdx
+	xor	%rdx, %rax
+	or	$1, %rax
+	/* x = m * 2^-n, m from 1/2 to 1. */
+	bsr	%rax, %rdi
+	mov	$63, %ecx
+	sub	%edi, %ecx
+	shl	%cl, %rax
+	mov	%ecx, %ecx
+	imul	CONTROL_LOGS(%r8), %rcx
+	shl	$1, %rax
+	mov	%rax, %rdi
+	shr	$(64 - LOGS_SHIFT), %rdi
+	shl	$LOGS_SHIFT, %rax
+	lea	CONTROL_LOGS(%r8,%rdi,8), %rdi
+	mov	(%rdi), %rdx
+	add	%rdx, %rcx
+	sub	8(%rdi), %rdx
+	mul	%rdx
+	sub	%rdx, %rcx
+	shr	$LOG_BITS, %rcx
+	inc	%rcx
+	ret
+
+/* Before a return: rsi where the return address is. */
+	.balign	16
+.Lsample_return:
+	find_draw
+	cmp	%rsi, DRAW_SP(%r10)
+	jne	.Lreturn_done
+	mov	DRAW_FATE(%r10), %eax
+	test	%eax, %eax
+	jnz	1f
+	movq	$0, DRAW_SP(%r10)
+	jmp	.Lreturn_done
+1:	mov	RESULT(%rsp), %rdx
+	cmp	$SAMPLED, %eax
+	jne	.Lreturn_recorded
+	test	%rdx, %rdx
+	jz	.Lreturn_recorded
+	find_filter %rdx, %rcx
+	cmpb	$FILTER_FULL, (%rcx)
+	jae	.Lreturn_recorded
+	lock incb (%rcx)
+	jmp	.Lreturn_recorded
+.Lsample_returned:
+	find_draw
+	movq	$0, DRAW_SP(%r10)
+	jmp	.Lreturn_done
+
 	.balign	8
 .Lfactor:
 	.quad	0x9e3779b97f4a7c15
 .Lsegments:
 	.quad	SEGMENTS
+.Lmix:
+	.quad	0xbf58476d1ce4e5b9, 0x94d049bb133111eb
 x86_64_ring_end:
 
 	.section .note.GNU-stack, "", @progbits

@@ -36,7 +36,17 @@ AT(ring_head, length, 8);
 AT(ring_head, site, 12);
 AT(ring_head, thread, 16);
 AT(ring_head, sp, 24);
+AT(ring_control, sample_bytes, 96);
+AT(ring_control, draws, 272);
+AT(ring_control, logarithms, 512);
 AT(ring_control, slots, 4096);
+AT(ring_control, draws_of, 135168);
+AT(ring_control, filter, 397312);
+AT(ring_draw, countdown, 0);
+AT(ring_draw, sp, 8);
+AT(ring_draw, return_address, 16);
+AT(ring_draw, site, 24);
+AT(ring_draw, fate, 28);
 AT(ring_slot, thread, 0);
 AT(ring_slot, sp, 8);
 AT(ring_call_within, stack_length, 64);
@@ -56,11 +66,16 @@ AT(ring_return, saved, 64);
 AT(ring_return, length_key, 112);
 AT(ring_return, stack, 120);
 _Static_assert(RING_ON == 1 && RING_STALLED == 2 && RING_OPEN == 1 && RING_COMMITTED == 2, "states and marks");
-_Static_assert(RING_CONTROL_SIZE == 135168 && RING_SLOTS == 1024 && RING_WITHIN_MAX == 65536 && RING_UNIT == 64 &&
+_Static_assert(RING_CONTROL_SIZE == 528384 && RING_SLOTS == 1024 && RING_WITHIN_MAX == 65536 && RING_UNIT == 64 &&
 	       RING_KEY_SHIFT == 24, "sizes");
 _Static_assert(RING_LENGTHS >> (32 - RING_KEY_SET_SHIFT) == RING_LENGTHS_WAYS && RING_LENGTHS_WAYS == 2 && RING_KEY_TAG_SHIFT == 3,
 	       "sets of entries");
 _Static_assert(sizeof(struct ring_slot) == 64 && RING_ALLOCATES == 0x40000000, "slots");
+_Static_assert(sizeof(struct ring_draw) == 64 && RING_DRAWS == 4096 && RING_DRAWS_SHIFT == 12 && RING_DRAW_TAG == 0x8000 &&
+	       RING_DRAW_TAG_SHIFT == 48 && RING_LOGARITHMS_SHIFT == 7 && RING_LOGARITHM_BITS == 16 &&
+	       RING_FILTER_SIZE == 1 << 17 && RING_FILTER_FULL == 0xc0, "sampling");
+_Static_assert(RING_UNSAMPLED == 0x20000000 && RING_RESIZES == 0x10000000 && RING_COUNT_SHIFT == 26 && RING_SIZE_SHIFT == 24 &&
+	       RING_NO_COUNT == 3 && RING_WINDOW_NO_COUNT == RING_NO_COUNT && RING_NESTED == 0x800000 && RING_SAMPLED == 1 && RING_OLD_ALONE == 2, "calls that are sampled");
 _Static_assert(RING_KEY_FACTOR == 0x9e3779b97f4a7c15ULL, "the hash");
 
 struct ring_code ring_code(void)
@@ -98,12 +113,23 @@ static bool put_branch(struct code *code, uint8_t opcode, uint64_t target)
 	return true;
 }
 
+static uint32_t site_word(const struct ring_window *window)
+{
+	uint32_t word = window->number | (window->is_return ? RING_RETURN : 0);
+
+	if (!window->allocates)
+		return word;
+	return word | RING_ALLOCATES | (window->resizes ? RING_RESIZES : 0) |
+	       (uint32_t)(window->size_argument & 3) << RING_SIZE_SHIFT |
+	       (uint32_t)(window->count_argument & 3) << RING_COUNT_SHIFT;
+}
+
 /* push %rax; mov $site, %eax; call; pop %rax.  What is pushed is the result; before a jump to another function %rdi, and then
  * %rax means nothing (psABI 3.2.3: no function with a variable number of arguments returns its first one). */
 static bool put_record(struct code *code, const struct ring_window *window, raddr area)
 {
 	const uint8_t push = window->hands_on ? 0x57 : 0x50, pop = push + 8, load = 0xb8;
-	uint32_t site = window->number | (window->is_return ? RING_RETURN : 0) | (window->allocates ? RING_ALLOCATES : 0);
+	uint32_t site = site_word(window);
 	uint64_t routine = area + sizeof(struct ring_code_header);
 
 	if (window->is_return)

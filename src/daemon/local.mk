@@ -84,4 +84,4 @@ src_allocwatchd_SOURCES = src/daemon/main.c
 src_allocwatchd_CFLAGS = $(src_libdaemon_a_CFLAGS)
 src_allocwatchd_LDADD = src/libdaemon.a $(DAEMON_LIBS)
 DAEMON_LIBS = src/libconf.a src/libexport.a src/libsymbolize.a src/libsymbolwire.a src/libfetchwire.a src/libvarlink.a src/libstore.a \
-	src/libwire.a src/libmodel.a src/libbase.a $(SYSTEMD_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS) $(MICROHTTPD_LIBS)
+	src/libwire.a src/libmodel.a src/libbase.a $(SYSTEMD_LIBS) $(JANSSON_LIBS) $(SQLITE_LIBS) $(MICROHTTPD_LIBS) -lm

@@ -20,9 +20,9 @@
 
 #include <stdint.h>
 
-#define RING_MAGIC "allocwatch.ring4"          /* 16 bytes, no NUL; the last one is the version */
+#define RING_MAGIC "allocwatch.ring5"          /* 16 bytes, no NUL; the last one is the version */
 #define RING_MAGIC_SIZE 16
-#define RING_CONTROL_SIZE (4096u + RING_SLOTS * 64u + RING_LENGTHS * 4u)
+#define RING_CONTROL_SIZE (4096u + RING_SLOTS * 64u + RING_LENGTHS * 4u + RING_DRAWS * 64u + RING_FILTER_SIZE)
 #define RING_UNIT 64u
 #define RING_SIZE_MIN (1u << 20)
 #define RING_STACK_MAX 262144u                 /* most bytes of one stack in a record; two have room in the smallest ring */
@@ -46,12 +46,35 @@ enum ring_mark { RING_OPEN = 1, RING_COMMITTED = 2 };  /* beside (position ^ key
 
 #define RING_PENDING_MAX 7
 
+#define RING_DRAWS 4096u                       /* a power of two; by a thread's lowest bits */
+#define RING_DRAWS_SHIFT 12
+#define RING_DRAW_TAG 0x8000u                  /* set in every thread's tag */
+#define RING_DRAW_TAG_SHIFT 48
+#define RING_LOGARITHMS_SHIFT 7
+#define RING_LOGARITHMS ((1u << RING_LOGARITHMS_SHIFT) + 1)
+#define RING_LOGARITHM_BITS 16                 /* behind the point */
+#define RING_FILTER_SIZE (1u << 17)
+#define RING_FILTER_FULL 0xc0u                 /* such a count stays as it is */
+
 /* The calls that allocate and have not returned, of one of the threads that the slot is for.  What another thread or a call that was
  * left leaves here makes records longer; what has no room shows to the reader, who knows all of them. */
 struct ring_slot {
 	uint64_t thread;
 	uint64_t sp[RING_PENDING_MAX];         /* 0: none */
 };
+
+/* With sampling: of the thread that had it last.  `countdown` is one word with the thread's tag above it (its bits behind those
+ * that chose the place), so that no thread goes on with what another one has drawn. */
+struct ring_draw {
+	uint64_t countdown;                    /* bytes to the next one that is sampled; it is drawn when it is another's */
+	uint64_t sp;                           /* the outermost call that allocates and has not returned; 0: none */
+	uint64_t return_address;               /* which stands there while it is pending */
+	uint32_t site;
+	uint32_t fate;                         /* enum ring_fate */
+	uint64_t reserved[4];
+};
+/* Of a call with sampling: its return is passed over; is recorded, with a block; is recorded since it resizes a sampled block. */
+enum ring_fate { RING_PASSED, RING_SAMPLED, RING_OLD_ALONE };
 
 struct ring_control {
 	uint8_t magic[RING_MAGIC_SIZE];
@@ -69,7 +92,11 @@ struct ring_control {
 	uint64_t stack_offset;
 	uint64_t main_stack, main_stack_end;
 	uint32_t unknown_length;               /* bytes of stack to hand over from where nothing is known */
-	uint8_t padding1[128 - 92];
+	uint32_t padding0;
+	/* One sample for so many bytes, by chance: each byte that is asked for is drawn with this probability, and a block is sampled
+	 * with its first one.  What a call asks for is 1 byte at least.  0: all is recorded. */
+	uint64_t sample_bytes;
+	uint8_t padding1[128 - 104];
 	uint64_t head;                         /* writers */
 	uint8_t padding2[56];
 	uint64_t tail;                         /* the reader, now and then */
@@ -77,17 +104,31 @@ struct ring_control {
 	/* Writers, seldom. */
 	uint64_t lost;                         /* calls given up after a wait; those while it is stalled are not counted */
 	uint64_t waits;                        /* calls that had to wait */
-	uint8_t padding4[4096 - 272];
+	uint64_t draws;                        /* how often something was drawn: the generator's state */
+	uint8_t padding4[512 - 280];
+	/* sample_bytes * -ln(x) from x = 1/2 to x = 1, with RING_LOGARITHM_BITS behind the point; between them it is a line. */
+	uint64_t logarithms[RING_LOGARITHMS];
+	uint8_t padding5[4096 - 512 - RING_LOGARITHMS * 8];
 	struct ring_slot slots[RING_SLOTS];
 	/* Set by the reader: a tag, and in the upper half how much stack to hand over, in RING_UNITs. */
 	uint32_t lengths[RING_LENGTHS];
+	struct ring_draw draws_of[RING_DRAWS];
+	/* How many sampled blocks live whose address comes to this place: counted up before the program has the block, and down by the
+	 * reader when the block is gone.  0: a free there is of no sampled one. */
+	uint8_t filter[RING_FILTER_SIZE];
 };
 
 /* In `site`. */
 #define RING_RETURN 0x80000000u                /* a struct ring_return */
 #define RING_ALLOCATES 0x40000000u             /* a call that is pending until it returns */
-#define RING_NUMBER_MASK 0x3fffffffu
-#define RING_VOID 0x3fffffffu                  /* no record: its writer was put back to before it */
+#define RING_UNSAMPLED 0x20000000u             /* what the call makes is not sampled: only the old block counts */
+#define RING_RESIZES 0x10000000u               /* the first argument is a block that may go */
+#define RING_COUNT_SHIFT 26                    /* which argument the size is multiplied by; RING_NO_COUNT: none */
+#define RING_SIZE_SHIFT 24                     /* which one the size is */
+#define RING_NO_COUNT 3u
+#define RING_NESTED 0x00800000u                /* with RING_UNSAMPLED: within another call, and its return is not recorded */
+#define RING_NUMBER_MASK 0x007fffffu
+#define RING_VOID 0x007fffffu                  /* no record: its writer was put back to before it */
 
 struct ring_head {
 	uint64_t mark;

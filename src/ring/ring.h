@@ -32,6 +32,8 @@ struct ring_record {
 	uint64_t thread, sp;
 	uint32_t site;                            /* its number alone */
 	bool is_return;
+	bool unsampled;                           /* a call that counts for its old block alone */
+	bool nested;                              /* such a one within another call, whose return is not recorded */
 	bool has_stack;                           /* of a return, and of a call within another one */
 	uint64_t return_address, args[3];         /* of a call */
 	uint64_t stack_start;                     /* of a call with a stack: its lowest address; UINT64_MAX: not known */
@@ -71,6 +73,24 @@ void ring_set_stack_length(struct ring *ring, uint32_t key, uint64_t bytes);
 /* And of all places, until more is known of one. */
 void ring_set_all_stack_lengths(struct ring *ring, uint64_t bytes);
 uint64_t ring_stack_length(const struct ring *ring, uint32_t key);
+
+/* From now on a sample for so many bytes is recorded, from 1 to RING_SAMPLE_MAX, before anything is. */
+#define RING_SAMPLE_MAX ((uint64_t)1 << 30)
+void ring_set_sampling(struct ring *ring, uint64_t bytes);
+/* A call that allocates and that the program does not record itself, of a thread that is held: as its code would do it.  The site is
+ * any number by which the function is known. */
+enum ring_fate ring_sample(struct ring *ring, uint64_t thread, uint64_t sp, uint64_t return_address, uint32_t site,
+			   uint64_t bytes);
+/* The outermost call that the thread has pending, or false: there is none. */
+bool ring_sampled_outer(const struct ring *ring, uint64_t thread, uint64_t *ret_sp, uint64_t *ret_return_address);
+/* Whether that one is of this function. */
+bool ring_is_sampled_site(const struct ring *ring, uint64_t thread, uint32_t site);
+void ring_sample_returned(struct ring *ring, uint64_t thread, uint64_t sp);
+/* A block that was sampled has been made by a call that the program did not record itself, and is gone. */
+void ring_filter_add(struct ring *ring, uint64_t address);
+void ring_filter_remove(struct ring *ring, uint64_t address);
+/* Whether it may be a sampled block's. */
+bool ring_filter_has(const struct ring *ring, uint64_t address);
 
 /* Calls that were given up since the last time this was asked. */
 uint64_t ring_take_lost(struct ring *ring);

@@ -234,6 +234,18 @@ static void measure_length(uint32_t length, double plain)
 	measure(what, plain);
 }
 
+/* Nearly none is, and one for each 512 KiB. */
+static void measure_sampling(double plain)
+{
+	burst = 1000;
+	ring_set_all_stack_lengths(ring, 4096);
+	ring_set_sampling(ring, RING_SAMPLE_MAX);
+	measure("not sampled", plain);
+	ring_set_sampling(ring, 512 << 10);
+	measure("sampled every 512 KiB", plain);
+	ring_set_sampling(ring, 0);
+}
+
 static void measure_unwinding(double plain)
 {
 	unwinding = true;
@@ -277,6 +289,7 @@ int main(int argc, char **argv)
 	ring_area_record(&area, ring);
 	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
 		measure_length(lengths[i], plain);
+	measure_sampling(plain);
 	measure_unwinding(plain);
 	printf("%lu records, %lu bytes of stack, %lu waits, %lu lost\n", records, bytes, control->waits, control->lost);
 	ring_unpatch(&patches);

@@ -31,7 +31,7 @@ tests_bench_bench_calls_LDADD = $(bench_libs)
 tests_bench_bench_engines_SOURCES = tests/bench/bench_engines.c $(bench_common)
 tests_bench_bench_engines_LDADD = $(bench_libs)
 tests_bench_bench_heap_SOURCES = tests/bench/bench_heap.c
-tests_bench_bench_heap_LDADD = src/libmodel.a src/libbase.a
+tests_bench_bench_heap_LDADD = src/libmodel.a src/libbase.a -lm
 tests_bench_bench_latency_SOURCES = tests/bench/bench_latency.c $(bench_common)
 tests_bench_bench_latency_LDADD = $(bench_libs)
 tests_bench_bench_stops_SOURCES = tests/bench/bench_stops.c tests/bench/floor.c tests/bench/floor.h \
@@ -52,7 +52,7 @@ check_DATA += $(bench_data)
 tests/bench/allocation_counter.so: tests/bench/allocation_counter.c tests/bench/allocation_counter.h
 	$(AM_V_CCLD)$(MKDIR_P) tests/bench && $(victim_link_shared) $(srcdir)/tests/bench/allocation_counter.c
 
-EXTRA_DIST += tests/bench/large_object doc/BENCH.md tests/bench/allocation_counter.c tests/bench/bench_statistics.py \
+EXTRA_DIST += doc/BENCH.md tests/bench/allocation_counter.c tests/bench/bench_statistics.py \
 	tests/bench/report.py tests/bench/run.py
 CLEANFILES += $(bench_data) bench-results.json tests/bench/*.stacks
 
@@ -69,8 +69,4 @@ bench-page: bench-results.json
 	$(srcdir)/tests/bench/report.py bench-results.json > $(srcdir)/doc/BENCH.md
 bench-results.json:
 	$(MAKE) bench
-# Names on 500 MB of debug information, which take a minute to make.
-bench-names: all tests/bench/bench_symbol
-	$(srcdir)/tests/bench/large_object bench-names.so 96 8000
-	tests/bench/bench_symbol bench-names.so 5000; r=$$?; rm -f bench-names.so; exit $$r
-.PHONY: bench bench-page bench-names
+.PHONY: bench bench-page

@@ -1,7 +1,7 @@
 # Recording needs redis-server, python3 and gcc; see the head of each file.
 bench_unwind_cflags = $(AM_CFLAGS) -D_GNU_SOURCE $(DW_CFLAGS) $(ELF_CFLAGS) $(UNWIND_CFLAGS) $(JANSSON_CFLAGS)
 bench_unwind_libs = src/libaw_unwind.a src/libarch.a src/libmodel.a src/libbase.a $(DW_LIBS) $(ELF_LIBS) \
-	$(UNWIND_LIBS) $(ZYDIS_LIBS) $(JANSSON_LIBS)
+	$(UNWIND_LIBS) $(ZYDIS_LIBS) $(JANSSON_LIBS) -lm
 check_PROGRAMS += tests/bench/bench_unwind tests/bench/bench_walk tests/bench/record_stacks
 tests_bench_bench_unwind_SOURCES = tests/bench/bench_unwind.c \
 	tests/bench/process_map.c tests/bench/process_map.h \

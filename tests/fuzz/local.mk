@@ -26,12 +26,12 @@ tests_fuzz_fuzz_tracer_SOURCES = tests/fuzz/fuzz_tracer.c tests/fuzz/tracer.h te
 tests_fuzz_fuzz_tracer_CFLAGS = $(fuzz_cflags) $(DW_CFLAGS) $(ELF_CFLAGS)
 tests_fuzz_fuzz_tracer_LDFLAGS = $(AM_LDFLAGS) $(FUZZ_FLAGS)
 tests_fuzz_fuzz_tracer_LDADD = src/tracer/allocwatch_tracer-recall.$(OBJEXT) src/tracer/allocwatch_tracer-privileges.$(OBJEXT) \
-	src/libprobe.a src/libtarget.a src/libaw_unwind.a src/libarch.a src/libwire.a src/libmodel.a src/libbase.a \
-	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS) $(ZYDIS_LIBS)
+	src/libprobe.a src/libring.a src/libtarget.a src/libaw_unwind.a src/libarch.a src/libwire.a src/libmodel.a src/libbase.a \
+	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS) $(ZYDIS_LIBS) -lm
 
 EXTRA_PROGRAMS += tests/fuzz/image_seeds
 tests_fuzz_image_seeds_SOURCES = tests/fuzz/image_seeds.c
-tests_fuzz_image_seeds_LDADD = src/libmodel.a src/libbase.a
+tests_fuzz_image_seeds_LDADD = src/libmodel.a src/libbase.a -lm
 
 # For FUZZ_SECONDS (60) each; FUZZ_TARGETS names some.
 fuzz:

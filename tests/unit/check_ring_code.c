@@ -7,6 +7,7 @@
 #include <check.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -683,6 +684,198 @@ START_TEST(what_a_handler_on_a_stack_of_its_own_does_comes_with_both_stacks)
 }
 END_TEST
 
+/* --- sampling --- */
+
+#define ALWAYS 1                        /* sample_bytes: what is larger than some tens is missed once in e^size times */
+#define NEVER RING_SAMPLE_MAX           /* as good as */
+
+static struct ring_draw *own_draw(void)
+{
+	return &control->draws_of[thread_pointer() % RING_DRAWS];
+}
+
+static uint64_t own_tag(void)
+{
+	return ((thread_pointer() & UINT32_MAX) >> RING_DRAWS_SHIFT | RING_DRAW_TAG) << RING_DRAW_TAG_SHIFT;
+}
+
+static void sample(uint64_t bytes)
+{
+	note_pending_calls();
+	know_main_stack();
+	ring_set_sampling(ring, bytes);
+}
+
+/* The countdown of this thread, drawn by other means. */
+static void count_down_from(uint64_t bytes)
+{
+	own_draw()->countdown = bytes | own_tag();
+}
+
+START_TEST(what_is_not_sampled_leaves_no_record)
+{
+	sample(NEVER);
+	count_down_from(1000);
+	sample_free(sample_alloc(600));
+	sample_free(sample_alloc(399));
+	expect_nothing();
+	ck_assert_uint_eq(own_draw()->countdown, 1 | own_tag());
+	sample_alloc(1);
+	ck_assert_uint_eq(next_record().args[0], 1);
+	ck_assert(next_record().is_return);
+	expect_nothing();
+}
+END_TEST
+
+START_TEST(a_request_for_nothing_counts_as_one_byte)
+{
+	sample(NEVER);
+	count_down_from(2);
+	sample_alloc(0);
+	expect_nothing();
+	sample_alloc(0);
+	ck_assert_uint_eq(next_record().args[0], 0);
+}
+END_TEST
+
+START_TEST(a_sampled_block_is_in_the_filter_before_its_caller_has_it)
+{
+	uint64_t address;
+
+	sample(ALWAYS);
+	address = sample_alloc(4096);
+	ck_assert(ring_filter_has(ring, address));
+	ck_assert_uint_eq(next_record().site, ALLOC);
+	ck_assert_uint_eq(next_record().result, address);
+	sample_free(address);
+	ck_assert_uint_eq(next_record().args[0], address);
+	ring_filter_remove(ring, address);
+	sample_free(address);
+	expect_nothing();
+	/* Never below nothing. */
+	ring_filter_remove(ring, address);
+	ck_assert(!ring_filter_has(ring, address));
+}
+END_TEST
+
+START_TEST(blocks_of_one_place_in_the_filter_are_counted)
+{
+	ring_filter_add(ring, 0x10000);
+	ring_filter_add(ring, 0x10008);
+	ring_filter_remove(ring, 0x10000);
+	ck_assert(ring_filter_has(ring, 0x10008));
+	for (unsigned i = 0; i < 1000; i++)
+		ring_filter_add(ring, 0x10000);
+	for (unsigned i = 0; i < 1000; i++)
+		ring_filter_remove(ring, 0x10000);
+	ck_assert(ring_filter_has(ring, 0x10008));
+}
+END_TEST
+
+START_TEST(a_part_of_a_call_shares_its_fate)
+{
+	volatile uint64_t pattern[16] = { 0 };
+	struct ring_draw *draw;
+
+	sample(ALWAYS);
+	count_down_from(1);
+	draw = own_draw();
+	pattern[8] = draw->return_address = 0x123456;
+	draw->sp = (uintptr_t)&pattern[8];
+	allocate_below(pattern);
+	expect_nothing();
+	ck_assert_uint_eq(draw->sp, (uintptr_t)&pattern[8]);
+	/* The outer one was left: something else stands there. */
+	pattern[8] = 0;
+	allocate_below(pattern);
+	ck_assert(!next_record().is_return);
+	ck_assert(next_record().is_return);
+	ck_assert_uint_eq(draw->sp, 0);
+}
+END_TEST
+
+/* What a thread has drawn is its own. */
+START_TEST(a_thread_draws_anew_when_another_has_had_its_place)
+{
+	sample(NEVER);
+	own_draw()->countdown = 1 | (own_tag() ^ (1ULL << RING_DRAW_TAG_SHIFT));
+	sample_alloc(1);
+	expect_nothing();
+	ck_assert_uint_eq(own_draw()->countdown >> RING_DRAW_TAG_SHIFT, own_tag() >> RING_DRAW_TAG_SHIFT);
+	ck_assert_uint_ne(control->draws, 0);
+}
+END_TEST
+
+static int compare(const void *a, const void *b)
+{
+	return (*(const uint64_t *)a > *(const uint64_t *)b) - (*(const uint64_t *)a < *(const uint64_t *)b);
+}
+
+#define DRAWS 200000
+
+/* Kolmogorov and Smirnov's test against the exponential distribution; once in some thousand runs such draws would miss. */
+START_TEST(draws_are_exponential)
+{
+	const double mean = 1 << 16;
+	uint64_t *draws = malloc(DRAWS * sizeof(*draws));
+	double worst = 0;
+
+	ck_assert_ptr_nonnull(draws);
+	sample(1 << 16);
+	for (unsigned i = 0; i < DRAWS; i++) {
+		sample_alloc((uint64_t)1 << 40);
+		next_record();
+		next_record();
+		draws[i] = own_draw()->countdown ^ own_tag();
+	}
+	qsort(draws, DRAWS, sizeof(*draws), compare);
+	for (unsigned i = 0; i < DRAWS; i++) {
+		double distance = fabs(-expm1(-(double)draws[i] / mean) - (i + 0.5) / DRAWS) * sqrt(DRAWS);
+
+		worst = distance > worst ? distance : worst;
+	}
+	free(draws);
+	printf("%d draws: %.3f away from the distribution, times the root of their number\n", DRAWS, worst);
+	ck_assert_double_lt(worst, 2.2);
+}
+END_TEST
+
+/* Of two sites that strictly alternate a fixed step would see one alone. */
+START_TEST(sites_that_alternate_come_out_equal)
+{
+	const unsigned pairs = 400000;
+	double share = -expm1(-512.0 / 16384), error;
+	uint64_t sampled[2] = { 0, 0 };
+	struct ring_record record;
+
+	sample(16384);
+	for (unsigned i = 0; i < pairs; i++) {
+		sample_alloc(512);
+		sampled[0] += ring_next(ring, &record) == 1;
+		while (ring_next(ring, &record) == 1)
+			ring_done(ring);
+		sample_alloc(512);
+		sampled[1] += ring_next(ring, &record) == 1;
+		while (ring_next(ring, &record) == 1)
+			ring_done(ring);
+	}
+	error = 4 * sqrt(pairs * share * (1 - share));
+	printf("%lu and %lu samples of %.0f +- %.0f\n", sampled[0], sampled[1], pairs * share, error);
+	for (unsigned i = 0; i < 2; i++)
+		ck_assert_double_le(fabs((double)sampled[i] - pairs * share), error);
+}
+END_TEST
+
+START_TEST(a_sampled_record_is_written_once_wherever_its_thread_is_stopped)
+{
+	sample(ALWAYS);
+	own_tid = (uint64_t)gettid();
+	control->thread_offset = (uintptr_t)&own_tid - thread_pointer();
+	control->thread_mask = UINT32_MAX;
+	ck_assert_uint_gt(settle_everywhere(0), 150);
+}
+END_TEST
+
 /* --- a full ring --- */
 
 START_TEST(a_full_ring_holds_a_thread_up_once_and_then_it_runs_on)
@@ -1083,6 +1276,15 @@ int main(void)
 	tcase_add_test(tests, an_unknown_stack_is_read_to_the_end_of_its_page);
 	tcase_add_test(tests, an_unknown_stack_is_read_as_far_as_it_goes_and_is_needed);
 	tcase_add_test(tests, what_a_handler_on_a_stack_of_its_own_does_comes_with_both_stacks);
+	tcase_add_test(tests, what_is_not_sampled_leaves_no_record);
+	tcase_add_test(tests, a_request_for_nothing_counts_as_one_byte);
+	tcase_add_test(tests, a_sampled_block_is_in_the_filter_before_its_caller_has_it);
+	tcase_add_test(tests, blocks_of_one_place_in_the_filter_are_counted);
+	tcase_add_test(tests, a_part_of_a_call_shares_its_fate);
+	tcase_add_test(tests, a_thread_draws_anew_when_another_has_had_its_place);
+	tcase_add_test(tests, draws_are_exponential);
+	tcase_add_test(tests, sites_that_alternate_come_out_equal);
+	tcase_add_test(tests, a_sampled_record_is_written_once_wherever_its_thread_is_stopped);
 	tcase_add_test(tests, a_full_ring_holds_a_thread_up_once_and_then_it_runs_on);
 	tcase_add_test(tests, a_thread_that_waits_loses_nothing_when_room_is_made_in_time);
 	tcase_add_test(tests, a_child_does_not_write_to_its_parents_ring);

@@ -2,7 +2,7 @@ if HAVE_CHECK
 # A tracer without ptrace, for tests of the daemon alone.
 check_PROGRAMS += tests/unit/fake_tracer
 tests_unit_fake_tracer_SOURCES = tests/unit/fake_tracer.c
-tests_unit_fake_tracer_LDADD = src/libwire.a src/libmodel.a src/libbase.a
+tests_unit_fake_tracer_LDADD = src/libwire.a src/libmodel.a src/libbase.a -lm
 
 check_PROGRAMS += tests/unit/check_conf
 TESTS += tests/unit/check_conf

@@ -10,7 +10,7 @@ endif
 check_PROGRAMS += tests/unit/random_snapshots
 tests_unit_random_snapshots_SOURCES = tests/unit/random_snapshots.c \
 	tests/unit/snapshot_builder.c tests/unit/snapshot_builder.h
-tests_unit_random_snapshots_LDADD = src/libstore.a src/libmodel.a src/libbase.a $(SQLITE_LIBS)
+tests_unit_random_snapshots_LDADD = src/libstore.a src/libmodel.a src/libbase.a $(SQLITE_LIBS) -lm
 # The program itself, against Python's tracemalloc.
 TESTS += tests/unit/check_export_oracle tests/unit/check_beyond tests/unit/check_files tests/unit/check_asked
 EXTRA_DIST += tests/unit/check_export_oracle tests/unit/check_beyond tests/unit/check_files tests/unit/check_asked \

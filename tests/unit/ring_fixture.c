@@ -3,6 +3,8 @@
 #endif
 #include "ring_fixture.h"
 
+#include "ring/layout.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
@@ -107,7 +109,8 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 	struct arch_function decoded;
 	const char *reason = "none";
 	uint8_t *text = malloc(size);
-	struct ring_window window = { .address = (uintptr_t)function, .text = function, .number = number };
+	struct ring_window window = { .address = (uintptr_t)function, .text = function, .number = number,
+				      .count_argument = RING_WINDOW_NO_COUNT };
 
 	REQUIRE_(text && arch_decode_function(function, size, (uintptr_t)function, &decoded, &reason) == 0);
 	memcpy(text, function, size);
