@@ -85,6 +85,13 @@ static void print_unknown(const json_t *unknown)
 		print_number(counters[i].label, answer_number(unknown, counters[i].key));
 }
 
+static void print_exact(const json_t *status)
+{
+	print_text("Exact", answer_true(status, "exact") ? "yes" : "no");
+	if (answer_number(status, "sample_bytes") > 0)
+		print_size("One sample for", answer_number(status, "sample_bytes"));
+}
+
 static int print_status(pid_t pid, const json_t *status)
 {
 	char name[TRACING_NAME_MAX];
@@ -97,9 +104,7 @@ static int print_status(pid_t pid, const json_t *status)
 	if (*answer_text(status, "engine_reason"))
 		print_text(strcmp(answer_text(status, "engine"), "ring") == 0 ? "Beside it" : "Why not ring",
 			   answer_text(status, "engine_reason"));
-	if (answer_true(status, "released"))
-		print_text("Ptrace", "let go");
-	print_text("Exact", answer_true(status, "exact") ? "yes" : "no");
+	print_exact(status);
 	print_crash_safe(status);
 	print_number("Frames limit", answer_number(status, "frames_limit"));
 	print_size("Traced", answer_number(status, "traced_current"));

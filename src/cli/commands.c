@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define TRACING (OPTION(ALLOCATOR) | OPTION(FRAMES) | OPTION(DOMAINS) | OPTION(ENGINE) | OPTION(DURATION) | OPTION(FOLLOW_FORKS) | \
-		 OPTION(RING_WAIT))
+		 OPTION(RING_WAIT) | OPTION(SAMPLE_BYTES))
 #define TRACEBACKS (OPTION(FUNCTIONS) | OPTION(FRAMES_SHOWN) | OPTION(MOST_RECENT_FIRST))
 #define GROUPING (OPTION(BY) | OPTION(CUMULATIVE) | OPTION(FILTER) | OPTION(LIMIT) | OPTION(FRAMES) | \
 		  OPTION(HIDE) | OPTION(SHOW_RUNTIME) | OPTION(STRICT))
@@ -18,7 +18,7 @@ const struct command commands[] = {
 	{ "attach", "PID", "trace a running process",
 	  "Returns when it is traced, and with --duration when it is traced no more.  Starts a\n"
 	  "daemon when none runs.\n",
-	  TRACING | OPTION(RELEASE), 1, 1, false, cmd_attach },
+	  TRACING, 1, 1, false, cmd_attach },
 	{ "run", "[--] COMMAND [ARG...]", "run a command, traced from its first instruction",
 	  "The exit status is the command's, 126 or 127 when it cannot be run, 128+n when signal\n"
 	  "n ended it.  What is said about the run goes to standard error, or to the --output FILE.\n",
@@ -52,7 +52,7 @@ const struct command commands[] = {
 	  "With --json it prints one document a refresh and needs no terminal.\n",
 	  OPTION(BY) | OPTION(KEY) | OPTION(CUMULATIVE) | OPTION(FILTER) | OPTION(FRAMES) | OPTION(HIDE) |
 	  OPTION(SHOW_RUNTIME) | OPTION(MOST_RECENT_FIRST) | OPTION(INTERVAL) | OPTION(ITERATIONS) | OPTION(TOP_SORT) | OPTION(ALLOCATOR) |
-	  OPTION(DOMAINS) | OPTION(ENGINE) | OPTION(RING_WAIT), 1, 1, false, cmd_top },
+	  OPTION(DOMAINS) | OPTION(ENGINE) | OPTION(RING_WAIT) | OPTION(SAMPLE_BYTES), 1, 1, false, cmd_top },
 	{ "trend", "SNAP SNAP SNAP...", "show what grows steadily over three or more snapshots, and how fast",
 	  "In the order in which they were taken.  Growth is the median of all pairs, in bytes an hour;\n"
 	  "steadiness is 1 for what grew each time, 0 for what goes up and down.\n" SNAP_HELP,
@@ -60,7 +60,7 @@ const struct command commands[] = {
 	{ "leaks", "PID [T]", "wait for T, then show what was allocated before the half of it and is still there",
 	  "T is 60s unless given.  A process that is not traced yet is attached to, and let go at the end.\n",
 	  GROUPING | TRACEBACKS | OPTION(PRETTY) | OPTION(ALLOCATOR) | OPTION(DOMAINS) | OPTION(ENGINE) |
-	  OPTION(RING_WAIT), 1, 2, false, cmd_leaks },
+	  OPTION(RING_WAIT) | OPTION(SAMPLE_BYTES), 1, 2, false, cmd_leaks },
 	{ "block", "PID ADDRESS", "show the traceback that allocated the block holding ADDRESS", NULL,
 	  TRACEBACKS, 2, 2, false, cmd_block },
 	{ "mismatches", "PID", "show frees that should not have been, each with where it was",

@@ -9,6 +9,7 @@
 #include "model/allocators.h"
 #include "model/domain_names.h"
 #include "model/engine_kind.h"
+#include "model/sampling.h"
 #include "model/hidden_rules.h"
 #include "model/snapshot_name.h"
 #include "store/history.h"
@@ -99,6 +100,13 @@ static int set_ring_wait(struct options *options, const char *value, const char 
 	if (units_parse_duration(value, &options->ring_wait_ns) < 0 || options->ring_wait_ns < NSEC_PER_MSEC ||
 	    options->ring_wait_ns > CODEC_RING_WAIT_MS_MAX * NSEC_PER_MSEC)
 		return refuse(ret_reason, "not a time from 1ms to 1h: write 100ms or 2s");
+	return 0;
+}
+
+static int set_sample_bytes(struct options *options, const char *value, const char **ret_reason)
+{
+	if (units_parse_size(value, &options->sample_bytes) < 0 || options->sample_bytes > SAMPLE_BYTES_MAX)
+		return refuse(ret_reason, "not a size up to 1G: write 512K, or 0 for no sampling");
 	return 0;
 }
 
@@ -385,8 +393,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 			    "(10 rows unless --limit is given)", NULL },
 	[OPTION_PYTHON] = { "python", "VERSION", "the version of Python that will read it; 3.8 and older know "
 			    "less of a trace", set_python },
-	[OPTION_RELEASE] = { "release", NULL, "let go of ptrace then, so that a debugger can be used on it: with the ring engine "
-			     "alone", NULL },
+	[OPTION_SAMPLE_BYTES] = { "sample-bytes", "N", "record one sample for N bytes on average, such as 512K, and estimate "
+			      "the rest; 0: all", set_sample_bytes },
 	[OPTION_RING_WAIT] = { "ring-wait", "T", "how long, with the ring engine, a thread waits for room (100ms unless given); then calls "
 			       "are lost", set_ring_wait },
 	[OPTION_RSS_LIMIT] = { "rss-limit", "SIZE", "take one, too, when resident memory passes SIZE, such as 2G", set_rss_limit },

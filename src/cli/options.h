@@ -51,8 +51,8 @@ enum option_id {
 	OPTION_PEAK,
 	OPTION_PRETTY,
 	OPTION_PYTHON,
-	OPTION_RELEASE,
 	OPTION_RING_WAIT,
+	OPTION_SAMPLE_BYTES,
 	OPTION_RSS_LIMIT,
 	OPTION_RSS_SLOPE,
 	OPTION_SHOW_RUNTIME,
@@ -83,6 +83,7 @@ struct options {
 	uint64_t limit;                 /* 0: none given */
 	uint64_t duration_ns;
 	uint64_t ring_wait_ns;          /* 0: the default */
+	uint64_t sample_bytes;          /* one sample for so many; 0: all is recorded */
 	uint64_t older_than_ns;
 	uint64_t fail_over;
 	uint64_t interval_ns;

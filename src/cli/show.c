@@ -130,6 +130,15 @@ void show_unknown(FILE *out, bool exact, const struct snapshot_unknown *unknown)
 		fputc('\n', out);
 }
 
+void show_sampling(FILE *out, uint64_t sample_bytes)
+{
+	char size[TEXT_SIZE_MAX];
+
+	if (sample_bytes > 0)
+		fprintf(out, "Estimates from one sample for %s; in 95 of 100 the truth is within +-\n",
+			text_size(size, (double)sample_bytes, false));
+}
+
 int show_verdict(const struct options *options, bool exact)
 {
 	if (exact || !options_have(options, OPTION(STRICT)))
@@ -175,7 +184,9 @@ static int print_text(const struct options *options, const struct statistics *st
 		if (statistics->row_count == 0)
 			puts(options->filters.count > 0 ? "Nothing matches the filters" :
 			     "Nothing that was traced is live");
-		show_unknown(stdout, statistics->exact, &statistics->unknown);
+		show_sampling(stdout, statistics->sample_bytes);
+		if (statistics->sample_bytes == 0 || statistics->unknown.lost_events > 0)
+			show_unknown(stdout, statistics->exact, &statistics->unknown);
 	}
 	return r == EXIT_DONE ? show_finish() : r;
 }

@@ -24,6 +24,8 @@ void show_names(const struct statistics *statistics);
 void show_key(const struct options *options, const struct statistics *statistics);
 /* What could not be known, in words; nothing when all is known. */
 void show_unknown(FILE *out, bool exact, const struct snapshot_unknown *unknown);
+/* Says that they are estimates, when they are. */
+void show_sampling(FILE *out, uint64_t sample_bytes);
 /* EXIT_INEXACT and a line on stderr for an answer that is not exact under --strict, else EXIT_DONE. */
 int show_verdict(const struct options *options, bool exact);
 

@@ -134,9 +134,13 @@ void text_statistic(FILE *out, const struct statistics *statistics, const struct
 	fprintf(out, ": size=%s", text_size(size, (double)row->size, false));
 	if (diff)
 		fprintf(out, " (%s)", text_size(size_diff, (double)row->size_diff, true));
+	if (statistics->sample_bytes > 0)
+		fprintf(out, " +- %s", text_size(size, (double)row->size_error, false));
 	fprintf(out, ", count=%" PRIu64, row->count);
 	if (diff)
 		fprintf(out, " (%+" PRId64 ")", row->count_diff);
+	if (statistics->sample_bytes > 0)
+		fprintf(out, " +- %" PRIu64, row->count_error);
 	if (row->count > 0)
 		fprintf(out, ", average=%s", text_size(size, average(row->size, row->count), false));
 	print_beyond(out, statistics, row, diff);
@@ -205,9 +209,13 @@ static void print_heading(FILE *out, const struct statistics *statistics, const 
 	fprintf(out, "%" PRIu64 " memory blocks", row->count);
 	if (diff)
 		fprintf(out, " (%+" PRId64 ")", row->count_diff);
+	if (statistics->sample_bytes > 0)
+		fprintf(out, " +- %" PRIu64, row->count_error);
 	fprintf(out, ": %.1f KiB", (double)row->size / 1024);
 	if (diff)
 		fprintf(out, " (%+.1f KiB)", (double)row->size_diff / 1024);
+	if (statistics->sample_bytes > 0)
+		fprintf(out, " +- %.1f KiB", (double)row->size_error / 1024);
 	print_beyond(out, statistics, row, diff);
 	fputc('\n', out);
 }

@@ -426,7 +426,7 @@ static int count_threads(struct addition *addition)
 		struct measure measure;
 		int64_t id;
 
-		if (!addition->taken[block->trace] || !measure_block(block, addition->query, &measure))
+		if (!addition->taken[block->trace] || !measure_block(addition->snapshot, block, addition->query, &measure))
 			continue;
 		id = grouping_find(grouping, &(struct group_key){ .thread = block->thread });
 		if (id < 0)
@@ -447,14 +447,14 @@ static int count_sizes(struct addition *addition)
 		struct measure measure;
 		struct group *group;
 
-		if (!taken || !measure_block(block, addition->query, &measure))
+		if (!taken || !measure_block(addition->snapshot, block, addition->query, &measure))
 			continue;
 		group = &addition->grouping->groups.items[addition->group_ids ? addition->group_ids[taken - 1] : taken - 1];
 		if (!group->histogram)
 			group->histogram = calloc(HISTOGRAM_STEPS, sizeof(*group->histogram));
 		if (!group->histogram)
 			return -ENOMEM;
-		group->histogram[histogram_step(block->size)]++;
+		group->histogram[histogram_step(block->size)] += measure.count;
 	}
 	return 0;
 }

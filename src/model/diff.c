@@ -105,6 +105,12 @@ static int compare(const struct snapshot *const *both, const struct statistics_q
 	struct grouping grouping;
 	int r;
 
+	if (older->sample_bytes != newer->sample_bytes) {
+		statistics_free(statistics);
+		*ret_reason = "one of the snapshots counts samples of another rate than the other, or is no sample: what differs "
+			      "would be chance; compare snapshots that were taken with one --sample-bytes";
+		return -EINVAL;
+	}
 	if (!statistics)
 		return -ENOMEM;
 	statistics->exact = older->exact && newer->exact;

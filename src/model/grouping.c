@@ -1,8 +1,10 @@
 #include "model/grouping.h"
 
 #include "base/hash.h"
+#include "model/sampling.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -325,11 +327,26 @@ int grouping_join(struct grouping *grouping, uint32_t *into, const uint32_t *sho
 
 /* --- rows --- */
 
+/* A sum's, or a difference's: blocks that live in both snapshots do not differ, so it may be said too large, and never too
+ * small. */
+static uint64_t size_error(const struct measure *now, const struct measure *old)
+{
+	return (uint64_t)ceil(sample_error(now->size_variance + old->size_variance, now->samples + old->samples));
+}
+
+static uint64_t count_error(const struct measure *now, const struct measure *old)
+{
+	return (uint64_t)ceil(sample_error(now->count_variance + old->count_variance, now->samples + old->samples));
+}
+
 static void take_row(struct group *group, bool is_thread, bool with_diff, struct statistic *ret_row)
 {
 	*ret_row = (struct statistic){
 		.size = group->now.size,
 		.count = group->now.count,
+		.size_error = size_error(&group->now, &group->old),
+		.count_error = count_error(&group->now, &group->old),
+		.samples = group->now.samples + group->old.samples,
 		.made_size = (int64_t)(group->now.made_size - group->old.made_size),
 		.made_count = (int64_t)(group->now.made_count - group->old.made_count),
 		.freed_count = (int64_t)(group->now.freed_count - group->old.freed_count),
@@ -379,6 +396,8 @@ static void take_totals(const struct grouping *grouping, bool with_diff, struct 
 	into->rows_size = all.size;
 	into->total_size = grouping->now.size;
 	into->total_count = grouping->now.count;
+	into->total_size_error = size_error(&grouping->now, &grouping->old);
+	into->total_count_error = count_error(&grouping->now, &grouping->old);
 	if (with_diff) {
 		into->total_size_diff = (int64_t)(grouping->now.size - grouping->old.size);
 		into->total_count_diff = (int64_t)(grouping->now.count - grouping->old.count);

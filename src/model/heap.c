@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "model/heap_private.h"
+#include "model/sampling.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,6 +47,22 @@ struct heap *heap_new(const struct heap_limits *limits, bool from_start, uint64_
 	return heap;
 }
 
+void heap_set_sampling(struct heap *heap, uint64_t sample_bytes)
+{
+	heap->sample_bytes = sample_bytes;
+}
+
+uint64_t heap_sampling(const struct heap *heap)
+{
+	return heap->sample_bytes;
+}
+
+void heap_set_left(struct heap *heap, void (*left)(void *context, raddr address), void *context)
+{
+	heap->left = left;
+	heap->left_context = context;
+}
+
 void heap_free(struct heap *heap)
 {
 	if (!heap)
@@ -53,6 +70,7 @@ void heap_free(struct heap *heap)
 	block_table_fini(&heap->blocks);
 	seen_fini(&heap->seen);
 	id_table_fini(&heap->traces);
+	vec_fini(&heap->errors);
 	thread_table_fini(&heap->threads);
 	for (size_t i = 0; i < heap->dying.count; i++)
 		steps_free_segment(heap->dying.items[i].segment);
@@ -85,6 +103,17 @@ uint32_t heap_find_trace(const struct heap *heap, uint32_t stack, uint32_t domai
 	return ID_NONE;
 }
 
+/* Of the trace that comes next; one that did not come is there already. */
+static bool add_error(struct heap *heap)
+{
+	struct trace_error *error = heap->errors.count > heap->traces.count ? &heap->errors.items[heap->traces.count] :
+				    vec_push(&heap->errors);
+
+	if (error)
+		*error = (struct trace_error){ 0 };
+	return error != NULL;
+}
+
 static int64_t intern_trace(struct heap *heap, uint32_t stack, uint32_t domain)
 {
 	struct trace_item new = { .stack = stack, .domain = domain };
@@ -94,6 +123,8 @@ static int64_t intern_trace(struct heap *heap, uint32_t stack, uint32_t domain)
 		return id;
 	if (heap->trace_base + (uint64_t)heap->traces.count >= UINT32_MAX)
 		return -ENOSPC;
+	if (heap->sample_bytes && !add_error(heap))
+		return -ENOMEM;
 	return id_table_add(&heap->traces, &new);
 }
 
@@ -148,19 +179,52 @@ static void set_peak(struct heap *heap, uint64_t time_ns)
 	heap->counters.peak_ns = time_ns;
 }
 
+static struct sample_weight weight_of(const struct heap *heap, const struct block_entry *block)
+{
+	return heap->sample_bytes ? sample_weight(heap->sample_bytes, block->address, block->size) :
+				    (struct sample_weight){ .bytes = block->size, .blocks = 1 };
+}
+
+static void add_to_error(struct heap *heap, const struct block_entry *block, const struct sample_weight *weight)
+{
+	struct trace_error *error = &heap->errors.items[block->trace - heap->trace_base];
+
+	error->samples++;
+	error->bytes_variance += weight->bytes_variance;
+	error->blocks_variance += weight->blocks_variance;
+}
+
+static void take_from_error(struct heap *heap, const struct block_entry *block, const struct sample_weight *weight)
+{
+	struct trace_error *error = &heap->errors.items[block->trace - heap->trace_base];
+
+	error->bytes_variance -= weight->bytes_variance;
+	error->blocks_variance -= weight->blocks_variance;
+	/* Nothing of what was rounded stays for ever. */
+	if (--error->samples == 0)
+		*error = (struct trace_error){ 0 };
+}
+
 static void leave_trace(struct heap *heap, const struct block_entry *block, bool at_once)
 {
+	struct sample_weight weight;
 	struct trace_item *trace;
 
+	if (heap->left)
+		heap->left(heap->left_context, block->address);
 	if (heap_forgotten(heap, block))
 		return;
+	weight = weight_of(heap, block);
 	trace = heap_trace_of(heap, block);
 	keep_peak(heap, trace);
-	trace->temporary_blocks += at_once;
-	trace->live_blocks--;
-	trace->live_bytes -= block->size;
-	heap->counters.live_blocks--;
-	heap->counters.live_bytes -= block->size;
+	/* What a thread has made between two samples nobody knows. */
+	trace->temporary_blocks += at_once && !heap->sample_bytes;
+	trace->live_blocks -= (uint32_t)weight.blocks;
+	trace->live_bytes -= weight.bytes;
+	heap->counters.live_blocks -= weight.blocks;
+	heap->counters.live_bytes -= weight.bytes;
+	if (heap->sample_bytes)
+		take_from_error(heap, block, &weight);
 }
 
 void heap_drop_live(struct heap *heap, const struct block_entry *block)
@@ -173,7 +237,7 @@ void heap_account_leave(struct heap *heap, const struct block_entry *block)
 	if (heap_forgotten(heap, block))
 		heap->counters.after_clear_frees++;
 	else
-		heap->counters.frees++;
+		heap->counters.frees += weight_of(heap, block).blocks;
 	heap_drop_live(heap, block);
 	/* Nothing is wrong with unmapping what is not mapped. */
 	if (!heap->from_start && block->domain != DOMAIN_MMAP)
@@ -189,6 +253,9 @@ void heap_account_unmatched(struct heap *heap, raddr address, uint32_t domain)
 {
 	uint32_t family = domain_family(domain);
 
+	/* Of a block that was no sample. */
+	if (heap->sample_bytes)
+		return;
 	if (heap_is_unknown_free(heap, address, domain)) {
 		heap->counters.unknown_frees++;
 		return;
@@ -201,15 +268,18 @@ static void account_birth(struct heap *heap, const struct block_entry *block, ui
 {
 	struct trace_item *trace = heap_trace_of(heap, block);
 	struct heap_counters *counters = &heap->counters;
+	struct sample_weight weight = weight_of(heap, block);
 
 	keep_peak(heap, trace);
-	trace->live_blocks++;
-	trace->live_bytes += block->size;
-	trace->total_blocks++;
-	trace->total_bytes += block->size;
-	counters->live_blocks++;
-	counters->live_bytes += block->size;
-	counters->allocations++;
+	trace->live_blocks += (uint32_t)weight.blocks;
+	trace->live_bytes += weight.bytes;
+	trace->total_blocks += weight.blocks;
+	trace->total_bytes += weight.bytes;
+	counters->live_blocks += weight.blocks;
+	counters->live_bytes += weight.bytes;
+	counters->allocations += weight.blocks;
+	if (heap->sample_bytes)
+		add_to_error(heap, block, &weight);
 	if (counters->live_bytes > counters->peak_bytes)
 		set_peak(heap, time_ns);
 	thread_table_born(&heap->threads, block);
@@ -293,6 +363,7 @@ int heap_born(struct heap *heap, const struct alloc_event *event)
 
 static int unborn(struct heap *heap, const struct alloc_event *event)
 {
+	struct sample_weight weight;
 	struct block_place place;
 	struct trace_item *trace;
 
@@ -300,14 +371,15 @@ static int unborn(struct heap *heap, const struct alloc_event *event)
 		return 0;
 	if (event->domain == DOMAIN_MMAP)
 		heap_unmap_unborn(heap, event->address);
+	weight = weight_of(heap, place.entry);
 	if (!heap_forgotten(heap, place.entry)) {
 		trace = heap_trace_of(heap, place.entry);
-		trace->total_blocks--;
-		trace->total_bytes -= place.entry->size;
+		trace->total_blocks -= weight.blocks;
+		trace->total_bytes -= weight.bytes;
 	}
 	thread_table_leave(&heap->threads, place.entry);
 	leave_trace(heap, place.entry, false);     /* it was never there: nobody freed it at once */
-	heap->counters.allocations--;
+	heap->counters.allocations -= weight.blocks;
 	block_table_remove(&heap->blocks, &place);
 	return 0;
 }
@@ -424,6 +496,7 @@ void heap_clear(struct heap *heap)
 	bury(heap, &heap->traces.items);
 	bury(heap, &heap->traces.heads);
 	id_table_init(&heap->traces, sizeof(struct trace_item), trace_hash);
+	heap->errors.count = 0;
 	heap->counters.live_blocks = 0;
 	heap->counters.live_bytes = 0;
 	set_peak(heap, 0);
@@ -455,6 +528,7 @@ size_t heap_memory(const struct heap *heap)
 	       id_table_memory(&heap->traces) + thread_table_memory(&heap->threads) +
 	       heap->parkings.space * sizeof(*heap->parkings.items) +
 	       ranges_memory(&heap->mappings) + vec_memory(&heap->unmappings) +
+	       heap->errors.space * sizeof(*heap->errors.items) +
 	       heap->dying.space * sizeof(*heap->dying.items) +
 	       heap->dying_bytes;
 }

@@ -48,6 +48,8 @@ struct heap_trace {                        /* one (stack, domain) */
 	uint64_t temporary_blocks;         /* of these, freed before the thread that made them made
 					    * another one, or ended: gone at once */
 	uint64_t peak_blocks, peak_bytes;  /* what lived when heap_counters.peak_bytes was reached */
+	/* With sampling all of these are estimates: of so many live samples, with these standard deviations. */
+	uint64_t samples, blocks_deviation, bytes_deviation;
 };
 
 struct heap;
@@ -55,6 +57,13 @@ struct heap;
 /* from_start: traced from its first instruction, so that no free can be a before_attach_free. */
 struct heap *heap_new(const struct heap_limits *limits, bool from_start, uint64_t now_ns);
 void heap_free(struct heap *heap);         /* accepts NULL and half-built objects */
+
+/* What is applied from now on are samples, one for so many bytes, and what is counted are estimates (model/sampling.h); 0: all is.
+ * Before anything is applied. */
+void heap_set_sampling(struct heap *heap, uint64_t sample_bytes);
+uint64_t heap_sampling(const struct heap *heap);
+/* Who is told of each block that leaves the table of blocks. */
+void heap_set_left(struct heap *heap, void (*left)(void *context, raddr address), void *context);
 
 /* 0, or -ENOMEM, -ENOSPC, -ERANGE for an address that no process has (counted as lost, the heap as it was). */
 int heap_apply(struct heap *heap, const struct alloc_event *event);

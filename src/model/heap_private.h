@@ -54,8 +54,18 @@ struct dying {
 	size_t bytes;
 };
 
+/* Of a trace, by its id: what its live samples add up to. */
+struct trace_error {
+	uint64_t samples;
+	double bytes_variance, blocks_variance;
+};
+
 struct heap {
 	struct heap_limits limits;
+	uint64_t sample_bytes;
+	VEC_OF(struct trace_error) errors;   /* as many as traces with sampling, else none */
+	void (*left)(void *context, raddr address);
+	void *left_context;
 	bool from_start;
 	uint64_t start_ns;
 	struct heap_counters counters;

@@ -1,6 +1,7 @@
 #include "model/heap_private.h"
 
 #include <errno.h>
+#include <math.h>
 
 int64_t heap_trace_index(const struct heap *heap, uint32_t stack, uint32_t domain)
 {
@@ -12,6 +13,12 @@ int64_t heap_trace_index(const struct heap *heap, uint32_t stack, uint32_t domai
 uint32_t heap_trace_count(const struct heap *heap)
 {
 	return heap->traces.count;
+}
+
+/* Rounded up: what is said of an error is never too little. */
+static uint64_t deviation(double variance)
+{
+	return variance > 0 ? (uint64_t)ceil(sqrt(variance)) : 0;
 }
 
 int heap_each_trace(const struct heap *heap, int (*visit)(void *context, const struct heap_trace *),
@@ -35,6 +42,11 @@ int heap_each_trace(const struct heap *heap, int (*visit)(void *context, const s
 		if (item->peak_epoch == heap->peak_epoch) {
 			trace.peak_blocks = item->peak_blocks;
 			trace.peak_bytes = item->peak_bytes;
+		}
+		if (id < heap->errors.count) {
+			trace.samples = heap->errors.items[id].samples;
+			trace.blocks_deviation = deviation(heap->errors.items[id].blocks_variance);
+			trace.bytes_deviation = deviation(heap->errors.items[id].bytes_variance);
 		}
 		r = visit(context, &trace);
 		if (r != 0)

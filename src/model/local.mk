@@ -33,6 +33,7 @@ src_libmodel_a_SOURCES = \
 	src/model/names.c src/model/names.h \
 	src/model/occasion.c src/model/occasion.h \
 	src/model/ranges.c src/model/ranges.h \
+	src/model/sampling.c src/model/sampling.h \
 	src/model/seen.c src/model/seen.h \
 	src/model/snapshot.c src/model/snapshot.h \
 	src/model/snapshot_check.c \

@@ -1,5 +1,7 @@
 #include "model/measure.h"
 
+#include "model/sampling.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -40,14 +42,17 @@ int measure_check(const struct snapshot *snapshot, const struct statistics_query
 	return -EINVAL;
 }
 
-bool measure_block(const struct snapshot_block *block, const struct statistics_query *query, struct measure *ret)
+bool measure_block(const struct snapshot *snapshot, const struct snapshot_block *block, const struct statistics_query *query, struct measure *ret)
 {
 	const struct block_ages *ages = &query->ages;
+	struct sample_weight weight;
 
 	if (ages->given && (block->age_ns < ages->least_ns || block->age_ns >= ages->below_ns))
 		return false;
-	*ret = (struct measure){ .size = block->size, .count = 1, .youngest_ns = block->age_ns,
-				 .oldest_ns = block->age_ns };
+	weight = sample_weight(snapshot->sample_bytes, block->address, block->size);
+	*ret = (struct measure){ .size = weight.bytes, .count = weight.blocks, .youngest_ns = block->age_ns,
+				 .oldest_ns = block->age_ns, .samples = snapshot->sample_bytes > 0,
+				 .size_variance = weight.bytes_variance, .count_variance = weight.blocks_variance };
 	return true;
 }
 
@@ -59,7 +64,7 @@ struct measure *measure_by_blocks(const struct snapshot *snapshot, const struct 
 		const struct snapshot_block *block = &snapshot->blocks.items[i];
 		struct measure measure;
 
-		if (measure_block(block, query, &measure))
+		if (measure_block(snapshot, block, query, &measure))
 			measure_add(&measures[block->trace], &measure);
 	}
 	return measures;

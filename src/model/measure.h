@@ -8,6 +8,9 @@ struct measure {
 	uint64_t size, count;
 	uint64_t youngest_ns, oldest_ns;      /* of blocks, when the query is about ages */
 	uint64_t made_size, made_count, freed_count, temporary_count;
+	/* With sampling, of size and count: how many samples they are estimated from, and their variances. */
+	uint64_t samples;
+	double size_variance, count_variance;
 };
 
 /* 0, or -EINVAL with a reason when the snapshot does not know what the query is about. */
@@ -16,7 +19,7 @@ int measure_check(const struct snapshot *snapshot, const struct statistics_query
  * without memory. */
 struct measure *measure_by_blocks(const struct snapshot *snapshot, const struct statistics_query *query);
 /* false: the query is not about this block. */
-bool measure_block(const struct snapshot_block *block, const struct statistics_query *query, struct measure *ret);
+bool measure_block(const struct snapshot *snapshot, const struct snapshot_block *block, const struct statistics_query *query, struct measure *ret);
 
 /* Cumulative sums of a deep recursion could run over: they stay at the top instead. */
 static inline void measure_add_up(uint64_t *sum, uint64_t value)
@@ -33,6 +36,9 @@ static inline void measure_add(struct measure *sum, const struct measure *more)
 		sum->oldest_ns = more->oldest_ns;
 	measure_add_up(&sum->size, more->size);
 	measure_add_up(&sum->count, more->count);
+	sum->samples += more->samples;
+	sum->size_variance += more->size_variance;
+	sum->count_variance += more->count_variance;
 	/* Most questions are not about churn. */
 	if (!(more->made_size | more->made_count | more->freed_count | more->temporary_count))
 		return;
@@ -47,6 +53,12 @@ static inline struct measure measure_trace(const struct snapshot_trace *trace, c
 {
 	struct measure measure = { .size = trace->live_bytes, .count = trace->live_blocks };
 
+	/* Of the peak's samples no more is known than their sum. */
+	if (!query->peak && trace->samples > 0) {
+		measure.samples = trace->samples;
+		measure.size_variance = (double)trace->bytes_deviation * (double)trace->bytes_deviation;
+		measure.count_variance = (double)trace->blocks_deviation * (double)trace->blocks_deviation;
+	}
 	if (query->peak) {
 		measure.size = trace->peak_bytes;
 		measure.count = trace->peak_blocks;

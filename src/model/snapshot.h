@@ -50,9 +50,11 @@ struct snapshot_trace {
 	uint64_t total_blocks, total_bytes;  /* ever made */
 	uint64_t temporary_blocks;           /* of these, freed at once; see heap_trace */
 	uint64_t peak_blocks, peak_bytes;    /* what lived at the peak */
+	/* With sampling the figures above are estimates; see heap_trace. */
+	uint64_t samples, blocks_deviation, bytes_deviation;
 };
 
-struct snapshot_block {
+struct snapshot_block {                      /* with sampling, one that was sampled */
 	raddr address;
 	uint64_t size;
 	uint32_t trace;                      /* index in `traces` */
@@ -77,6 +79,7 @@ struct snapshot {
 	uint64_t attached_ns;                /* CLOCK_REALTIME */
 	uint64_t clock_ns;                   /* taken at this moment of CLOCK_MONOTONIC, as heap_cut()
 					      * returned it; 0: unknown */
+	uint64_t sample_bytes;               /* one sample for so many bytes; 0: none was left out */
 	uint32_t frames_limit;
 	bool exact;
 	bool symbolized;                     /* locations are filled in */

@@ -1,5 +1,6 @@
 /* A snapshot comes from a process that may lie or from a file that may be damaged.  What passes
  * here can be walked without another look. */
+#include "model/sampling.h"
 #include "model/snapshot.h"
 
 #include <errno.h>
@@ -97,6 +98,34 @@ static bool adds_up(uint64_t *sum, uint64_t value)
 	return !__builtin_add_overflow(*sum, value, sum) && *sum <= INT64_MAX;
 }
 
+/* What an error is computed of. */
+static bool errors_add_up(const struct snapshot *s)
+{
+	uint64_t samples = 0, blocks = 0, bytes = 0;
+
+	for (size_t i = 0; i < s->traces.count; i++) {
+		const struct snapshot_trace *trace = &s->traces.items[i];
+
+		if (!adds_up(&samples, trace->samples) || !adds_up(&blocks, trace->blocks_deviation) ||
+		    !adds_up(&bytes, trace->bytes_deviation) || samples > INT64_MAX / 4 || blocks > INT64_MAX / 4 ||
+		    bytes > INT64_MAX / 4)
+			return false;
+	}
+	return true;
+}
+
+static const char *check_sampling(const struct snapshot *s)
+{
+	if (s->sample_bytes > SAMPLE_BYTES_MAX)
+		return "its samples are too few";
+	if (s->sample_bytes == 0) {
+		for (size_t i = 0; i < s->traces.count; i++)
+			if (s->traces.items[i].samples > 0)
+				return "there are samples in a snapshot that has none";
+	}
+	return errors_add_up(s) ? NULL : "the errors' sums overflow";
+}
+
 static const char *check_traces(const struct snapshot *s)
 {
 	uint64_t live_blocks = 0, live_bytes = 0, total_blocks = 0, total_bytes = 0;
@@ -140,7 +169,8 @@ static const char *check_blocks(const struct snapshot *s)
 int snapshot_check(const struct snapshot *snapshot, const char **ret_reason)
 {
 	static const char *(*const checks[])(const struct snapshot *) = {
-		check_modules, check_frames, check_locations, check_nodes, check_traces, check_blocks,
+		check_modules, check_frames, check_locations, check_nodes, check_traces, check_sampling,
+		check_blocks,
 	};
 
 	for (size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {

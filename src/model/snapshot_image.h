@@ -10,14 +10,14 @@
 #include "model/snapshot.h"
 
 #define IMAGE_MAGIC "AWIMAGE\0"
-#define IMAGE_VERSION 2
+#define IMAGE_VERSION 3
 #define IMAGE_ALIGN 8
 
 struct image_head {
 	char magic[8];
 	uint32_t version, frames_limit;
 	int64_t pid;
-	uint64_t start_time, taken_ns, attached_ns, clock_ns;
+	uint64_t start_time, taken_ns, attached_ns, clock_ns, sample_bytes;
 	struct heap_counters counters;
 	struct snapshot_unknown unknown;
 	uint64_t modules, frames, nodes, traces, blocks;

@@ -80,6 +80,7 @@ static void keep_head(struct snapshot *s, const struct image_head *head)
 	s->taken_ns = head->taken_ns;
 	s->attached_ns = head->attached_ns;
 	s->clock_ns = head->clock_ns;
+	s->sample_bytes = head->sample_bytes;
 	s->counters = head->counters;
 	s->unknown = head->unknown;
 	s->exact = head->exact;

@@ -149,6 +149,7 @@ static void put_head(struct writer *w)
 		.taken_ns = source->taken_ns,
 		.attached_ns = source->attached_ns,
 		.clock_ns = source->clock_ns,
+		.sample_bytes = heap_sampling(source->heap),
 		.counters = counters,
 		.unknown = {
 			.unknown_frees = counters.unknown_frees,
@@ -247,6 +248,9 @@ static int put_trace(void *context, const struct heap_trace *trace)
 		.temporary_blocks = trace->temporary_blocks,
 		.peak_blocks = trace->peak_blocks,
 		.peak_bytes = trace->peak_bytes,
+		.samples = trace->samples,
+		.blocks_deviation = trace->blocks_deviation,
+		.bytes_deviation = trace->bytes_deviation,
 	};
 
 	put(w, &image, sizeof(image));

@@ -41,6 +41,7 @@ struct statistics *statistics_new(const struct snapshot *snapshot, enum statisti
 	}
 	statistics->key = key;
 	statistics->exact = snapshot->exact;
+	statistics->sample_bytes = snapshot->sample_bytes;
 	statistics->unknown = snapshot->unknown;
 	statistics->unnamed = !snapshot->symbolized;
 	return statistics;

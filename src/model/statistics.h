@@ -69,6 +69,9 @@ struct statistics_query {
 struct statistic {
 	uint64_t size, count;
 	int64_t size_diff, count_diff;
+	/* With sampling size and count are estimates: with 95 in 100 the truth is no further away than this, of a diff that of
+	 * the differences; samples: how many they come of, of a diff in both. */
+	uint64_t size_error, count_error, samples;
 	/* What was ever made, freed, and gone at once (see heap_trace); of a diff, between the two.  When the
 	 * query was about churn. */
 	int64_t made_size, made_count, freed_count, temporary_count;
@@ -111,6 +114,8 @@ struct statistics {
 	uint64_t total_size, total_count;         /* over all rows of a non-cumulative grouping:
 						   * of the filtered traces */
 	int64_t total_size_diff, total_count_diff;
+	uint64_t sample_bytes;                    /* one sample for so many bytes; 0: none was left out */
+	uint64_t total_size_error, total_count_error;
 	bool exact;
 	struct snapshot_unknown unknown;          /* of a diff: the newer's */
 	bool has_ages, has_churn, has_histograms;

@@ -52,6 +52,7 @@ struct call {
 	bool replaces;                 /* likewise: what is mapped in its place goes */
 	bool internal;                 /* likewise: an allocator makes it for itself */
 	bool parked;                   /* a resize whose old block the heap has parked */
+	bool unsampled;                /* what it makes is not told */
 	bool interrupted;              /* by a signal: its inner calls may have been taken for the handler's */
 };
 

@@ -107,6 +107,8 @@ int engine_ring_make(struct engine *engine)
 	control->thread_offset = engine->ring.layout.tid;
 	control->thread_mask = UINT32_MAX;
 	ring_set_all_stack_lengths(engine->ring.ring, RING_STACK_UNKNOWN);
+	if (engine->ring.options.sample_bytes > 0)
+		ring_set_sampling(engine->ring.ring, engine->ring.options.sample_bytes);
 	return 0;
 }
 
@@ -178,17 +180,14 @@ void engine_ring_begin(struct engine *engine)
 
 /* --- places --- */
 
-/* Where it is alone a result that is stored through a pointer is looked for in the stack that comes with the record: mostly it is the
- * caller's own variable.  Else it is lost, and counted. */
-static bool fits_a_record(const struct engine *engine, const struct plan_site *site, const struct probe *probe)
+static bool fits_a_record(const struct plan_site *site, const struct probe *probe)
 {
 	const struct catalog_entry *entry = probe ? probe->entry : NULL;
-	bool alone = engine->ring.options.alone;
 
 	if (!entry)
-		return alone || !site->reads_memory;
-	return entry->mapping == MAPPING_NONE && (entry->out_arg == ARG_NONE || (alone && entry->out_arg < RING_ARGS)) &&
-	       entry->size_arg < RING_ARGS && entry->count_arg < RING_ARGS && entry->old_arg < RING_ARGS;
+		return !site->reads_memory;
+	return entry->mapping == MAPPING_NONE && entry->out_arg == ARG_NONE && entry->size_arg < RING_ARGS && entry->count_arg < RING_ARGS &&
+	       entry->old_arg < RING_ARGS;
 }
 
 /* Says of one such place why, and counts them. */
@@ -219,11 +218,18 @@ static const char *why_not(int error, const char *reason)
 /* NULL: a jump can stand there. */
 static const char *misses(const struct engine *engine, const struct plan_site *site, const struct probe *probe)
 {
-	if (!fits_a_record(engine, site, probe))
+	if (!fits_a_record(site, probe))
 		return "what it takes or gives is not in the registers that are recorded";
 	if (site->window.length == 0)
 		return "there is no room for a jump";
 	return engine->ring.planting ? NULL : "when it was loaded a thread was in a wait that nothing breaks off";
+}
+
+static void tell_arguments(const struct catalog_entry *entry, struct ring_window *window)
+{
+	window->resizes = entry->old_arg != ARG_NONE;
+	window->size_argument = entry->size_arg != ARG_NONE ? (uint8_t)entry->size_arg : 0;
+	window->count_argument = entry->count_arg != ARG_NONE ? (uint8_t)entry->count_arg : RING_WINDOW_NO_COUNT;
 }
 
 bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint32_t module, raddr bias, struct probe *probe)
@@ -238,6 +244,8 @@ bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint
 	uint32_t number;
 	int r;
 
+	if (window.allocates)
+		tell_arguments(probe->entry, &window);
 	if (!engine->ring.ring)
 		return false;
 	reason = misses(engine, site, probe);
@@ -246,7 +254,7 @@ bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint
 		r = jumps_add(engine->target, &window, module, &engine->ring.awaited, &number, &reason);
 	if (r < 0) {
 		note_int3(engine, module, probe, why_not(r, reason));
-		return engine->ring.options.alone;
+		return false;
 	}
 	/* Numbers are given one after the other. */
 	place = vec_push(&engine->ring.places);
@@ -322,13 +330,13 @@ static void serve_record(struct engine *engine, const struct ring_record *record
 {
 	const struct ring_place *place = record->site < engine->ring.places.count ?
 					 &engine->ring.places.items[record->site] : NULL;
-	struct task *task = engine_ring_writer(engine, record->thread);
+	struct task *task = task_find(engine_ring_tid(engine, record->thread));
 	struct record_view view = { .engine = engine, .record = record };
 	struct ring_piece piece = { .record = record, .map = &engine->target->modules, .code = &engine->reader };
 	const struct reader reader = record->has_stack ? ring_piece_reader(&piece) :
 				     (struct reader){ .read = read_return_address, .context = &view };
 	struct sighting seen = { .reader = &reader, .stack = stack_of_record, .stack_context = &view, .recorded = true,
-				 .is_blind = !record->has_stack, .stack_start = record->stack_start };
+				 .unsampled = record->unsampled, .nested = record->nested, .is_blind = !record->has_stack, .stack_start = record->stack_start };
 	struct serving serving;
 
 	engine->counters.records++;
@@ -411,7 +419,7 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 		if (r == -EAGAIN && ret_writer)
 			*ret_writer = engine_ring_tid(engine, record.thread);
 		/* Its writer has ended in the midst of it: it will not come. */
-		if (r == -EAGAIN && record.thread != 0 && engine_ring_writer_is_gone(engine, record.thread)) {
+		if (r == -EAGAIN && record.thread != 0 && !task_find(engine_ring_tid(engine, record.thread))) {
 			pass(engine);
 			continue;
 		}
@@ -489,6 +497,11 @@ void engine_task_born(struct engine *engine, struct task *task)
 
 void engine_ring_note(struct engine *engine, const struct task *task, raddr sp, bool pending)
 {
+	if (engine_is_sampling(engine)) {
+		if (!pending)
+			ring_sample_returned(engine->ring.ring, (uint64_t)task->tid, sp);
+		return;
+	}
 	if (engine->ring.ring && pending)
 		ring_note_pending(engine->ring.ring, engine_ring_word(engine, task), sp);
 	else if (engine->ring.ring)
@@ -509,20 +522,31 @@ void engine_ring_free(struct engine *engine)
 	jump_words_fini(&engine->ring.awaited);
 }
 
-size_t engine_unwatched(const struct engine *engine)
-{
-	return engine->ring.options.alone ? engine->ring.by_int3 : 0;
-}
-
 const char *engine_int3_beside(const struct engine *engine, char *text, size_t space)
 {
 	size_t places = engine->ring.places.count + engine->ring.by_int3;
 
 	if (!engine->ring.ring || engine->ring.by_int3 == 0)
 		return NULL;
-	snprintf(text, space, "%zu of %zu places %s, such as %s", engine->ring.by_int3, places,
-		 engine->ring.options.alone ? "are not watched" : "have int3s", engine->ring.int3_reason);
+	snprintf(text, space, "%zu of %zu places have int3s, such as %s", engine->ring.by_int3, places, engine->ring.int3_reason);
 	return text;
+}
+
+bool engine_is_sampling(const struct engine *engine)
+{
+	return engine->ring.ring && engine->ring.options.sample_bytes > 0;
+}
+
+void engine_block_known(struct engine *engine, raddr address)
+{
+	if (engine_is_sampling(engine))
+		ring_filter_add(engine->ring.ring, address);
+}
+
+void engine_block_left(struct engine *engine, raddr address)
+{
+	if (engine_is_sampling(engine))
+		ring_filter_remove(engine->ring.ring, address);
 }
 
 bool engine_has_ring(const struct engine *engine)

@@ -147,21 +147,11 @@ static uint32_t form_of_domain(uint32_t domain)
 	}
 }
 
-static uint32_t forms_of(struct engine *engine, uint32_t stack)
+/* What operator new has made goes by delete.  Of allocators that have one function for several forms nothing is said. */
+static bool is_mismatch(const struct engine *engine, const struct probe *probe, uint32_t form)
 {
-	return forms_of_stack(&engine->forms, unwinder_stacks(engine->unwinder), &engine->target->modules, &engine->reader, stack);
-}
-
-/* What operator new has made goes by delete.  Of allocators that have one function for several forms nothing is said, nor where it
- * cannot be told which operator new it was. */
-static bool is_mismatch(struct engine *engine, const struct probe *probe, const struct engine_block *block)
-{
-	uint32_t forms = form_of_domain(block->domain);
-
-	if (forms != FORM_NONE && probe->forms != FORM_NONE && !(probe->forms & forms) && forms != FORM_MALLOC)
-		forms |= forms_of(engine, block->stack);
-	return forms != FORM_NONE && probe->forms != FORM_NONE && !(probe->forms & forms) &&
-	       !(engine->blurred & (forms | probe->forms));
+	return form != FORM_NONE && probe->forms != FORM_NONE && !(probe->forms & form) &&
+	       !(engine->blurred & (form | probe->forms));
 }
 
 static void look_for_misuse(struct serving *serving, raddr sp, raddr address, bool live)
@@ -172,8 +162,8 @@ static void look_for_misuse(struct serving *serving, raddr sp, raddr address, bo
 				 .freed_forms = probe->forms, .made_stack = STACK_ROOT };
 	struct engine_block block;
 
-	/* With a lost event the block may have been made anew. */
-	if (!sink->misused || serving->engine->counters.failed_reads > 0)
+	/* With a lost event the block may have been made anew; and samples do not tell. */
+	if (!sink->misused || engine_is_sampling(serving->engine) || serving->engine->counters.failed_reads > 0)
 		return;
 	if (live) {
 		if (!serving->engine->described || !serving->engine->described->operators ||
@@ -183,7 +173,7 @@ static void look_for_misuse(struct serving *serving, raddr sp, raddr address, bo
 		misuse.made_form = form_of_domain(block.domain);
 		misuse.made_stack = block.stack;
 		misuse.size = block.size;
-		if (!is_mismatch(serving->engine, probe, &block))
+		if (!is_mismatch(serving->engine, probe, misuse.made_form))
 			return;
 	} else if (!sink->is_wild(sink->context, address, probe->entry->domain)) {
 		return;
@@ -200,6 +190,9 @@ static void free_block(struct serving *serving, raddr sp)
 	bool live;
 
 	if (address == 0)
+		return;
+	/* Of a block that was not sampled nothing is known. */
+	if (engine_is_sampling(engine) && !engine->sink.is_live(engine->sink.context, address, probe->entry->domain))
 		return;
 	live = engine->sink.is_live(engine->sink.context, address, probe->entry->domain);
 	if (!calls_free(serving->seen->calls, probe, sp, serving->seen->regs.reg[ARCH_DWARF_BP], address, live,
@@ -222,12 +215,33 @@ static void park(struct serving *serving, const struct calls *calls, struct call
 	uint32_t domain = call->probe->entry->domain;
 
 	call->parked = old_address != 0 &&
+		       (!engine_is_sampling(engine) || engine->sink.is_live(engine->sink.context, old_address, domain)) &&
 		       (call->outer_sp == 0 || (!calls_resizes(calls, call, old_address) &&
 						engine->sink.is_live(engine->sink.context, old_address, domain)));
 	call->old_address = old_address;
 	if (call->parked)
 		serve_emit(engine, serving->seen, (struct alloc_event){ .kind = ALLOC_RESIZE_BEGIN, .old_address = old_address,
 							      .domain = domain });
+}
+
+/* What an int3 sees of a thread is sampled here.  A part of another call shares its fate: the stack says whether that still
+ * stands. */
+static bool is_unsampled(const struct serving *serving, const struct call *call)
+{
+	const struct sighting *seen = serving->seen;
+	struct ring *ring = serving->engine->ring.ring;
+	uint64_t outer, noted, found, return_address = 0;
+	uint32_t site = (uint32_t)call->probe->address | RING_RETURN;
+
+	if (seen->recorded || !engine_is_sampling(serving->engine))
+		return seen->unsampled;
+	/* Of one at the same place it is the end: it has jumped here. */
+	if (ring_sampled_outer(ring, (uint64_t)seen->tid, &outer, &noted) &&
+	    (outer > call->sp || (outer == call->sp && !ring_is_sampled_site(ring, (uint64_t)seen->tid, site))) &&
+	    reader_u64(seen->reader, outer, &found) == 0 && found == noted)
+		return true;
+	reader_u64(seen->reader, call->sp, &return_address);
+	return ring_sample(ring, (uint64_t)seen->tid, call->sp, return_address, site, call->size) != RING_SAMPLED;
 }
 
 void serve_entry(struct serving *serving)
@@ -245,14 +259,18 @@ void serve_entry(struct serving *serving)
 		serve_mapping_entry(serving, sp);
 		return;
 	}
-	if (!catalog_allocates(entry)) {
+	if (!catalog_allocates(entry) || seen->nested) {
 		free_block(serving, sp);
 		return;
 	}
+	/* The program's code records no call within another. */
+	if (seen->recorded && engine_is_sampling(serving->engine))
+		calls_end(seen->calls, &serving->eyes);
 	call = calls_enter(seen->calls, seen->probe, sp, requested_size(entry, seen->args), &serving->eyes);
 	if (!call)
 		return;
 	call->bp = seen->regs.reg[ARCH_DWARF_BP];
+	call->unsampled = is_unsampled(serving, call);
 	if (entry->out_arg != ARG_NONE)
 		call->out_pointer = seen->args[entry->out_arg];
 	if (entry->old_arg == ARG_NONE)
@@ -299,20 +317,24 @@ static bool hold(struct calls *calls, const struct call *call, const struct allo
 }
 
 /* Which of malloc, new and new[] it is, where that is asked for and can be told. */
-static uint32_t domain_of(struct engine *engine, const struct probe *probe, uint32_t stack)
+static uint32_t domain_of(const struct engine *engine, const struct probe *probe)
 {
-	uint32_t forms = probe->forms;
-
-	if (!engine->described || !engine->described->operators)
-		return probe->entry->domain;
-	/* One function for several tells nothing. */
-	if (forms & (forms - 1))
-		return probe->entry->domain;
-	if (forms != FORM_NONE)
-		forms = forms_of(engine, stack);
-	if (forms & FORM_NEW)
+	if (engine->described && engine->described->operators && probe->forms == FORM_NEW)
 		return DOMAIN_NEW;
-	return forms & FORM_NEW_ARRAY ? DOMAIN_NEW_ARRAY : probe->entry->domain;
+	if (engine->described && engine->described->operators && probe->forms == FORM_NEW_ARRAY)
+		return DOMAIN_NEW_ARRAY;
+	return probe->entry->domain;
+}
+
+/* It has made a block that is no sample, or none; with the old one goes, unless the call has failed, what was known of it. */
+static void settle_unsampled(struct serving *serving, struct calls *calls, const struct call *call, raddr result)
+{
+	calls->last.result = LAST_NONE;
+	if (!call->parked)
+		return;
+	serve_emit(serving->engine, serving->seen, (struct alloc_event){ .kind = ALLOC_RESIZE_END, .old_address = call->old_address,
+							   .size = result == 0 ? call->size : 0,
+							   .domain = call->probe->entry->domain });
 }
 
 /* The call has ended. */
@@ -337,17 +359,24 @@ static void settle(struct serving *serving, struct calls *calls, struct call cal
 	calls_settle(calls, &call, event.address, &serving->eyes);
 	if (event.address == 0 && !call.parked)
 		return;
+	if (call.unsampled) {
+		settle_unsampled(serving, calls, &call, event.address);
+		return;
+	}
+	/* What the program's own code counts, it has counted. */
+	if (engine_is_sampling(engine) && !seen->recorded && event.address != 0)
+		ring_filter_add(engine->ring.ring, event.address);
 	/* Where the stack could not be read, an inner call of this one stood on its own after the handler's end, and
 	 * has recorded the block. */
 	if (call.interrupted && !call.parked &&
 	    engine->sink.is_live(engine->sink.context, event.address, call.probe->entry->domain))
 		return;
 	event.kind = call.parked ? ALLOC_RESIZE_END : ALLOC_BORN;
+	event.domain = domain_of(engine, call.probe);
 	event.old_address = call.parked ? call.old_address : 0;
 	event.size = call.size;
 	if (event.address != 0)
 		event.stack = serve_caller_stack(engine, &call, seen);
-	event.domain = domain_of(engine, call.probe, event.stack);
 	calls->last.address = event.address;
 	calls->last.result = LAST_HELD;
 	if (hold(calls, &call, &event))
@@ -363,6 +392,9 @@ static void serve_stray(struct serving *serving)
 	struct engine *engine = serving->engine;
 	const struct sighting *seen = serving->seen;
 
+	/* Of a call that is no sample. */
+	if (engine_is_sampling(engine))
+		return;
 	engine->counters.strays++;
 	engine->counters.orphans += !seen->calls || calls_pending(seen->calls) == 0;
 	if (seen->kinds & SITE_EXIT && seen->result != 0)

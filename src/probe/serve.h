@@ -22,6 +22,8 @@ struct sighting {
 	/* The caller's stack at a return, unwound as at the entry of the function at this address; NULL: by registers and reader. */
 	uint32_t (*stack)(void *context, raddr function);
 	void *stack_context;
+	bool unsampled;                /* of an entry: what it makes is no sample, only its old block may be */
+	bool nested;                   /* and it is within a call that was passed over, so its return comes unseen */
 	bool recorded;                 /* by the ring engine: of the stack no more is known than the reader has */
 	bool is_blind;                 /* and that is the return address */
 	raddr stack_start;             /* of a recorded one that is not blind: see struct view */

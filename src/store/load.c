@@ -59,7 +59,7 @@ static int load_row(struct loader *loader, sqlite3_stmt *stmt)
 {
 	struct snapshot *snapshot = loader->snapshot;
 	uint64_t numbers[ROW_NUMBERS] = { 0 };
-	int count = loader->db->version == 1 ? ROW_NUMBERS_1 : ROW_NUMBERS;
+	int count = row_numbers(loader->db->version);
 	int r = db_numbers(loader->db, stmt, 0, 1, 0, &loader->expected);
 
 	if (r == 0)
@@ -311,7 +311,7 @@ static int load_trace(struct loader *loader, sqlite3_stmt *stmt)
 	size_t index = loader->snapshot->traces.count;
 	struct snapshot_trace *trace;
 	uint64_t v[ROW_TRACE_NUMBERS] = { 0 };
-	int count = loader->db->version == 1 ? ROW_TRACE_NUMBERS_1 : ROW_TRACE_NUMBERS;
+	int count = row_trace_numbers(loader->db->version);
 	int r = db_numbers(loader->db, stmt, 0, count, 0, v);
 
 	if (r < 0)
@@ -333,6 +333,9 @@ static int load_trace(struct loader *loader, sqlite3_stmt *stmt)
 	trace->temporary_blocks = v[8];
 	trace->peak_blocks = v[9];
 	trace->peak_bytes = v[10];
+	trace->samples = v[11];
+	trace->blocks_deviation = v[12];
+	trace->bytes_deviation = v[13];
 	checksum_add(&loader->sum, CHECKSUM_TRACE, v, (size_t)count);
 	return 0;
 }
@@ -398,6 +401,8 @@ static int check_loaded(struct loader *loader)
 }
 
 /* With the columns that a version has more than the first one. */
+#define SELECT_SNAPSHOT(columns) "SELECT checksum, id, name, command, " columns " FROM snapshot WHERE number = ?"
+#define TRACE_MORE_2 ", temporary_blocks, peak_blocks, peak_bytes"
 #define SELECT_TRACES(more)                                                                             \
 	"SELECT id, snapshot, stack, domain, live_blocks, live_bytes, total_blocks, total_bytes" more   \
 	" FROM trace WHERE id BETWEEN ? AND ? ORDER BY id"
@@ -410,9 +415,8 @@ static int load_identity(struct loader *loader)
 	int r = load_single(loader, "SELECT pid, start_time, exe FROM process", load_process);
 
 	if (r == 0)
-		r = load_single(loader, loader->db->version == 1 ?
-				"SELECT checksum, id, name, command, " ROW_COLUMNS_1 " FROM snapshot WHERE number = ?" :
-				"SELECT checksum, id, name, command, " ROW_COLUMNS " FROM snapshot WHERE number = ?",
+		r = load_single(loader, loader->db->version == 1 ? SELECT_SNAPSHOT(ROW_COLUMNS_1) :
+				loader->db->version == 2 ? SELECT_SNAPSHOT(ROW_COLUMNS_2) : SELECT_SNAPSHOT(ROW_COLUMNS),
 				load_row);
 	return r;
 }
@@ -425,7 +429,8 @@ static int load_all(struct loader *loader)
 		r = tables_read(loader->db, &loader->tables);
 	if (r == 0)
 		r = load_each(loader, loader->db->version == 1 ? SELECT_TRACES("") :
-			      SELECT_TRACES(", temporary_blocks, peak_blocks, peak_bytes"), load_trace);
+			      loader->db->version == 2 ? SELECT_TRACES(TRACE_MORE_2) :
+			      SELECT_TRACES(TRACE_MORE_2 ", samples, blocks_deviation, bytes_deviation"), load_trace);
 	if (r == 0)
 		r = load_nodes(loader);
 	if (r == 0)

@@ -27,6 +27,7 @@ static const size_t counters[COUNTERS] = {
 	offsetof(struct snapshot, clock_ns),
 	offsetof(struct snapshot, counters.peak_blocks),
 	offsetof(struct snapshot, counters.peak_ns),
+	offsetof(struct snapshot, sample_bytes),
 };
 
 void row_get(const struct snapshot *snapshot, uint64_t ret[ROW_NUMBERS])
@@ -63,7 +64,7 @@ static uint64_t text_value(const char *text)
 
 void row_checksum(const struct snapshot *snapshot, uint64_t number, uint32_t version, uint64_t *sum)
 {
-	size_t count = version == 1 ? ROW_NUMBERS_1 : ROW_NUMBERS;
+	size_t count = (size_t)row_numbers(version);
 	uint64_t values[ROW_NUMBERS + 7];
 
 	row_get(snapshot, values);
@@ -91,6 +92,9 @@ void row_trace_get(const struct snapshot_trace *trace, struct row_place place, u
 	ret[8] = trace->temporary_blocks;
 	ret[9] = trace->peak_blocks;
 	ret[10] = trace->peak_bytes;
+	ret[11] = trace->samples;
+	ret[12] = trace->blocks_deviation;
+	ret[13] = trace->bytes_deviation;
 }
 
 void row_block_get(const struct snapshot_block *block, struct row_place place,

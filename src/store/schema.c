@@ -18,6 +18,8 @@
 #define TRACE_COLUMNS                                                                                   \
 	"CREATE TABLE trace(id INTEGER PRIMARY KEY, snapshot INTEGER, stack INTEGER, domain INTEGER, "  \
 	"live_blocks INTEGER, live_bytes INTEGER, total_blocks INTEGER, total_bytes INTEGER"
+#define SNAPSHOT_COLUMNS_2 ", clock_ns INTEGER, peak_blocks INTEGER, peak_ns INTEGER"
+#define TRACE_COLUMNS_2 ", temporary_blocks INTEGER, peak_blocks INTEGER, peak_bytes INTEGER"
 #define BLOCK_COLUMNS                                                                                   \
 	"CREATE TABLE block(id INTEGER PRIMARY KEY, snapshot INTEGER, trace INTEGER, "                  \
 	"address INTEGER, size INTEGER, age_ns INTEGER"
@@ -26,27 +28,30 @@
 static const struct {
 	const char *name, *sql;
 	const char *sql_1;       /* as it was in version 1; NULL: the same */
+	const char *sql_2;       /* likewise in version 2 */
 } tables[] = {
 	{"process",
-	 "CREATE TABLE process(pid INTEGER, start_time INTEGER, exe TEXT, snapshots INTEGER)", NULL},
+	 "CREATE TABLE process(pid INTEGER, start_time INTEGER, exe TEXT, snapshots INTEGER)", NULL, NULL},
 	{"snapshot",
-	 SNAPSHOT_COLUMNS ", clock_ns INTEGER, peak_blocks INTEGER, peak_ns INTEGER, checksum INTEGER)",
-	 SNAPSHOT_COLUMNS ", checksum INTEGER)"},
-	{"string", "CREATE TABLE string(id INTEGER PRIMARY KEY, text TEXT)", NULL},
-	{"module", "CREATE TABLE module(id INTEGER PRIMARY KEY, path TEXT, build_id BLOB)", NULL},
+	 SNAPSHOT_COLUMNS SNAPSHOT_COLUMNS_2 ", sample_bytes INTEGER, checksum INTEGER)",
+	 SNAPSHOT_COLUMNS ", checksum INTEGER)",
+	 SNAPSHOT_COLUMNS SNAPSHOT_COLUMNS_2 ", checksum INTEGER)"},
+	{"string", "CREATE TABLE string(id INTEGER PRIMARY KEY, text TEXT)", NULL, NULL},
+	{"module", "CREATE TABLE module(id INTEGER PRIMARY KEY, path TEXT, build_id BLOB)", NULL, NULL},
 	{"frame",
-	 "CREATE TABLE frame(id INTEGER PRIMARY KEY, module INTEGER, kind INTEGER, offset INTEGER)", NULL},
+	 "CREATE TABLE frame(id INTEGER PRIMARY KEY, module INTEGER, kind INTEGER, offset INTEGER)", NULL, NULL},
 	{"location",
 	 "CREATE TABLE location(frame INTEGER, position INTEGER, function INTEGER, file INTEGER, "
 	 "line INTEGER, function_offset INTEGER, inlined INTEGER, "
-	 "PRIMARY KEY(frame, position)) WITHOUT ROWID", NULL},
-	{"node", "CREATE TABLE node(id INTEGER PRIMARY KEY, parent INTEGER, frame INTEGER)", NULL},
+	 "PRIMARY KEY(frame, position)) WITHOUT ROWID", NULL, NULL},
+	{"node", "CREATE TABLE node(id INTEGER PRIMARY KEY, parent INTEGER, frame INTEGER)", NULL, NULL},
 	{"trace",
-	 TRACE_COLUMNS ", temporary_blocks INTEGER, peak_blocks INTEGER, peak_bytes INTEGER)",
-	 TRACE_COLUMNS ")"},
+	 TRACE_COLUMNS TRACE_COLUMNS_2 ", samples INTEGER, blocks_deviation INTEGER, bytes_deviation INTEGER)",
+	 TRACE_COLUMNS ")",
+	 TRACE_COLUMNS TRACE_COLUMNS_2 ")"},
 	{"block",
 	 BLOCK_COLUMNS ", thread INTEGER)",
-	 BLOCK_COLUMNS ")"},
+	 BLOCK_COLUMNS ")", NULL},
 };
 
 #define TABLE_COUNT (sizeof(tables) / sizeof(*tables))
@@ -148,7 +153,9 @@ int schema_check_header(struct db *db)
 
 static const char *definition(size_t table, uint32_t version)
 {
-	return version == 1 && tables[table].sql_1 ? tables[table].sql_1 : tables[table].sql;
+	const char *old = version == 1 ? tables[table].sql_1 : version == 2 ? tables[table].sql_2 : NULL;
+
+	return old ? old : tables[table].sql;
 }
 
 static bool is_ours(const struct db *db, const char *type, const char *name, const char *sql)

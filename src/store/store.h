@@ -6,7 +6,7 @@
 #include "model/snapshot.h"
 
 #define STORE_APPLICATION_ID 0x41574348        /* "AWCH" */
-#define STORE_VERSION 2            /* 1 is still read; see allocwatch-snapshot(5) */
+#define STORE_VERSION 3            /* 1 and 2 are still read; see allocwatch-snapshot(5) */
 #define STORE_TEXT_MAX (256u << 10)
 
 /* Writes one snapshot as a new file, atomically (a temporary file beside it, fsync, rename).

@@ -303,7 +303,7 @@ static int put_traces(struct writer *writer)
 {
 	const struct snapshot *snapshot = writer->snapshot;
 	sqlite3_stmt *stmt = NULL;
-	int r = db_prepare(writer->db, "INSERT INTO trace VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", &stmt);
+	int r = db_prepare(writer->db, "INSERT INTO trace VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", &stmt);
 
 	for (size_t i = 0; r == 0 && i < snapshot->traces.count; i++) {
 		const struct snapshot_trace *trace = &snapshot->traces.items[i];
@@ -347,7 +347,7 @@ static int put_row(struct writer *writer)
 	uint64_t numbers[ROW_NUMBERS];
 	sqlite3_stmt *stmt = NULL;
 	int r = db_prepare(writer->db, "INSERT INTO snapshot(number, id, name, command, checksum, " ROW_COLUMNS
-			   ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			   ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			   &stmt);
 
 	if (r == 0) {

@@ -132,7 +132,7 @@ static int new_engine(struct session *session)
 				    .find = on_find, .misused = on_misused, .context = session };
 
 	const struct ring_options options = { .size = RING_SIZE_DEFAULT, .wait_ms = session->ring_wait_ms,
-					      .alone = session->wants_release };
+					      .sample_bytes = session->sample_bytes };
 	int r = engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
 			   &session->described, &session->engine);
 
@@ -239,9 +239,9 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 				   (uint32_t)request->max_stack_nodes : SESSION_STACK_NODES_DEFAULT;
 	session->waits_for_exec = request->from_exec;
 	session->follows = request->follow_forks;
-	session->wants_ring = request->engine == ENGINE_RING || request->release;
-	session->wants_release = request->release;
+	session->wants_ring = request->engine == ENGINE_RING || request->sample_bytes > 0;
 	session->ring_wait_ms = request->ring_wait_ms ? request->ring_wait_ms : RING_WAIT_MS_DEFAULT;
+	session->sample_bytes = request->sample_bytes;
 	session->exit_status = -1;
 	session->attached_realtime_ns = clock_realtime_ns();
 	session->described.operators = request->domains & 1u << DOMAIN_NEW;
@@ -270,6 +270,37 @@ void session_free(struct session *session)
 	free(session);
 }
 
+static void on_left(void *context, raddr address)
+{
+	const struct session *session = context;
+
+	engine_block_left(session->engine, address);
+}
+
+static int tell_engine(void *context, const struct heap_block *block)
+{
+	engine_block_known(context, block->address);
+	return 0;
+}
+
+/* A program that is executed later than the attach, and that samples cannot be had of, is counted whole. */
+static int begin_sampling(struct session *session)
+{
+	bool is_sampled = heap_sampling(session->heap) > 0;
+
+	if (session->sample_bytes == 0)
+		return 0;
+	if (!engine_has_ring(session->engine) && !is_sampled && (session->heap_from_start || session->waits_for_exec))
+		return 0;
+	if (!engine_has_ring(session->engine) || (!is_sampled && heap_counters(session->heap).allocations > 0))
+		return -EPROTONOSUPPORT;
+	heap_set_sampling(session->heap, session->sample_bytes);
+	heap_set_left(session->heap, on_left, session);
+	/* After a while without us, from before that. */
+	heap_each_block(session->heap, tell_engine, session->engine);
+	return 0;
+}
+
 /* Everything that changes the target, with its threads held.  Whatever fails half-way is undone by
  * session_detach. */
 int session_plant(struct session *session)
@@ -294,8 +325,8 @@ int session_plant(struct session *session)
 	if (r == 0)
 		r = engine_install(session->engine);
 	session_tell_refusal(session);
-	if (r >= 0 && session->wants_release)
-		return r;
+	if (r >= 0)
+		r = begin_sampling(session);
 	if (r >= 0)
 		r = guard_plant(session);
 	if (r >= 0)
@@ -342,7 +373,6 @@ static void forget_program(struct session *session, struct task *task)
 		session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0,
 			     "of the memory that it had, and others still have: %s", text);
 	engine_task_gone(session->engine, task);
-	session->wants_release = false;     /* of what it executes the libraries are to come */
 	free_tables(session);
 	bp_drop_all(target);
 	resident_forget(target);
@@ -446,8 +476,8 @@ bool session_is_exact(const struct session *session)
 {
 	struct heap_counters heap = heap_counters(session->heap);
 
-	return heap.unknown_frees == 0 && heap.lost_events == 0 && session->probe_gaps == 0 &&
-	       session->lost_tasks == 0 && engine_unwatched(session->engine) == 0 && session->out_of_order == 0 && !session->modules_failed && !engine_refusal(session->engine) &&
+	return heap_sampling(session->heap) == 0 && heap.unknown_frees == 0 && heap.lost_events == 0 && session->probe_gaps == 0 &&
+	       session->lost_tasks == 0 && session->out_of_order == 0 && !session->modules_failed && !engine_refusal(session->engine) &&
 	       engine_counters(session->engine).failed_reads == 0;
 }
 
@@ -514,9 +544,9 @@ void session_send_status(struct session *session, uint32_t serial)
 		.frames_limit = session->frames_limit,
 		.pending_calls = engine_pending(session->engine),
 		.exact = session_is_exact(session),
+		.sample_bytes = heap_sampling(session->heap),
 		.crash_safe = resident_is_safe(target, &reason),
 		.stopped = is_stopped(target),
-		.released = session->released,
 	};
 
 	heap_each_trace(session->heap, add_domain, &status);

@@ -96,7 +96,8 @@ struct wire_attach {
 	uint64_t max_stack_nodes;
 	struct wire_allocator allocators[WIRE_ALLOCATORS_MAX];
 	uint32_t ring_wait_ms;         /* 0: default */
-	uint32_t release;              /* ptrace is let go once it is attached to, see release.h */
+	uint32_t pad;
+	uint64_t sample_bytes;         /* one sample for so many bytes; 0: all */
 };
 
 struct wire_attached {
@@ -218,13 +219,13 @@ struct wire_status {
 	uint64_t longest_stop_us;               /* attach, snapshot and other stops of all threads */
 	uint64_t held_us;                       /* all threads together, ever */
 	uint64_t events;                        /* stops handled */
+	uint64_t sample_bytes;                  /* the figures are estimates of one sample for so many bytes; 0: they are not */
 	uint64_t children_not_followed;         /* that should have been: past a limit, or without the right to */
 	uint32_t tasks, probes;
 	uint32_t frames_limit;
 	uint8_t exact, crash_safe, stopped;     /* stopped: by job control */
 	uint8_t engine;                         /* enum engine_kind: int3 or ring */
-	uint32_t pending_calls;
-	uint32_t released;                      /* it is traced without ptrace */
+	uint32_t pending_calls, pad;
 	char crash_unsafe_reason[256];
 	char engine_reason[256];                /* why it is not the one that was asked for, or not all of it; or "" */
 };

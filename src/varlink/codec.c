@@ -11,6 +11,7 @@ const struct codec_table_form codec_tables[TABLE_COUNT] = {
 	[TABLE_NODES] = { "nodes", 2 },
 	[TABLE_TRACES] = { "traces", 9 },
 	[TABLE_BLOCKS] = { "blocks", 6 },
+	[TABLE_SAMPLES] = { "samples", 3 },
 };
 
 json_t *codec_unknown(const struct snapshot_unknown *unknown)
@@ -125,6 +126,11 @@ static json_t *encode_row(const struct statistics *statistics, const struct stat
 		failed |= json_object_set_new(json, "size_diff", json_integer(row->size_diff));
 		failed |= json_object_set_new(json, "count_diff", json_integer(row->count_diff));
 	}
+	if (statistics->sample_bytes > 0) {
+		failed |= json_object_set_new(json, "size_error", json_integer(codec_count(row->size_error)));
+		failed |= json_object_set_new(json, "count_error", json_integer(codec_count(row->count_error)));
+		failed |= json_object_set_new(json, "samples", json_integer(codec_count(row->samples)));
+	}
 	if (statistics->has_ages) {
 		failed |= json_object_set_new(json, "youngest_seconds", json_real((double)row->youngest_ns / 1e9));
 		failed |= json_object_set_new(json, "oldest_seconds", json_real((double)row->oldest_ns / 1e9));
@@ -169,27 +175,33 @@ json_t *codec_statistics_rows(const struct statistics *statistics, size_t first,
 	return list;
 }
 
+/* NULL, which json_pack leaves out with "o*", when it is no estimate. */
+static json_t *error_or_none(const struct statistics *statistics, uint64_t error)
+{
+	return statistics->sample_bytes > 0 ? json_integer(codec_count(error)) : NULL;
+}
+
 static json_t *encode_total(const struct statistics *statistics, bool with_diff)
 {
-	if (!with_diff)
-		return json_pack("{s:I, s:I}", "size", codec_count(statistics->total_size),
-				 "count", codec_count(statistics->total_count));
-	return json_pack("{s:I, s:I, s:I, s:I}", "size", codec_count(statistics->total_size),
+	return json_pack("{s:I, s:I, s:o*, s:o*, s:o*, s:o*}", "size", codec_count(statistics->total_size),
 			 "count", codec_count(statistics->total_count),
-			 "size_diff", (json_int_t)statistics->total_size_diff,
-			 "count_diff", (json_int_t)statistics->total_count_diff);
+			 "size_diff", with_diff ? json_integer(statistics->total_size_diff) : NULL,
+			 "count_diff", with_diff ? json_integer(statistics->total_count_diff) : NULL,
+			 "size_error", error_or_none(statistics, statistics->total_size_error),
+			 "count_error", error_or_none(statistics, statistics->total_count_error));
 }
 
 json_t *codec_statistics_frame(const struct statistics *statistics, json_t *rows, bool with_diff)
 {
-	return json_pack("{s:o, s:s, s:o, s:b, s:o, s:I, s:b, s:o*}", "statistics", rows,
+	return json_pack("{s:o, s:s, s:o, s:b, s:o, s:I, s:b, s:o*, s:o*}", "statistics", rows,
 			 "key", statistics_key_name(statistics->key),
 			 "total", encode_total(statistics, with_diff),
 			 "exact", statistics->exact,
 			 "unknown", codec_unknown(&statistics->unknown),
 			 "rows", codec_count(statistics->all_rows),
 			 "limits_differ", statistics->limits_differ,
-			 "unnamed", statistics->unnamed ? json_true() : NULL);
+			 "unnamed", statistics->unnamed ? json_true() : NULL,
+			 "sample_bytes", error_or_none(statistics, statistics->sample_bytes));
 }
 
 json_t *codec_statistics(const struct statistics *statistics, size_t limit, bool with_diff)

@@ -14,6 +14,7 @@ struct codec_snapshot_reader {
 	VEC_OF(json_int_t) build_ids;    /* of each module: number of its text */
 	struct domain_map domains;
 	bool informed;
+	size_t samples;              /* traces that have theirs */
 };
 
 struct codec_snapshot_reader *codec_snapshot_reader_new(void)
@@ -167,6 +168,7 @@ static int take_info(struct codec_snapshot_reader *reader, const json_t *info)
 	    (r = take_bool(info, "has_blocks", &s->has_blocks)) < 0 ||
 	    (r = take_counters(json_object_get(info, "counters"), &s->counters)) < 0)
 		return r;
+	s->sample_bytes = (uint64_t)json_integer_value(json_object_get(info, "sample_bytes"));
 	r = codec_take_domains(json_object_get(info, "domains"), &reader->domains);
 	return r < 0 ? r : codec_take_unknown(json_object_get(info, "unknown"), &s->unknown);
 }
@@ -309,12 +311,27 @@ static int take_block(struct codec_snapshot_reader *reader, const json_int_t *c)
 	return 0;
 }
 
+/* Of the next trace. */
+static int take_samples(struct codec_snapshot_reader *reader, const json_int_t *c)
+{
+	struct snapshot_trace *t;
+
+	if (reader->samples >= reader->snapshot->traces.count || c[0] < 0 || c[1] < 0 || c[2] < 0)
+		return -EBADMSG;
+	t = &reader->snapshot->traces.items[reader->samples++];
+	t->samples = (uint64_t)c[0];
+	t->blocks_deviation = (uint64_t)c[1];
+	t->bytes_deviation = (uint64_t)c[2];
+	return 0;
+}
+
 typedef int (*take_cells)(struct codec_snapshot_reader *reader, const json_int_t *cells);
 
 static const take_cells takers[TABLE_COUNT] = {
 	[TABLE_MODULES] = take_module, [TABLE_FRAMES] = take_frame,
 	[TABLE_LOCATIONS] = take_location, [TABLE_NODES] = take_node,
 	[TABLE_TRACES] = take_trace, [TABLE_BLOCKS] = take_block,
+	[TABLE_SAMPLES] = take_samples,
 };
 
 static int take_row(struct codec_snapshot_reader *reader, enum codec_table table, const json_t *row)

@@ -160,6 +160,9 @@ static int send_row(struct codec_rows_writer *writer, const struct statistic *ro
 
 	if (r == 0 && writer->with_diff)
 		r = append_cells(writer, "diffs", (json_int_t[]){ row->size_diff, row->count_diff }, 2);
+	if (r == 0 && statistics->sample_bytes > 0)
+		r = append_cells(writer, "errors", (json_int_t[]){ codec_count(row->size_error), codec_count(row->count_error),
+								   codec_count(row->samples) }, 3);
 	if (r == 0 && statistics->has_churn)
 		r = append_cells(writer, "churn", (json_int_t[]){ row->made_size, row->made_count, row->freed_count,
 								  row->temporary_count }, 4);
@@ -190,6 +193,8 @@ static json_t *new_piece(const struct codec_rows_writer *writer)
 		failed |= json_object_set_new(piece, "domains", encode_domains(statistics));
 	if (writer->with_diff)
 		failed |= json_object_set_new(piece, "diffs", json_array());
+	if (statistics->sample_bytes > 0)
+		failed |= json_object_set_new(piece, "errors", json_array());
 	if (statistics->has_churn)
 		failed |= json_object_set_new(piece, "churn", json_array());
 	if (statistics->has_ages)
@@ -238,7 +243,7 @@ struct codec_rows_reader {
 	VEC_OF(struct statistic_frame) known;     /* by number */
 	VEC_OF(struct statistic) rows;
 	VEC_OF(struct statistic_frame) frames;    /* all rows', one behind the other */
-	size_t diffs, churn, ages, histograms;    /* rows that have theirs */
+	size_t diffs, errors, churn, ages, histograms;    /* rows that have theirs */
 	struct domain_map domains;
 	bool informed;
 };
@@ -411,6 +416,19 @@ static int take_diff(struct codec_rows_reader *reader, const json_t *item)
 	return 0;
 }
 
+static int take_errors(struct codec_rows_reader *reader, const json_t *item)
+{
+	struct statistic *row = next_of(reader, &reader->errors);
+	json_int_t cells[3];
+
+	if (!row || take_cells(item, cells, 3, false) < 0)
+		return -EBADMSG;
+	row->size_error = (uint64_t)cells[0];
+	row->count_error = (uint64_t)cells[1];
+	row->samples = (uint64_t)cells[2];
+	return 0;
+}
+
 static int take_churn(struct codec_rows_reader *reader, const json_t *item)
 {
 	struct statistic *row = next_of(reader, &reader->churn);
@@ -489,6 +507,16 @@ static int take_difference(const json_t *object, const char *key, int64_t *ret)
 	return 0;
 }
 
+/* Older daemons do not say, and have none. */
+static int take_sampling(const json_t *reply, const json_t *total, struct statistics *statistics)
+{
+	int r = take_count(reply, "sample_bytes", &statistics->sample_bytes);
+
+	if (r == 0)
+		r = take_count(total, "size_error", &statistics->total_size_error);
+	return r == 0 ? take_count(total, "count_error", &statistics->total_count_error) : r;
+}
+
 /* The same in each reply. */
 static int take_frame_of_rows(struct codec_rows_reader *reader, const json_t *reply)
 {
@@ -511,6 +539,8 @@ static int take_frame_of_rows(struct codec_rows_reader *reader, const json_t *re
 		r = take_difference(total, "size_diff", &statistics->total_size_diff);
 	if (r == 0 && reader->with_diff)
 		r = take_difference(total, "count_diff", &statistics->total_count_diff);
+	if (r == 0 && json_object_get(reply, "sample_bytes"))
+		r = take_sampling(reply, total, statistics);
 	if (r < 0)
 		return r;
 	statistics->all_rows = rows;
@@ -543,6 +573,8 @@ int codec_rows_reader_feed(struct codec_rows_reader *reader, const json_t *reply
 	if (r == 0)
 		r = take_table(reader, tables, "diffs", reader->with_diff, take_diff);
 	if (r == 0)
+		r = take_table(reader, tables, "errors", statistics->sample_bytes > 0, take_errors);
+	if (r == 0)
 		r = take_table(reader, tables, "churn", statistics->has_churn, take_churn);
 	if (r == 0)
 		r = take_table(reader, tables, "ages", statistics->has_ages, take_ages);
@@ -558,7 +590,7 @@ static bool is_whole(const struct codec_rows_reader *reader)
 	size_t rows = reader->rows.count;
 
 	return reader->informed && rows <= statistics->all_rows && (!reader->with_diff || reader->diffs == rows) &&
-	       (!statistics->has_churn || reader->churn == rows) && (!statistics->has_ages || reader->ages == rows) &&
+	       (statistics->sample_bytes == 0 || reader->errors == rows) && (!statistics->has_churn || reader->churn == rows) && (!statistics->has_ages || reader->ages == rows) &&
 	       (!statistics->has_histograms || reader->histograms == rows);
 }
 

@@ -74,7 +74,7 @@ static json_t *encode_domains(const struct snapshot *s)
 
 static json_t *encode_info(const struct snapshot *s)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o*}",
 			 "id", codec_bytes(s->id), "name", codec_bytes(s->name),
 			 "command", codec_bytes(s->command), "exe", codec_bytes(s->exe),
 			 "pid", (json_int_t)s->pid, "start_time", codec_count(s->start_time),
@@ -82,7 +82,8 @@ static json_t *encode_info(const struct snapshot *s)
 			 "clock", codec_count(s->clock_ns), "frames_limit", (json_int_t)s->frames_limit,
 			 "exact", s->exact, "symbolized", s->symbolized, "has_blocks", s->has_blocks,
 			 "counters", encode_counters(&s->counters),
-			 "unknown", codec_unknown(&s->unknown), "hide", encode_hidden(), "domains", encode_domains(s));
+			 "unknown", codec_unknown(&s->unknown), "hide", encode_hidden(), "domains", encode_domains(s),
+			 "sample_bytes", s->sample_bytes ? json_integer(codec_count(s->sample_bytes)) : NULL);
 }
 
 static size_t table_rows(const struct snapshot *s, enum codec_table table)
@@ -102,6 +103,8 @@ static size_t table_rows(const struct snapshot *s, enum codec_table table)
 		return s->traces.count;
 	case TABLE_BLOCKS:
 		return s->blocks.count;
+	case TABLE_SAMPLES:
+		return s->sample_bytes > 0 ? s->traces.count : 0;
 	case TABLE_COUNT:
 		break;
 	}
@@ -182,6 +185,11 @@ static void row_cells(const struct snapshot *s, enum codec_table table, size_t r
 		break;
 	case TABLE_BLOCKS:
 		block_cells(&s->blocks.items[row], cells);
+		break;
+	case TABLE_SAMPLES:
+		cells[0] = codec_count(s->traces.items[row].samples);
+		cells[1] = codec_count(s->traces.items[row].blocks_deviation);
+		cells[2] = codec_count(s->traces.items[row].bytes_deviation);
 		break;
 	case TABLE_STRINGS:
 	case TABLE_COUNT:

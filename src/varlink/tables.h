@@ -21,6 +21,7 @@ enum codec_table {
 	TABLE_NODES,
 	TABLE_TRACES,
 	TABLE_BLOCKS,
+	TABLE_SAMPLES,
 	TABLE_COUNT
 };
 

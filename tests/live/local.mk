@@ -1,7 +1,7 @@
 # Tests against running processes.  Each program is a table of cases, see live.h; they run from the
 # build tree.  The sanitizers' runtime cannot be in counter.so, which is loaded into victims.
 live_cflags = $(AM_CFLAGS) -D_GNU_SOURCE $(JANSSON_CFLAGS)
-live_libs = tests/live/liblive.a src/libbase.a $(JANSSON_LIBS)
+live_libs = tests/live/liblive.a src/libbase.a $(JANSSON_LIBS) -lm
 
 check_LIBRARIES += tests/live/liblive.a
 tests_live_liblive_a_SOURCES = \
@@ -26,8 +26,8 @@ torture_tests = \
 	tests/live/check_harness \
 	tests/live/check_attach \
 	tests/live/check_exact \
-	tests/live/check_release \
 	tests/live/check_ring \
+	tests/live/check_sampling \
 	tests/live/check_detach \
 	tests/live/check_children \
 	tests/live/check_execs \
@@ -107,10 +107,6 @@ tests_live_check_attach_LDADD = $(live_libs)
 tests_live_check_exact_SOURCES = tests/live/check_exact.c
 tests_live_check_exact_CFLAGS = $(live_cflags)
 tests_live_check_exact_LDADD = $(live_libs)
-tests_live_check_release_SOURCES = tests/live/check_release.c
-tests_live_check_release_CFLAGS = $(live_cflags)
-tests_live_check_release_LDADD = $(live_libs)
-
 tests_live_check_ring_SOURCES = tests/live/check_ring.c
 tests_live_check_ring_CFLAGS = $(live_cflags) -I$(srcdir)/tests/faults
 tests_live_check_ring_LDADD = $(live_libs)
@@ -143,6 +139,9 @@ tests_live_check_guests_SOURCES = tests/live/check_guests.c
 tests_live_check_guests_CFLAGS = $(live_cflags)
 tests_live_check_guests_LDADD = $(live_libs)
 
+tests_live_check_sampling_SOURCES = tests/live/check_sampling.c
+tests_live_check_sampling_CFLAGS = $(live_cflags)
+tests_live_check_sampling_LDADD = $(live_libs)
 tests_live_check_signals_SOURCES = tests/live/check_signals.c
 tests_live_check_signals_CFLAGS = $(live_cflags)
 tests_live_check_signals_LDADD = $(live_libs)
@@ -333,7 +332,7 @@ oracle_sources = tests/live/oracle.c tests/live/oracle.h \
 	tests/bench/sampler.c tests/bench/sampler.h
 oracle_cflags = $(live_cflags) -I$(srcdir)/tests/bench $(UNWIND_CFLAGS)
 oracle_libs = $(live_libs) src/libaw_unwind.a src/libarch.a src/libmodel.a src/libbase.a \
-	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS) $(ZYDIS_LIBS)
+	$(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS) $(ZYDIS_LIBS) -lm
 tests_live_check_oracle_SOURCES = tests/live/check_oracle.c $(oracle_sources) \
 	tests/bench/workload.c tests/bench/workload.h
 tests_live_check_oracle_CFLAGS = $(oracle_cflags)

@@ -84,7 +84,7 @@ static void add_trace(struct snapshot *s, uint32_t stack, uint32_t domain, uint6
 	struct snapshot_trace *t = vec_push(&s->traces);
 
 	*t = (struct snapshot_trace){ stack, domain, blocks, blocks * 100, blocks * 2, blocks * 200,
-					blocks / 2, blocks * 3, blocks * 300 };
+					blocks / 2, blocks * 3, blocks * 300, 0, 0, 0 };
 }
 
 static void add_stacks(struct snapshot *s, uint32_t count)

@@ -643,19 +643,19 @@ START_TEST(foreign_and_newer_files_are_told_apart)
 	ck_assert_int_eq(mkfifo(other, 0600), 0);
 	expect_failure(other, 0, -EMEDIUMTYPE, "regular file");
 	must_save(file, snapshot);
-	run_sqlite(file, "PRAGMA user_version = 3");
-	expect_failure(file, 0, -EPROTONOSUPPORT, "version 3");
+	run_sqlite(file, "PRAGMA user_version = 4");
+	expect_failure(file, 0, -EPROTONOSUPPORT, "version 4");
 	snapshot_put(snapshot);
 }
 END_TEST
 
-static void make_version_1(void)
+static void make_version(unsigned version)
 {
 	const char *source = getenv("srcdir");
 	char command[1024];
 
-	snprintf(command, sizeof(command), "sqlite3 '%s' <'%s/tests/unit/snapshot_version_1.sql'", file,
-		 source ? source : ".");
+	snprintf(command, sizeof(command), "sqlite3 '%s' <'%s/tests/unit/snapshot_version_%u.sql'", file,
+		 source ? source : ".", version);
 	ck_assert_int_eq(system(command), 0);
 }
 
@@ -665,7 +665,7 @@ START_TEST(files_of_version_1_are_read)
 	struct snapshot *snapshot = NULL;
 	char *reason = NULL;
 
-	make_version_1();
+	make_version(1);
 	ck_assert_msg(store_load(file, 0, &snapshot, &reason) == 0, "%s", reason);
 	ck_assert_str_eq(snapshot->name, "before");
 	ck_assert_uint_eq(snapshot->counters.live_bytes, 330);
@@ -686,11 +686,58 @@ START_TEST(files_of_version_1_are_read)
 }
 END_TEST
 
+/* Nothing was sampled then. */
+START_TEST(files_of_version_2_are_read)
+{
+	struct snapshot *snapshot = NULL;
+	char *reason = NULL;
+
+	make_version(2);
+	ck_assert_msg(store_load(file, 0, &snapshot, &reason) == 0, "%s", reason);
+	ck_assert_uint_eq(snapshot->counters.live_bytes, 330);
+	ck_assert_uint_eq(snapshot->sample_bytes, 0);
+	ck_assert_uint_eq(snapshot->traces.count, 2);
+	ck_assert_uint_eq(snapshot->traces.items[0].samples, 0);
+	ck_assert_int_eq(store_append(file, snapshot, &reason), -EPROTONOSUPPORT);
+	ck_assert_ptr_nonnull(strstr(reason, "version 2"));
+	free(reason);
+	snapshot_put(snapshot);
+	run_sqlite(file, "UPDATE trace SET peak_bytes = peak_bytes + 1 WHERE domain = 0");
+	expect_failure(file, 0, -EBADMSG, "checksum");
+}
+END_TEST
+
+START_TEST(the_rate_and_the_samples_are_kept)
+{
+	struct snapshot *snapshot = random_snapshot(&small), *loaded = NULL;
+	char *reason = NULL;
+
+	snapshot->sample_bytes = 4096;
+	snapshot->traces.items[0].samples = 12;
+	snapshot->traces.items[0].blocks_deviation = 34;
+	snapshot->traces.items[0].bytes_deviation = 5678;
+	must_save(file, snapshot);
+	ck_assert_msg(store_load(file, 0, &loaded, &reason) == 0, "%s", reason);
+	ck_assert_uint_eq(loaded->sample_bytes, 4096);
+	ck_assert_uint_eq(loaded->traces.items[0].samples, 12);
+	ck_assert_uint_eq(loaded->traces.items[0].blocks_deviation, 34);
+	ck_assert_uint_eq(loaded->traces.items[0].bytes_deviation, 5678);
+	snapshot_put(loaded);
+	snapshot_put(snapshot);
+}
+END_TEST
+
 START_TEST(a_file_of_one_version_does_not_pass_as_another)
 {
-	make_version_1();
-	run_sqlite(file, "PRAGMA user_version = 2");
-	expect_failure(file, 0, -EBADMSG, "none of its tables");
+	for (unsigned version = 1; version <= 2; version++) {
+		char pragma[64];
+
+		make_version(version);
+		snprintf(pragma, sizeof(pragma), "PRAGMA user_version = %u", version + 1);
+		run_sqlite(file, pragma);
+		expect_failure(file, 0, -EBADMSG, "none of its tables");
+		ck_assert_int_eq(unlink(file), 0);
+	}
 }
 END_TEST
 
@@ -1121,6 +1168,8 @@ int main(void)
 		names_that_sqlite_would_interpret_are_plain_files,
 		foreign_and_newer_files_are_told_apart,
 		files_of_version_1_are_read,
+		files_of_version_2_are_read,
+		the_rate_and_the_samples_are_kept,
 		a_file_of_one_version_does_not_pass_as_another,
 		file_with_other_definitions_is_refused,
 		changed_values_are_noticed,

@@ -7,6 +7,7 @@ model_checks = tests/unit/check_module \
 	tests/unit/check_heap_memory \
 	tests/unit/check_heap_peak \
 	tests/unit/check_mappings \
+	tests/unit/check_sampling \
 	tests/unit/check_snapshot \
 	tests/unit/check_traceback \
 	tests/unit/check_filter \
@@ -42,6 +43,9 @@ tests_unit_check_heap_peak_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
 tests_unit_check_mappings_SOURCES = tests/unit/check_mappings.c
 tests_unit_check_mappings_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_mappings_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
+tests_unit_check_sampling_SOURCES = tests/unit/check_sampling.c
+tests_unit_check_sampling_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_sampling_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)
 tests_unit_check_snapshot_SOURCES = tests/unit/check_snapshot.c
 tests_unit_check_snapshot_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_snapshot_LDADD = src/libmodel.a src/libbase.a $(CHECK_LIBS)

@@ -8,4 +8,4 @@ tests_unit_check_history_SOURCES = tests/unit/check_history.c
 tests_unit_check_history_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_history_LDADD = src/libstore.a src/libmodel.a src/libbase.a $(SQLITE_LIBS) $(CHECK_LIBS)
 endif
-EXTRA_DIST += tests/unit/snapshot_version_1.sql
+EXTRA_DIST += tests/unit/snapshot_version_1.sql tests/unit/snapshot_version_2.sql

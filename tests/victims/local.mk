@@ -49,6 +49,7 @@ check_PROGRAMS += \
 	tests/victims/resizes \
 	tests/victims/rtsignals \
 	tests/victims/shadowed \
+	tests/victims/sampled \
 	tests/victims/sharer \
 	tests/victims/spawner \
 	tests/victims/tallies \
@@ -158,6 +159,10 @@ tests_victims_vforker_CFLAGS = $(victim_cflags)
 tests_victims_vforker_LDFLAGS = $(victim_ldflags)
 tests_victims_vforker_LDADD = $(victim_libs)
 
+tests_victims_sampled_SOURCES = tests/victims/sampled.c
+tests_victims_sampled_CFLAGS = $(victim_cflags)
+tests_victims_sampled_LDFLAGS = $(victim_ldflags)
+tests_victims_sampled_LDADD = $(victim_libs)
 tests_victims_sharer_SOURCES = tests/victims/sharer.c
 tests_victims_sharer_CFLAGS = $(victim_cflags)
 tests_victims_sharer_LDFLAGS = $(victim_ldflags)
