@@ -61,6 +61,9 @@ bool arch_ends_in_call(const uint8_t *code, size_t len);
 /* Where the call before `end` leads, whose bytes are the last ones of `code`; false when it may be none that says so itself. */
 bool arch_direct_call(const uint8_t *code, size_t len, raddr end, raddr *ret_target);
 
+/* Likewise, of a call through a pointer at a fixed address, where that lies. */
+bool arch_call_through(const uint8_t *code, size_t len, raddr end, raddr *ret_pointer);
+
 /* --- instructions (arch/x86_64_insn.c) --- */
 
 #define ARCH_BREAKPOINT_BYTE 0xcc

@@ -59,6 +59,17 @@ bool arch_direct_call(const uint8_t *code, size_t len, raddr end, raddr *ret_tar
 	return true;
 }
 
+bool arch_call_through(const uint8_t *code, size_t len, raddr end, raddr *ret_pointer)
+{
+	int32_t distance;
+
+	if (len < 6 || code[len - 6] != 0xff || code[len - 5] != 0x15)
+		return false;
+	memcpy(&distance, code + len - sizeof(distance), sizeof(distance));
+	*ret_pointer = end + (uint64_t)(int64_t)distance;
+	return true;
+}
+
 uint64_t arch_pc(const struct user_regs_struct *regs)
 {
 	return regs->rip;

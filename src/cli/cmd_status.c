@@ -104,6 +104,8 @@ static int print_status(pid_t pid, const json_t *status)
 	if (*answer_text(status, "engine_reason"))
 		print_text(strcmp(answer_text(status, "engine"), "ring") == 0 ? "Beside it" : "Why not ring",
 			   answer_text(status, "engine_reason"));
+	if (answer_true(status, "released"))
+		print_text("Ptrace", "let go");
 	print_exact(status);
 	print_crash_safe(status);
 	print_number("Frames limit", answer_number(status, "frames_limit"));

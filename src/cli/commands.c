@@ -18,7 +18,7 @@ const struct command commands[] = {
 	{ "attach", "PID", "trace a running process",
 	  "Returns when it is traced, and with --duration when it is traced no more.  Starts a\n"
 	  "daemon when none runs.\n",
-	  TRACING, 1, 1, false, cmd_attach },
+	  TRACING | OPTION(RELEASE), 1, 1, false, cmd_attach },
 	{ "run", "[--] COMMAND [ARG...]", "run a command, traced from its first instruction",
 	  "The exit status is the command's, 126 or 127 when it cannot be run, 128+n when signal\n"
 	  "n ended it.  What is said about the run goes to standard error, or to the --output FILE.\n",

@@ -393,6 +393,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 			    "(10 rows unless --limit is given)", NULL },
 	[OPTION_PYTHON] = { "python", "VERSION", "the version of Python that will read it; 3.8 and older know "
 			    "less of a trace", set_python },
+	[OPTION_RELEASE] = { "release", NULL, "let go of ptrace then, so that a debugger can be used on it: with the ring engine "
+			     "alone", NULL },
 	[OPTION_SAMPLE_BYTES] = { "sample-bytes", "N", "record one sample for N bytes on average, such as 512K, and estimate "
 			      "the rest; 0: all", set_sample_bytes },
 	[OPTION_RING_WAIT] = { "ring-wait", "T", "how long, with the ring engine, a thread waits for room (100ms unless given); then calls "

@@ -134,11 +134,12 @@ static json_t *encode_status(const struct session *session)
 {
 	const struct wire_status *s = session_status(session);
 
-	return json_pack("{s:i, s:s, s:s, s:o, s:b, s:o*, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:o, s:b, s:b, s:o*, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:o}",
 			 "pid", session_pid(session), "state", session_state_name(session), "engine",
 			 engine_kinds[s->engine], "engine_reason",
 			 s->engine_reason[0] ? codec_bytes(s->engine_reason) : json_null(),
-			 "exact", s->exact, "sample_bytes", s->sample_bytes ? json_integer((json_int_t)s->sample_bytes) : NULL,
+			 "released", s->released, "exact", s->exact,
+			 "sample_bytes", s->sample_bytes ? json_integer((json_int_t)s->sample_bytes) : NULL,
 			 "crash_safe", s->crash_safe, "crash_safe_reason",
 			 s->crash_unsafe_reason[0] ? codec_bytes(s->crash_unsafe_reason) : json_null(),
 			 "frames_limit", (json_int_t)s->frames_limit,

@@ -104,6 +104,8 @@ static bool may_sample(struct call *call, const struct wire_attach *message)
 		reason = "--engine int3 stops the program at every call all the same";
 	else if (message->follow_forks)
 		reason = "children that are followed are not sampled";
+	else if (message->release)
+		reason = "a process that is let go of is not sampled";
 	else if (message->domains != 1u << DOMAIN_MALLOC)
 		reason = "other domains than malloc are counted whole";
 	else if (message->allocators[0].domain != 0)
@@ -125,6 +127,7 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 	message->frames_limit = param_count(call->parameters, "frames", FRAMES_LIMIT_DEFAULT);
 	message->domains = domains ? domain_list_parse(domains) : DOMAINS_DEFAULT;
 	message->follow_forks = param_bool(call->parameters, "follow_forks");
+	message->release = param_bool(call->parameters, "release");
 	message->from_exec = param_bool(call->parameters, "wait_for_exec");
 	message->engine = (uint8_t)engine;
 	message->ring_wait_ms = param_count(call->parameters, "ring_wait_ms", 0);
@@ -135,8 +138,10 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 		fail_invalid_parameter(call, "frames");
 	else if (message->domains == 0)
 		fail_invalid_parameter(call, "domains");
-	else if (engine < 0)
+	else if (engine < 0 || (name && message->release && engine == ENGINE_INT3))
 		fail_invalid_parameter(call, "engine");
+	else if (message->release && (message->follow_forks || message->from_exec))
+		fail_invalid_parameter(call, "release");
 	else if (message->ring_wait_ms > CODEC_RING_WAIT_MS_MAX)
 		fail_invalid_parameter(call, "ring_wait_ms");
 	else if (sample_bytes > SAMPLE_BYTES_MAX)

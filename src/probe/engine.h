@@ -56,6 +56,8 @@ void engine_free(struct engine *engine);          /* accepts NULL */
 struct ring_options {
 	uint64_t size;                 /* bytes: a power of two from RING_SIZE_MIN to RING_SIZE_MAX */
 	uint32_t wait_ms;              /* for room; then calls are lost */
+	bool alone;                    /* without breakpoints beside it, and without who would be stopped at them: the process will
+					* not be traced by ptrace */
 	uint64_t sample_bytes;         /* a sample for so many bytes, at most RING_SAMPLE_MAX; 0: all is recorded */
 };
 #define RING_SIZE_DEFAULT (8u << 20)
@@ -70,6 +72,8 @@ void engine_block_known(struct engine *engine, raddr address);
 void engine_block_left(struct engine *engine, raddr address);
 /* Why there is none though it was wanted; NULL: none was, or there is one. */
 const char *engine_ring_refusal(const struct engine *engine);
+/* Of a ring that is alone: how many places nothing stands at. */
+size_t engine_unwatched(const struct engine *engine);
 /* With a ring: how many places have breakpoints all the same, and why one of them has; NULL: none. */
 const char *engine_int3_beside(const struct engine *engine, char *text, size_t space);
 /* Serves records.  How many, at most `most`; 0: there were none; -EAGAIN: the next one is still being written, by *ret_writer

@@ -45,6 +45,7 @@ void engine_free(struct engine *engine)
 	for (size_t i = 0; i < engine->probes.count; i++)
 		probe_free(engine->probes.items[i]);
 	vec_fini(&engine->probes);
+	forms_fini(&engine->forms);
 	engine_ring_free(engine);
 	for (size_t i = 0; i < engine->target->tasks.count; i++) {
 		free(engine->target->tasks.items[i]->calls);
@@ -197,7 +198,7 @@ const char *engine_refusal(const struct engine *engine)
 size_t engine_memory(const struct engine *engine)
 {
 	const struct target *target = engine->target;
-	size_t bytes = sizeof(*engine) + vec_memory(&engine->plans) + vec_memory(&engine->probes);
+	size_t bytes = sizeof(*engine) + vec_memory(&engine->plans) + vec_memory(&engine->probes) + forms_memory(&engine->forms);
 
 	for (size_t i = 0; i < engine->plans.count; i++)
 		bytes += sizeof(*engine->plans.items[i]) + plan_memory(&engine->plans.items[i]->plan);

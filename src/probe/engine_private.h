@@ -4,6 +4,7 @@
 #define ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 
 #include "probe/engine.h"
+#include "probe/forms.h"
 #include "probe/plan.h"
 #include "probe/probe.h"
 
@@ -47,7 +48,7 @@ struct ring_side {
 	uint64_t late;                     /* position of a record that was awaited in vain; UINT64_MAX: none */
 	bool outgrown;                     /* the first thread was below what is known to be mapped of its stack */
 	char refusal[160];
-	size_t by_int3;                    /* places beside the ring that have a breakpoint */
+	size_t by_int3;                    /* places beside the ring that have a breakpoint, or nothing where it is alone */
 	char int3_reason[160];             /* of one of them */
 };
 
@@ -59,6 +60,7 @@ struct engine {
 	uint32_t max_frames;
 	struct described *described;
 	uint32_t blurred;                  /* forms of functions that are several in one: what they make cannot be told apart */
+	struct forms forms;
 	VEC_OF(struct planned_module *) plans;
 	VEC_OF(struct probe *) probes;
 	struct engine_counters counters;
@@ -79,6 +81,10 @@ int engine_ring_plant(struct engine *engine);
 int engine_ring_make(struct engine *engine);
 /* Where stacks are certainly mapped, as it is known now. */
 void engine_ring_publish_stacks(struct engine *engine);
+/* The thread that has written a record, made known where nobody else tells of threads; NULL: there is none. */
+struct task *engine_ring_writer(const struct engine *engine, uint64_t thread);
+/* It has ended, and will not finish its record. */
+bool engine_ring_writer_is_gone(const struct engine *engine, uint64_t thread);
 /* The thread that says this of itself in a record, and what it says. */
 pid_t engine_ring_tid(const struct engine *engine, uint64_t thread);
 uint64_t engine_ring_word(const struct engine *engine, const struct task *task);

@@ -180,14 +180,17 @@ void engine_ring_begin(struct engine *engine)
 
 /* --- places --- */
 
-static bool fits_a_record(const struct plan_site *site, const struct probe *probe)
+/* Where it is alone a result that is stored through a pointer is looked for in the stack that comes with the record: mostly it is the
+ * caller's own variable.  Else it is lost, and counted. */
+static bool fits_a_record(const struct engine *engine, const struct plan_site *site, const struct probe *probe)
 {
 	const struct catalog_entry *entry = probe ? probe->entry : NULL;
+	bool alone = engine->ring.options.alone;
 
 	if (!entry)
-		return !site->reads_memory;
-	return entry->mapping == MAPPING_NONE && entry->out_arg == ARG_NONE && entry->size_arg < RING_ARGS && entry->count_arg < RING_ARGS &&
-	       entry->old_arg < RING_ARGS;
+		return alone || !site->reads_memory;
+	return entry->mapping == MAPPING_NONE && (entry->out_arg == ARG_NONE || (alone && entry->out_arg < RING_ARGS)) &&
+	       entry->size_arg < RING_ARGS && entry->count_arg < RING_ARGS && entry->old_arg < RING_ARGS;
 }
 
 /* Says of one such place why, and counts them. */
@@ -218,7 +221,7 @@ static const char *why_not(int error, const char *reason)
 /* NULL: a jump can stand there. */
 static const char *misses(const struct engine *engine, const struct plan_site *site, const struct probe *probe)
 {
-	if (!fits_a_record(site, probe))
+	if (!fits_a_record(engine, site, probe))
 		return "what it takes or gives is not in the registers that are recorded";
 	if (site->window.length == 0)
 		return "there is no room for a jump";
@@ -254,7 +257,7 @@ bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint
 		r = jumps_add(engine->target, &window, module, &engine->ring.awaited, &number, &reason);
 	if (r < 0) {
 		note_int3(engine, module, probe, why_not(r, reason));
-		return false;
+		return engine->ring.options.alone;
 	}
 	/* Numbers are given one after the other. */
 	place = vec_push(&engine->ring.places);
@@ -330,7 +333,7 @@ static void serve_record(struct engine *engine, const struct ring_record *record
 {
 	const struct ring_place *place = record->site < engine->ring.places.count ?
 					 &engine->ring.places.items[record->site] : NULL;
-	struct task *task = task_find(engine_ring_tid(engine, record->thread));
+	struct task *task = engine_ring_writer(engine, record->thread);
 	struct record_view view = { .engine = engine, .record = record };
 	struct ring_piece piece = { .record = record, .map = &engine->target->modules, .code = &engine->reader };
 	const struct reader reader = record->has_stack ? ring_piece_reader(&piece) :
@@ -419,7 +422,7 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 		if (r == -EAGAIN && ret_writer)
 			*ret_writer = engine_ring_tid(engine, record.thread);
 		/* Its writer has ended in the midst of it: it will not come. */
-		if (r == -EAGAIN && record.thread != 0 && !task_find(engine_ring_tid(engine, record.thread))) {
+		if (r == -EAGAIN && record.thread != 0 && engine_ring_writer_is_gone(engine, record.thread)) {
 			pass(engine);
 			continue;
 		}
@@ -522,13 +525,19 @@ void engine_ring_free(struct engine *engine)
 	jump_words_fini(&engine->ring.awaited);
 }
 
+size_t engine_unwatched(const struct engine *engine)
+{
+	return engine->ring.options.alone ? engine->ring.by_int3 : 0;
+}
+
 const char *engine_int3_beside(const struct engine *engine, char *text, size_t space)
 {
 	size_t places = engine->ring.places.count + engine->ring.by_int3;
 
 	if (!engine->ring.ring || engine->ring.by_int3 == 0)
 		return NULL;
-	snprintf(text, space, "%zu of %zu places have int3s, such as %s", engine->ring.by_int3, places, engine->ring.int3_reason);
+	snprintf(text, space, "%zu of %zu places %s, such as %s", engine->ring.by_int3, places,
+		 engine->ring.options.alone ? "are not watched" : "have int3s", engine->ring.int3_reason);
 	return text;
 }
 

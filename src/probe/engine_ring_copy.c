@@ -1,9 +1,12 @@
-/* The ring of a process that was forked from one that has a ring: its memory is a copy, its ring is its own. */
+/* Whose records they are; and the ring of a process that was forked from one that has a ring: its memory is a copy, its ring is its
+ * own. */
 #include "probe/engine_private.h"
 #include "probe/calls.h"
 
 #include "target/jumps.h"
 #include "target/ptrace.h"
+
+#include "base/proc.h"
 
 #include <string.h>
 
@@ -61,6 +64,23 @@ int engine_ring_begin_copy(struct engine *engine, struct task *task)
 pid_t engine_ring_tid(const struct engine *engine, uint64_t thread)
 {
 	return (pid_t)(engine->ring.tid != 0 && thread == engine->ring.word ? engine->ring.tid : thread);
+}
+
+struct task *engine_ring_writer(const struct engine *engine, uint64_t thread)
+{
+	pid_t tid = engine_ring_tid(engine, thread);
+	struct task *task = task_find(tid);
+
+	if (!task && engine->ring.options.alone && tid > 0)
+		task_add(engine->target, tid, &task);
+	return task;
+}
+
+bool engine_ring_writer_is_gone(const struct engine *engine, uint64_t thread)
+{
+	pid_t tid = engine_ring_tid(engine, thread);
+
+	return engine->ring.options.alone ? proc_thread_group(tid) <= 0 : !task_find(tid);
 }
 
 uint64_t engine_ring_word(const struct engine *engine, const struct task *task)

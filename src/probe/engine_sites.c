@@ -21,7 +21,7 @@ int engine_plan_module(struct engine *engine, uint32_t module, int elf_fd)
 		return -ENOMEM;
 	r = plan_make(elf_fd, engine->described, engine->target->modules.modules.items[module].path,
 		      engine_ring_is_open(engine), &planned->plan);
-	if (r < 0 || planned->plan.functions.count == 0) {
+	if (r < 0 || planned->plan.functions.count + planned->plan.forms.count == 0) {
 		if (r == 0)
 			plan_fini(&planned->plan);
 		free(planned);
@@ -55,6 +55,7 @@ void engine_drop_module(struct engine *engine, uint32_t module)
 		free(target->breakpoints.items[i]->site);
 		target->breakpoints.items[i]->site = NULL;
 	}
+	forms_drop_module(&engine->forms, module);
 	bp_drop_module(target, module);
 	jumps_drop_module(target, module);
 	/* Pending calls may still point at the probes: they stay, marked. */
@@ -167,6 +168,18 @@ static int plant(struct engine *engine, const struct plan *plan, const struct pl
 	return r;
 }
 
+static int add_forms(struct engine *engine, const struct planned_module *planned, raddr bias)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < planned->plan.forms.count; i++) {
+		const struct plan_form *form = &planned->plan.forms.items[i];
+
+		r = forms_add(&engine->forms, &(struct form_function){ form->vaddr + bias, form->size, planned->module, form->form });
+	}
+	return r;
+}
+
 /* Returns are planted before entries: an entry without its return would leave a call pending for ever. */
 static int install_module(struct engine *engine, struct planned_module *planned)
 {
@@ -175,6 +188,8 @@ static int install_module(struct engine *engine, struct planned_module *planned)
 	bool exits_failed = false;
 	int probes = 0;
 
+	if (add_forms(engine, planned, bias) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < plan->functions.count; i++) {
 		if (plan->functions.items[i].refused)
 			refuse(engine, planned->module, plan->functions.items[i].entry->name,

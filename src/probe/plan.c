@@ -2,6 +2,7 @@
 
 #include "arch/arch.h"
 #include "probe/elf_code.h"
+#include "probe/plan_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -427,37 +428,6 @@ static void drop_strangers(struct plan *plan, const unsigned *halves, bool opera
 	}
 }
 
-/* How much more or less a new break is, only libc's own variable says. */
-static void find_break(struct plan *plan, struct elf_code *code)
-{
-	for (size_t i = plan->functions.count; i-- > 0;) {
-		struct plan_function *function = &plan->functions.items[i];
-
-		if (function->entry->mapping == MAPPING_BREAK && !elf_code_find_variable(code, "__curbrk", &function->word))
-			vec_remove_unordered(&plan->functions, i);
-	}
-}
-
-/* malloc.o is one piece of libc's text; between the functions that it surely holds is nothing else. */
-static void find_internal_range(struct plan *plan, struct elf_code *code)
-{
-	static const char *const names[] = { "malloc", "free", "realloc", "calloc", "memalign", "posix_memalign" };
-
-	for (size_t i = 0; i < plan->functions.count; i++) {
-		const struct plan_function *function = &plan->functions.items[i];
-		uint64_t end = function->vaddr + elf_code_function_size(code, function->vaddr);
-
-		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
-			if (strcmp(function->entry->name, names[k]) != 0)
-				continue;
-			if (plan->internal_start == 0 || function->vaddr < plan->internal_start)
-				plan->internal_start = function->vaddr;
-			if (end > plan->internal_end)
-				plan->internal_end = end;
-		}
-	}
-}
-
 /* --- what windows may be in the way of, and what may be in theirs --- */
 
 static bool covers(const struct plan_window *window, uint64_t vaddr)
@@ -562,7 +532,9 @@ int plan_make(int elf_fd, struct described *described, const char *path, bool wi
 	if (r == 0)
 		r = elf_code_each_local_function(code, note_local_function, &naming);
 	drop_strangers(&plan, halves, described && described->operators);
-	find_break(&plan, code);
+	plan_find_break(&plan, code);
+	if (r == 0 && described && described->operators)
+		r = plan_find_forms(&plan, code, path);
 	for (uint32_t i = 0; r == 0 && i < plan.functions.count; i++)
 		r = add_function(&naming, code, i);
 	if (r == 0)
@@ -570,7 +542,7 @@ int plan_make(int elf_fd, struct described *described, const char *path, bool wi
 	if (r == 0 && with_windows)
 		check_windows(&plan, code);
 	if (r == 0 && plan.is_glibc)
-		find_internal_range(&plan, code);
+		plan_find_internal_range(&plan, code);
 	elf_code_close(code);
 	if (r < 0) {
 		plan_fini(&plan);
@@ -586,11 +558,12 @@ void plan_fini(struct plan *plan)
 		vec_fini(&plan->functions.items[i].parts);
 	vec_fini(&plan->functions);
 	vec_fini(&plan->sites);
+	vec_fini(&plan->forms);
 }
 
 size_t plan_memory(const struct plan *plan)
 {
-	size_t bytes = vec_memory(&plan->functions) + vec_memory(&plan->sites);
+	size_t bytes = vec_memory(&plan->functions) + vec_memory(&plan->sites) + vec_memory(&plan->forms);
 
 	for (size_t i = 0; i < plan->functions.count; i++)
 		bytes += vec_memory(&plan->functions.items[i].parts);

@@ -57,9 +57,17 @@ struct plan_function {
 	const char *refused;               /* why it cannot be probed (static text), NULL: it can */
 };
 
+/* An operator new: what is allocated below it is of its form. */
+struct plan_form {
+	uint64_t vaddr;
+	uint64_t size;                     /* 0: unknown */
+	uint32_t form;                     /* enum heap_form */
+};
+
 struct plan {
 	VEC_OF(struct plan_function) functions;
 	VEC_OF(struct plan_site) sites;
+	VEC_OF(struct plan_form) forms;    /* when these are asked for */
 	bool defines_malloc, is_glibc;
 	const char *clash;                 /* a described function that is one of those which are watched anyway; NULL: none */
 	const char *malloc_refused;        /* why its malloc cannot be probed, and nothing of it is */

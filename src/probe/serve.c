@@ -147,11 +147,21 @@ static uint32_t form_of_domain(uint32_t domain)
 	}
 }
 
-/* What operator new has made goes by delete.  Of allocators that have one function for several forms nothing is said. */
-static bool is_mismatch(const struct engine *engine, const struct probe *probe, uint32_t form)
+static uint32_t forms_of(struct engine *engine, uint32_t stack)
 {
-	return form != FORM_NONE && probe->forms != FORM_NONE && !(probe->forms & form) &&
-	       !(engine->blurred & (form | probe->forms));
+	return forms_of_stack(&engine->forms, unwinder_stacks(engine->unwinder), &engine->target->modules, &engine->reader, stack);
+}
+
+/* What operator new has made goes by delete.  Of allocators that have one function for several forms nothing is said, nor where it
+ * cannot be told which operator new it was. */
+static bool is_mismatch(struct engine *engine, const struct probe *probe, const struct engine_block *block)
+{
+	uint32_t forms = form_of_domain(block->domain);
+
+	if (forms != FORM_NONE && probe->forms != FORM_NONE && !(probe->forms & forms) && forms != FORM_MALLOC)
+		forms |= forms_of(engine, block->stack);
+	return forms != FORM_NONE && probe->forms != FORM_NONE && !(probe->forms & forms) &&
+	       !(engine->blurred & (forms | probe->forms));
 }
 
 static void look_for_misuse(struct serving *serving, raddr sp, raddr address, bool live)
@@ -173,7 +183,7 @@ static void look_for_misuse(struct serving *serving, raddr sp, raddr address, bo
 		misuse.made_form = form_of_domain(block.domain);
 		misuse.made_stack = block.stack;
 		misuse.size = block.size;
-		if (!is_mismatch(serving->engine, probe, misuse.made_form))
+		if (!is_mismatch(serving->engine, probe, &block))
 			return;
 	} else if (!sink->is_wild(sink->context, address, probe->entry->domain)) {
 		return;
@@ -317,13 +327,20 @@ static bool hold(struct calls *calls, const struct call *call, const struct allo
 }
 
 /* Which of malloc, new and new[] it is, where that is asked for and can be told. */
-static uint32_t domain_of(const struct engine *engine, const struct probe *probe)
+static uint32_t domain_of(struct engine *engine, const struct probe *probe, uint32_t stack)
 {
-	if (engine->described && engine->described->operators && probe->forms == FORM_NEW)
+	uint32_t forms = probe->forms;
+
+	if (!engine->described || !engine->described->operators)
+		return probe->entry->domain;
+	/* One function for several tells nothing. */
+	if (forms & (forms - 1))
+		return probe->entry->domain;
+	if (forms != FORM_NONE)
+		forms = forms_of(engine, stack);
+	if (forms & FORM_NEW)
 		return DOMAIN_NEW;
-	if (engine->described && engine->described->operators && probe->forms == FORM_NEW_ARRAY)
-		return DOMAIN_NEW_ARRAY;
-	return probe->entry->domain;
+	return forms & FORM_NEW_ARRAY ? DOMAIN_NEW_ARRAY : probe->entry->domain;
 }
 
 /* It has made a block that is no sample, or none; with the old one goes, unless the call has failed, what was known of it. */
@@ -372,11 +389,11 @@ static void settle(struct serving *serving, struct calls *calls, struct call cal
 	    engine->sink.is_live(engine->sink.context, event.address, call.probe->entry->domain))
 		return;
 	event.kind = call.parked ? ALLOC_RESIZE_END : ALLOC_BORN;
-	event.domain = domain_of(engine, call.probe);
 	event.old_address = call.parked ? call.old_address : 0;
 	event.size = call.size;
 	if (event.address != 0)
 		event.stack = serve_caller_stack(engine, &call, seen);
+	event.domain = domain_of(engine, call.probe, event.stack);
 	calls->last.address = event.address;
 	calls->last.result = LAST_HELD;
 	if (hold(calls, &call, &event))

@@ -1,5 +1,6 @@
 /* Coming and going of a session. */
 #define _GNU_SOURCE
+#include "tracer/release.h"
 #include "tracer/session.h"
 
 #include "tracer/explain.h"
@@ -321,6 +322,17 @@ static int become_owner(struct link *link, const struct wire_attach *request)
 	return r;
 }
 
+static void refuse_release(struct session *session, const struct wire_attach *request)
+{
+	char reason[256];
+	const char *text;
+
+	snprintf(reason, sizeof(reason), "%s", release_refusal(session));
+	session_detach(session, &text);
+	session_fail(session->link, request->head.serial, request->head.pid, FAILURE_UNSUPPORTED, 0,
+		     "process %d cannot be traced without ptrace: %s; without --release it is traced with it", request->head.pid, reason);
+}
+
 int session_attach(struct link *link, const struct wire_attach *request, struct session **ret_session)
 {
 	struct session *session = NULL;
@@ -355,7 +367,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	target->is_in_handler = on_is_in_handler;
 	/* One that systemd started for the daemon has nobody above it whom to name; its copies are below it. */
 	session->daemon = getppid() > 1 ? getppid() : getpid();
-	session->gives_up_rights = root && (geteuid() != 0 || (uid != 0 && !target->filtered));
+	session->gives_up_rights = root && (geteuid() != 0 || (uid != 0 && !target->filtered && !request->release));
 	if (session->follows)
 		target->copy_made = follow_copy;
 	target->context = session;
@@ -388,9 +400,14 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		session_free(session);
 		return r;
 	}
+	if (session->wants_release && release_refusal(session)) {
+		refuse_release(session, request);
+		session_free(session);
+		return -ENOTSUP;
+	}
 	/* The exec that is waited for may give it what its user may not look into: capabilities of a service's. */
-	if (!request->from_exec)
-		session_drop_privileges(session);
+	if (!request->from_exec && !session->wants_release)
+		session_drop_privileges(session);       /* to seize it again takes the right to */
 	session_send_program(session, WIRE_ATTACHED, request->head.serial);
 	*ret_session = session;
 	return 0;

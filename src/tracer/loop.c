@@ -3,11 +3,13 @@
 
 #include "tracer/follow.h"
 #include "tracer/refuge.h"
+#include "tracer/release.h"
 #include "tracer/snapshot.h"
 
 #include "target/held.h"
 #include "target/jumps.h"
 #include "target/ptrace.h"
+#include "target/resident.h"
 
 #include "base/clock.h"
 
@@ -172,6 +174,57 @@ static int look_and_read(struct loop *loop, struct stop *ret_stop)
 	return 0;
 }
 
+/* It has ended, or has other memory: what it recorded is all there is. */
+static void serve_released_end(struct loop *loop, enum release_state state)
+{
+	struct session *session = loop->session;
+
+	engine_catch_up(session->engine);
+	release_forget_threads(session);
+	if (state == RELEASE_ENDED) {
+		loop_finish(loop);
+		return;
+	}
+	session_say_farewell(session, FAILURE_INTERNAL, "it executes another program, of which nothing is seen, since ptrace was let go");
+	resident_forget(session->target);
+	session->leaving = true;
+	snapshot_write_now(session, SNAPSHOT_DETACH);
+	loop_answer_detach(loop, 0, true, NULL);
+}
+
+/* Of a process that is traced without ptrace: there are records, and ends of snapshots. */
+static void serve_released(struct loop *loop)
+{
+	enum release_state state;
+	struct stop stop;
+	int served;
+
+	if (stop_look_at_any(&stop) == 0 && stop.kind != STOP_NONE) {
+		serve_stranger(loop, &stop);
+		return;
+	}
+	served = engine_read_ring(loop->session->engine, RING_BATCH, NULL);
+	if (served > 0) {
+		loop->idle_ns = RING_PAUSE_NS;
+		loop->stuck_ns = 0;
+		return;
+	}
+	state = release_state(loop->session);
+	if (state != RELEASE_RUNS) {
+		serve_released_end(loop, state);
+		return;
+	}
+	/* Whoever writes it may do so yet, where others write by then: the loss is counted, which says so. */
+	if (served == -EAGAIN && is_stuck(loop)) {
+		engine_pass_record(loop->session->engine);
+		loop->stuck_ns = 0;
+	}
+	if (served != -EAGAIN)
+		loop->stuck_ns = 0;
+	stop_pause(loop->idle_ns);
+	loop->idle_ns = longer_pause(loop->idle_ns);
+}
+
 static void serve_next_stop(struct loop *loop)
 {
 	struct target *target = loop->session ? loop->session->target : NULL;
@@ -180,6 +233,10 @@ static void serve_next_stop(struct loop *loop)
 	uint64_t began_ns;
 	int r;
 
+	if (target && loop->session->released) {
+		serve_released(loop);
+		return;
+	}
 	began_ns = clock_monotonic_ns();
 	if (target && is_sweep_due(loop, target, began_ns) && sweep(loop) > 0)
 		return;
@@ -224,6 +281,14 @@ static void store_when_unheard(struct loop *loop)
 		refuge_store(loop->session);
 }
 
+/* There is more to wait for than messages. */
+static bool is_busy(const struct loop *loop)
+{
+	const struct session *session = loop->session;
+
+	return (session && (session->released || session->target->tasks.count > 0)) || snapshot_running() > 0;
+}
+
 int loop_run(struct link *link, struct session *session)
 {
 	struct loop loop = { .link = link, .session = session, .idle_ns = RING_PAUSE_NS };
@@ -234,7 +299,7 @@ int loop_run(struct link *link, struct session *session)
 	else if (session)
 		loop_resume_held(&loop);
 	while (!is_finished(&loop)) {
-		bool traces = (loop.session && loop.session->target->tasks.count > 0) || snapshot_running() > 0;
+		bool traces = is_busy(&loop);
 		struct link_message *message = NULL;
 
 		if (!traces || link_has_message(link))

@@ -5,7 +5,10 @@
 #include "tracer/opening.h"
 #include "tracer/recall.h"
 #include "tracer/refuge.h"
+#include "tracer/release.h"
 #include "tracer/snapshot.h"
+
+#include "target/process.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -70,6 +73,14 @@ static void beat(struct loop *loop)
 	link_beat(loop->link, loop->session ? loop->session->target->pid : 0, HEARTBEAT_PATIENCE_MS);
 }
 
+static void begin(struct loop *loop)
+{
+	if (loop->session->wants_release && !release_refusal(loop->session))
+		release_begin(loop->session);
+	else
+		loop_resume_held(loop);
+}
+
 static void attach(struct loop *loop, const struct wire_attach *request)
 {
 	int r;
@@ -77,7 +88,7 @@ static void attach(struct loop *loop, const struct wire_attach *request)
 	loop_begin_long_step(loop);
 	if (loop->session && loop->session->set_aside) {
 		if (session_resume(loop->session, request) == 0)
-			loop_resume_held(loop);
+			begin(loop);
 		beat(loop);
 		return;
 	}
@@ -92,7 +103,7 @@ static void attach(struct loop *loop, const struct wire_attach *request)
 		loop->done = true;
 		return;
 	}
-	loop_resume_held(loop);
+	begin(loop);
 	beat(loop);
 }
 
@@ -109,12 +120,30 @@ void loop_detach(struct loop *loop, uint32_t serial)
 	loop_undo(loop, serial);
 }
 
+/* What was let go of ptrace is seized, to be let go of wholly.  False: it cannot be, which was said. */
+static bool take_back(struct loop *loop, uint32_t serial)
+{
+	struct session *session = loop->session;
+	pid_t pid = session->target->pid, other;
+	int r = session->released ? release_end(session) : 0;
+
+	if (r == 0 || r == -ESRCH)
+		return true;
+	other = process_tracer(pid);
+	session_fail(loop->link, serial, pid, FAILURE_INTERNAL, 0,
+		     "process %d cannot be let go: %s; try again afterwards", pid,
+		     other > 0 ? "another tracer has it, such as a debugger or strace: end that" : strerror(-r));
+	return false;
+}
+
 static void set_aside(struct loop *loop, uint32_t serial)
 {
 	struct wire_detached answer = { .head = { WIRE_DETACHED, serial, loop->session->target->pid, sizeof(answer) } };
 	const char *text = NULL;
 
 	loop_begin_long_step(loop);
+	if (!take_back(loop, serial))
+		return;
 	answer.clean = loop->session->set_aside || session_set_aside(loop->session, &text);
 	if (loop->session->ended) {
 		loop->session->set_aside = false;
@@ -131,6 +160,9 @@ void loop_leave(struct loop *loop, uint32_t serial)
 	if (!loop->session || (loop->session->leaving && !loop->session->set_aside))
 		return;
 	loop_begin_long_step(loop);
+	/* Nobody waits for a better moment: what stays is taken out when the daemon heals. */
+	if (loop->session->released && release_end(loop->session) < 0)
+		release_forget_threads(loop->session);
 	/* When nobody is there to take it, it is stored once the process is free: see refuge.h. */
 	if (!link_is_closed(loop->link))
 		snapshot_write_now(loop->session, SNAPSHOT_DETACH);
@@ -139,6 +171,10 @@ void loop_leave(struct loop *loop, uint32_t serial)
 
 static void verify(struct loop *loop)
 {
+	if (loop->session->released) {
+		release_look(loop->session);
+		return;
+	}
 	session_verify(loop->session);
 	loop_ask_in_time(loop);
 }
@@ -239,7 +275,8 @@ static void serve_request(struct loop *loop, const struct link_message *message)
 		answer_done(loop, head);
 		break;
 	case WIRE_DETACH:
-		loop_leave(loop, head->serial);
+		if (take_back(loop, head->serial))
+			loop_leave(loop, head->serial);
 		break;
 	case WIRE_SET_ASIDE:
 		set_aside(loop, head->serial);

@@ -132,7 +132,7 @@ static int new_engine(struct session *session)
 				    .find = on_find, .misused = on_misused, .context = session };
 
 	const struct ring_options options = { .size = RING_SIZE_DEFAULT, .wait_ms = session->ring_wait_ms,
-					      .sample_bytes = session->sample_bytes };
+					      .alone = session->wants_release, .sample_bytes = session->sample_bytes };
 	int r = engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
 			   &session->described, &session->engine);
 
@@ -239,7 +239,9 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 				   (uint32_t)request->max_stack_nodes : SESSION_STACK_NODES_DEFAULT;
 	session->waits_for_exec = request->from_exec;
 	session->follows = request->follow_forks;
-	session->wants_ring = request->engine == ENGINE_RING || request->sample_bytes > 0;
+	session->wants_ring = request->engine == ENGINE_RING || request->release ||
+			      request->sample_bytes > 0;
+	session->wants_release = request->release;
 	session->ring_wait_ms = request->ring_wait_ms ? request->ring_wait_ms : RING_WAIT_MS_DEFAULT;
 	session->sample_bytes = request->sample_bytes;
 	session->exit_status = -1;
@@ -325,6 +327,8 @@ int session_plant(struct session *session)
 	if (r == 0)
 		r = engine_install(session->engine);
 	session_tell_refusal(session);
+	if (r >= 0 && session->wants_release)
+		return r;
 	if (r >= 0)
 		r = begin_sampling(session);
 	if (r >= 0)
@@ -373,6 +377,7 @@ static void forget_program(struct session *session, struct task *task)
 		session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0,
 			     "of the memory that it had, and others still have: %s", text);
 	engine_task_gone(session->engine, task);
+	session->wants_release = false;     /* of what it executes the libraries are to come */
 	free_tables(session);
 	bp_drop_all(target);
 	resident_forget(target);
@@ -477,7 +482,7 @@ bool session_is_exact(const struct session *session)
 	struct heap_counters heap = heap_counters(session->heap);
 
 	return heap_sampling(session->heap) == 0 && heap.unknown_frees == 0 && heap.lost_events == 0 && session->probe_gaps == 0 &&
-	       session->lost_tasks == 0 && session->out_of_order == 0 && !session->modules_failed && !engine_refusal(session->engine) &&
+	       session->lost_tasks == 0 && engine_unwatched(session->engine) == 0 && session->out_of_order == 0 && !session->modules_failed && !engine_refusal(session->engine) &&
 	       engine_counters(session->engine).failed_reads == 0;
 }
 
@@ -547,6 +552,7 @@ void session_send_status(struct session *session, uint32_t serial)
 		.sample_bytes = heap_sampling(session->heap),
 		.crash_safe = resident_is_safe(target, &reason),
 		.stopped = is_stopped(target),
+		.released = session->released,
 	};
 
 	heap_each_trace(session->heap, add_domain, &status);

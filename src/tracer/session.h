@@ -84,6 +84,7 @@ struct session {
 	uint64_t out_of_order;         /* stops that may have been served before what had been recorded earlier */
 	bool maps_change;              /* what is known of the objects is not of now: nothing is unwound */
 	bool wants_ring;
+	bool wants_release, released;  /* see release.h */
 	uint32_t ring_wait_ms;
 	uint64_t sample_bytes;          /* as asked for; 0: all is recorded */
 	bool ended;                    /* found so when it was to be let go */
@@ -137,6 +138,8 @@ bool session_is_foreign(pid_t tid);
 void session_exec(struct session *session, struct task *task);
 /* The loader's list of objects changed; a task is held.  Afterwards others may be, too. */
 void session_objects_changed(struct session *session);
+/* The same where nobody is held and nothing can be planted: what comes is known, an allocator among it is not watched. */
+void session_look_at_objects(struct session *session);
 /* Once a second, and before each answer: are our int3s still there, and do they still stop threads? */
 void session_verify(struct session *session);
 

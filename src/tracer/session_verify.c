@@ -20,8 +20,13 @@ static void tell_of_handler(struct session *session)
 
 void session_verify(struct session *session)
 {
-	uint64_t orphans = engine_counters(session->engine).orphans;
-	unsigned missing = bp_verify(session->target, true);
+	uint64_t orphans;
+	unsigned missing;
+
+	if (session->released)
+		return;
+	orphans = engine_counters(session->engine).orphans;
+	missing = bp_verify(session->target, true);
 
 	action_check(session->target);
 	tell_of_handler(session);

@@ -96,7 +96,7 @@ struct wire_attach {
 	uint64_t max_stack_nodes;
 	struct wire_allocator allocators[WIRE_ALLOCATORS_MAX];
 	uint32_t ring_wait_ms;         /* 0: default */
-	uint32_t pad;
+	uint32_t release;              /* ptrace is let go once it is attached to, see release.h */
 	uint64_t sample_bytes;         /* one sample for so many bytes; 0: all */
 };
 
@@ -225,7 +225,8 @@ struct wire_status {
 	uint32_t frames_limit;
 	uint8_t exact, crash_safe, stopped;     /* stopped: by job control */
 	uint8_t engine;                         /* enum engine_kind: int3 or ring */
-	uint32_t pending_calls, pad;
+	uint32_t pending_calls;
+	uint32_t released;                      /* it is traced without ptrace */
 	char crash_unsafe_reason[256];
 	char engine_reason[256];                /* why it is not the one that was asked for, or not all of it; or "" */
 };

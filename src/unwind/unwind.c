@@ -56,6 +56,11 @@ static int intern_reasons(struct unwinder *unwinder)
 	return 0;
 }
 
+const struct stack_table *unwinder_stacks(const struct unwinder *unwinder)
+{
+	return unwinder->stacks;
+}
+
 struct unwinder *unwinder_new(const struct module_map *map, struct stack_table *stacks)
 {
 	struct unwinder *unwinder = calloc(1, sizeof(*unwinder));

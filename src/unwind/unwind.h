@@ -27,6 +27,7 @@ struct unwind_counters {
 
 /* map and stacks outlive the unwinder. */
 struct unwinder *unwinder_new(const struct module_map *map, struct stack_table *stacks);
+const struct stack_table *unwinder_stacks(const struct unwinder *unwinder);
 void unwinder_free(struct unwinder *unwinder);                /* accepts NULL */
 
 /* Bytes of the tables of all modules; Debian's libLLVM-14 has 8 MiB, with their index. */

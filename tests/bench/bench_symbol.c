@@ -19,10 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define LIBDW_FRAMES_MAX 2000      /* it is slow */
+#define MEBIBYTE (1024.0 * 1024.0)
 #define ATTEMPTS 50                /* random addresses tried per frame wanted */
 
 struct bench {
@@ -117,6 +119,13 @@ static void run_module(const struct bench *bench)
 
 /* --- the process --- */
 
+static off_t file_size(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 ? st.st_size : 0;
+}
+
 static pid_t start_process(const char *program, int *ret_sock)
 {
 	int pair[2];
@@ -173,6 +182,23 @@ static size_t ask(int sock, const uint64_t *frames, size_t count)
 	return locations;
 }
 
+/* The most that it had in memory, parts of the file included; 0: not known. */
+static unsigned long peak_kib(pid_t pid)
+{
+	unsigned long kib = 0;
+	char path[32], *text, *at;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (file_read_text(path, 1u << 16, &text, &len) < 0)
+		return 0;
+	at = strstr(text, "VmHWM:");
+	if (at)
+		kib = strtoul(at + strlen("VmHWM:"), NULL, 10);
+	free(text);
+	return kib;
+}
+
 static void run_process(const struct bench *bench, const char *program)
 {
 	struct symbol_wire_head open_head = { SYMBOL_WIRE_OPEN, 1, 0, sizeof(open_head) };
@@ -193,6 +219,8 @@ static void run_process(const struct bench *bench, const char *program)
 				 left < SYMBOL_WIRE_QUERIES_MAX ? left : SYMBOL_WIRE_QUERIES_MAX);
 	}
 	report(bench, "process", bench->count, clock_monotonic_ns() - start, locations);
+	printf("{\"bench\": \"symbol_memory\", \"file\": \"%s\", \"file_mib\": %.1f, \"peak_mib\": %.1f}\n", bench->path,
+	       (double)file_size(bench->path) / MEBIBYTE, (double)peak_kib(pid) * 1024 / MEBIBYTE);
 	close(sock);
 	waitpid(pid, NULL, 0);
 }

@@ -52,7 +52,7 @@ check_DATA += $(bench_data)
 tests/bench/allocation_counter.so: tests/bench/allocation_counter.c tests/bench/allocation_counter.h
 	$(AM_V_CCLD)$(MKDIR_P) tests/bench && $(victim_link_shared) $(srcdir)/tests/bench/allocation_counter.c
 
-EXTRA_DIST += doc/BENCH.md tests/bench/allocation_counter.c tests/bench/bench_statistics.py \
+EXTRA_DIST += tests/bench/large_object doc/BENCH.md tests/bench/allocation_counter.c tests/bench/bench_statistics.py \
 	tests/bench/report.py tests/bench/run.py
 CLEANFILES += $(bench_data) bench-results.json tests/bench/*.stacks
 
@@ -69,4 +69,8 @@ bench-page: bench-results.json
 	$(srcdir)/tests/bench/report.py bench-results.json > $(srcdir)/doc/BENCH.md
 bench-results.json:
 	$(MAKE) bench
-.PHONY: bench bench-page
+# Names on 500 MB of debug information, which take a minute to make.
+bench-names: all tests/bench/bench_symbol
+	$(srcdir)/tests/bench/large_object bench-names.so 96 8000
+	tests/bench/bench_symbol bench-names.so 5000; r=$$?; rm -f bench-names.so; exit $$r
+.PHONY: bench bench-page bench-names

@@ -246,8 +246,10 @@ def symbol(documents):
     print(table(("case", "frames", "seconds", "frames a second", "goal %d" % GOAL_SYMBOLS),
                 [(d["case"], d["frames"], "%.3f" % d["seconds"], "%.0f" % d["frames_per_second"],
                   met(d["frames_per_second"] >= GOAL_SYMBOLS) if d["case"] != "libdw" else "")
-                 for d in documents]))
+                 for d in by_bench(documents, "symbol")]))
     paragraph("Of `%s`; \"libdw\" asks libdw for each frame by itself." % documents[0]["file"])
+    for d in by_bench(documents, "symbol_memory"):
+        paragraph("The process had %.0f MiB at most, with what it had mapped of the file of %.0f MiB." % (d["peak_mib"], d["file_mib"]))
 
 
 def by_bench(documents, bench):

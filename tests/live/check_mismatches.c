@@ -12,12 +12,18 @@
 #define SOURCE "tests/victims/misuses.cc"
 #define POOL "pool pool_get(size) pool_put(old)"
 
-static const char *build(void)
+static const char *build_of(const char *source, const char *options)
 {
 	const char *program = live_text("%s/program", live_folder());
 
-	require_equal(system(live_text("g++ -O1 -g -fno-builtin -w -o %s $(realpath %s/" SOURCE ")", program, live_source())), 0);
+	require_equal(system(live_text("g++ -O1 -g -fno-builtin -w %s -o %s $(realpath %s/%s)", options, program, live_source(),
+				       source)), 0);
 	return program;
+}
+
+static const char *build(void)
+{
+	return build_of(SOURCE, "");
 }
 
 static struct subject *start(void)
@@ -112,6 +118,79 @@ static void without_the_domain_new_no_form_is_told(void)
 	tool_end(tool, subject, before);
 }
 
+/* Stops of threads so far, as metrics tell them. */
+static long long stops_of(struct tool *tool, pid_t pid)
+{
+	const char *text = tool_out(tool, "metrics", NULL), *mark = live_text("pid=\"%d\"", pid), *line;
+
+	for (line = strstr(text, "\nallocwatch_stops_total{"); line; line = strstr(line + 1, "\nallocwatch_stops_total{")) {
+		const char *at = strstr(line, mark), *value = strstr(line, "} ");
+
+		if (at && value && at < value)
+			return atoll(value + 2);
+	}
+	live_fail("no count of stops for %d in:\n%s", pid, text);
+}
+
+#define ROUNDS 100
+#define NEWS "tests/victims/news.cc"
+
+static struct subject *start_news(const char *options)
+{
+	const char *argv[] = { build_of(NEWS, options), NULL };
+	struct subject *subject = subject_start(geteuid(), argv);
+
+	require_text(subject_line(subject), "R");
+	return subject;
+}
+
+static long long stops_of_rounds(const char *domains)
+{
+	struct tool *tool = tool_start_named(domains);
+	struct subject *subject = start_news("");
+	struct state *before = state_take(subject->pid);
+	long long stops;
+
+	tool_out(tool, "attach", pid_text(subject->pid), "--domains", domains, NULL);
+	stops = stops_of(tool, subject->pid);
+	for (int i = 0; i < ROUNDS; i++)
+		subject_command(subject, 'g');
+	stops = stops_of(tool, subject->pid) - stops;
+	tool_end(tool, subject, before);
+	live_note("%s: %lld stops for %d rounds of 6 news", domains, stops, ROUNDS);
+	return stops;
+}
+
+static void to_tell_new_from_malloc_costs_no_stop(void)
+{
+	require_equal(stops_of_rounds("malloc,new"), stops_of_rounds("malloc"));
+}
+
+/* In every form, called by way of the linker's stub and through its pointer. */
+static void new_and_its_array_are_told_by_who_calls_malloc(void)
+{
+	static const char *const options[] = { "", "-fno-plt", "-O2 -fcf-protection=full -Wl,-z,now" };
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		struct tool *tool = tool_start_named(live_text("tool%zu", i));
+		struct subject *subject = start_news(options[i]);
+		struct state *before = state_take(subject->pid);
+		json_t *status;
+
+		tool_out(tool, "attach", pid_text(subject->pid), "--domains", "new", NULL);
+		for (int k = 0; k < ROUNDS; k++)
+			subject_command(subject, 'g');
+		status = tool_status(tool, subject->pid);
+		require_equal(json_number(status, "domains.new.blocks"), 3 * ROUNDS);
+		require_equal(json_number(status, "domains.new[].blocks"), 3 * ROUNDS);
+		for (int k = 0; k < ROUNDS; k++)
+			subject_command(subject, 'f');
+		require_equal((long long)json_array_size(list_of(tool, subject->pid)), 0);
+		require_nothing_unknown(tool_status(tool, subject->pid), 0);
+		tool_end(tool, subject, before);
+	}
+}
+
 static void a_second_free_is_counted_and_shown_with_its_place(void)
 {
 	struct tool *tool = tool_start();
@@ -169,6 +248,8 @@ static const struct live_case cases[] = {
 	LIVE_CASE(what_one_form_made_and_another_freed_is_told_with_both_places),
 	LIVE_CASE(right_frees_are_no_mismatches),
 	LIVE_CASE(without_the_domain_new_no_form_is_told),
+	LIVE_CASE(to_tell_new_from_malloc_costs_no_stop),
+	LIVE_CASE(new_and_its_array_are_told_by_who_calls_malloc),
 	LIVE_CASE(a_second_free_is_counted_and_shown_with_its_place),
 	LIVE_CASE(a_free_of_no_block_is_told_of_a_program_that_is_run),
 };

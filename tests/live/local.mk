@@ -26,6 +26,7 @@ torture_tests = \
 	tests/live/check_harness \
 	tests/live/check_attach \
 	tests/live/check_exact \
+	tests/live/check_release \
 	tests/live/check_ring \
 	tests/live/check_sampling \
 	tests/live/check_detach \
@@ -107,6 +108,10 @@ tests_live_check_attach_LDADD = $(live_libs)
 tests_live_check_exact_SOURCES = tests/live/check_exact.c
 tests_live_check_exact_CFLAGS = $(live_cflags)
 tests_live_check_exact_LDADD = $(live_libs)
+tests_live_check_release_SOURCES = tests/live/check_release.c
+tests_live_check_release_CFLAGS = $(live_cflags)
+tests_live_check_release_LDADD = $(live_libs)
+
 tests_live_check_ring_SOURCES = tests/live/check_ring.c
 tests_live_check_ring_CFLAGS = $(live_cflags) -I$(srcdir)/tests/faults
 tests_live_check_ring_LDADD = $(live_libs)

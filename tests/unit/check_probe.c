@@ -475,7 +475,7 @@ static bool make_plan(const char *path, struct plan *plan)
 
 	if (fd < 0)
 		return false;
-	r = plan_make(fd, &described, "", true, plan);
+	r = plan_make(fd, &described, path, true, plan);
 	close(fd);
 	ck_assert_int_eq(r, 0);
 	return true;
@@ -646,6 +646,18 @@ START_TEST(operator_new_is_left_to_the_malloc_it_calls)
 
 	ck_assert(make_plan("/usr/lib/x86_64-linux-gnu/libstdc++.so.6", &plan));
 	ck_assert_uint_eq(plan.functions.count, 0);
+	ck_assert_uint_eq(plan.forms.count, 0);
+	plan_fini(&plan);
+	/* Its forms are told by the callers of malloc: what deletes alone has a stop. */
+	described.operators = true;
+	ck_assert(make_plan("/usr/lib/x86_64-linux-gnu/libstdc++.so.6", &plan));
+	ck_assert_ptr_null(planned(&plan, "_Znwm"));
+	ck_assert_ptr_null(planned(&plan, "_Znam"));
+	ck_assert_ptr_nonnull(planned(&plan, "_ZdlPv"));
+	ck_assert_uint_eq(plan.forms.count, 8);
+	plan_fini(&plan);
+	ck_assert(make_plan(JEMALLOC, &plan));
+	ck_assert_ptr_nonnull(planned(&plan, "_Znwm"));
 	plan_fini(&plan);
 }
 END_TEST

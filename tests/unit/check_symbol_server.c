@@ -2,6 +2,8 @@
  * than end it. */
 #define _GNU_SOURCE
 
+#include "base/clock.h"
+#include "base/fd.h"
 #include "base/hash.h"
 #include "symbol/answers.h"
 #include "symbol/confine.h"
@@ -618,6 +620,60 @@ START_TEST(thousands_of_damaged_files_end_the_process_at_most)
 }
 END_TEST
 
+/* --- much debug information --- */
+
+#define LARGE_FRAMES 1000
+/* Of memory, for each byte of the file, and for the process itself; of time, on a machine with much else to do. */
+#define LARGE_BYTES_A_BYTE 3
+#define LARGE_BYTES (64u << 20)
+#define LARGE_MS 20000
+
+static uint64_t peak_bytes(pid_t pid)
+{
+	char path[32], *text, *at;
+	uint64_t kib;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	ck_assert_int_eq(file_read_text(path, 1u << 16, &text, &len), 0);
+	at = strstr(text, "VmHWM:");
+	ck_assert_ptr_nonnull(at);
+	kib = strtoull(at + strlen("VmHWM:"), NULL, 10);
+	free(text);
+	return kib * 1024;
+}
+
+static void count_lines(void *context, size_t i, const char *function, const char *file, uint32_t line)
+{
+	(void)i, (void)file;
+	*(size_t *)context += strstr(function, "function_") && line > 0;
+}
+
+/* The same of 500 MB is make bench-names. */
+START_TEST(what_much_debug_information_takes_is_in_proportion_to_it)
+{
+	struct addresses addresses = { 0 };
+	struct client client;
+	size_t named = 0;
+	struct stat st;
+	uint64_t began;
+
+	fixture_run("%s large 4 2000", LARGE_OBJECT);
+	ck_assert_int_eq(stat("large", &st), 0);
+	ck_assert_int_gt(st.st_size, 4 << 20);
+	fixture_function_addresses("large", LARGE_FRAMES, &addresses);
+	client_start(&client);
+	began = clock_monotonic_ns();
+	ck_assert_int_eq(client_open(&client, 0, open("large", O_RDONLY | O_CLOEXEC)), 0);
+	ck_assert_int_ge(client_resolve(&client, 0, addresses.items.items, addresses.items.count, count_lines, &named), 0);
+	ck_assert_uint_lt(clock_monotonic_ns() - began, LARGE_MS * NSEC_PER_MSEC);
+	ck_assert_uint_gt(named, addresses.items.count / 2);
+	ck_assert_uint_lt(peak_bytes(client.pid), LARGE_BYTES + LARGE_BYTES_A_BYTE * (uint64_t)st.st_size);
+	client_stop(&client);
+	vec_fini(&addresses.items);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("symbol server");
@@ -643,6 +699,7 @@ int main(void)
 	tcase_add_test(process, the_process_can_open_start_and_reach_nothing);
 	tcase_add_test(process, a_user_with_capabilities_loses_them_too);
 	tcase_add_test(process, the_process_inherits_no_descriptor);
+	tcase_add_test(process, what_much_debug_information_takes_is_in_proportion_to_it);
 	tcase_add_test(process, started_by_hand_the_program_says_what_it_is);
 	tcase_set_timeout(process, 120);
 	suite_add_tcase(suite, process);

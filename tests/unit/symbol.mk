@@ -25,7 +25,7 @@ tests_unit_check_symbol_server_SOURCES = tests/unit/check_symbol_server.c \
 	tests/unit/symbolizer_client.c tests/unit/symbolizer_client.h \
 	tests/unit/symbol_fixture.c tests/unit/symbol_fixture.h
 tests_unit_check_symbol_server_CPPFLAGS = $(AM_CPPFLAGS) \
-	$(symbol_data) \
+	$(symbol_data) -DLARGE_OBJECT="\"`cd $(srcdir)/tests/bench && pwd -P`/large_object\"" \
 	-DSYMBOLIZER='"$(abs_top_builddir)/src/allocwatch-symbolizer"'
 tests_unit_check_symbol_server_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(ELF_CFLAGS)
 tests_unit_check_symbol_server_LDADD = src/libsymbol.a src/libsymbolwire.a src/libbase.a $(DW_LIBS) $(ELF_LIBS) \

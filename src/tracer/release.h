@@ -1,0 +1,26 @@
+/* A process that is traced without ptrace: `attach --release`.  The ring alone serves it, nothing stops it, and a debugger or strace
+ * can be used on it.  To let it go it is seized once more.
+ *
+ * What nobody tells of then is looked for once a second: its end, that it executes another program, threads that ended, objects that
+ * came.  See doc/ARCHITECTURE.md for what is given up. */
+#ifndef ALLOCWATCH_TRACER_RELEASE_H
+#define ALLOCWATCH_TRACER_RELEASE_H
+
+#include "tracer/session.h"
+
+/* Why it cannot be (static text, or the session's); NULL: all is in place, and all threads are held. */
+const char *release_refusal(const struct session *session);
+/* Then: lets them go. */
+void release_begin(struct session *session);
+/* Takes it back: all threads are held.  0; -EPERM: another tracer has it; -ESRCH: it has ended, or executed another program; or
+ * negative errno. */
+int release_end(struct session *session);
+enum release_state { RELEASE_RUNS, RELEASE_ENDED, RELEASE_EXECUTED };
+/* What has become of the process. */
+enum release_state release_state(struct session *session);
+/* Once a second. */
+void release_look(struct session *session);
+/* It has ended, or executed another program: its threads are no more. */
+void release_forget_threads(struct session *session);
+
+#endif
