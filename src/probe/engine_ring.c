@@ -180,6 +180,13 @@ void engine_ring_begin(struct engine *engine)
 
 /* --- places --- */
 
+/* A mismatch is told with the stack of the delete, and an entry's record has none. */
+static bool needs_its_stack(const struct engine *engine, const struct probe *probe)
+{
+	return probe && engine->described && engine->described->operators && !catalog_allocates(probe->entry) &&
+	       !(probe->forms & FORM_MALLOC) && probe->forms != FORM_NONE;
+}
+
 /* Where it is alone a result that is stored through a pointer is looked for in the stack that comes with the record: mostly it is the
  * caller's own variable.  Else it is lost, and counted. */
 static bool fits_a_record(const struct engine *engine, const struct plan_site *site, const struct probe *probe)
@@ -223,6 +230,8 @@ static const char *misses(const struct engine *engine, const struct plan_site *s
 {
 	if (!fits_a_record(engine, site, probe))
 		return "what it takes or gives is not in the registers that are recorded";
+	if (needs_its_stack(engine, probe))
+		return "its stack is told with a mismatch";
 	if (site->window.length == 0)
 		return "there is no room for a jump";
 	return engine->ring.planting ? NULL : "when it was loaded a thread was in a wait that nothing breaks off";

@@ -24,6 +24,8 @@ const char *release_refusal(const struct session *session)
 		return session_engine_reason(session) ? session_engine_reason(session) : "the ring engine was not asked for";
 	if (session->described.mappings)
 		return "mmap and its like are watched, which int3 alone sees";
+	if (session->described.operators)
+		return "what new has made is told apart, and the stacks that this takes at a delete come with int3 alone";
 	if (target->mem_fd < 0)
 		return "its memory cannot be read without ptrace";
 	for (size_t i = 0; i < target->tasks.count; i++) {

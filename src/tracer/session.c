@@ -136,8 +136,7 @@ static int new_engine(struct session *session)
 	int r = engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
 			   &session->described, &session->engine);
 
-	if (r == 0 && session->wants_ring && !session->described.operators &&
-	    described_arguments(&session->described) <= RING_ARGUMENTS)
+	if (r == 0 && session->wants_ring && described_arguments(&session->described) <= RING_ARGUMENTS)
 		engine_want_ring(session->engine, &options);
 	return r;
 }
@@ -146,8 +145,6 @@ const char *session_engine_reason(const struct session *session)
 {
 	if (!session->wants_ring)
 		return NULL;
-	if (session->described.operators)
-		return "what new has made is told apart, and the stacks that this takes at a free come with int3 alone";
 	if (described_arguments(&session->described) > RING_ARGUMENTS)
 		return "a described allocator is asked for its fourth argument, or a later one, which int3 alone sees";
 	return engine_ring_refusal(session->engine);

@@ -67,15 +67,16 @@ static void require_mismatch(json_t *list, const char *line, const char *made, c
 	live_fail("there is no mismatch at '%s'", line);
 }
 
-static void what_one_form_made_and_another_freed_is_told_with_both_places(void)
+static void require_mismatches_told(const char *engine)
 {
-	struct tool *tool = tool_start();
+	struct tool *tool = tool_start_named(engine);
 	struct subject *subject = start();
 	struct state *before = state_take(subject->pid);
 	const char *text;
 	json_t *list;
 
-	tool_out(tool, "attach", pid_text(subject->pid), "--domains", "malloc,new", NULL);
+	tool_out(tool, "attach", pid_text(subject->pid), "--domains", "malloc,new", "--engine", engine, NULL);
+	require_text(json_text(tool_status(tool, subject->pid), "engine"), engine);
 	for (int i = 0; i < 3; i++)
 		subject_command(subject, 'w');
 	list = list_of(tool, subject->pid);
@@ -90,6 +91,16 @@ static void what_one_form_made_and_another_freed_is_told_with_both_places(void)
 	/* They are frees all the same. */
 	require_nothing_unknown(tool_status(tool, subject->pid), 0);
 	tool_end(tool, subject, before);
+}
+
+static void what_one_form_made_and_another_freed_is_told_with_both_places(void)
+{
+	require_mismatches_told("int3");
+}
+
+static void so_it_is_with_the_ring(void)
+{
+	require_mismatches_told("ring");
 }
 
 static void right_frees_are_no_mismatches(void)
@@ -166,18 +177,18 @@ static void to_tell_new_from_malloc_costs_no_stop(void)
 	require_equal(stops_of_rounds("malloc,new"), stops_of_rounds("malloc"));
 }
 
-/* In every form, called by way of the linker's stub and through its pointer. */
-static void new_and_its_array_are_told_by_who_calls_malloc(void)
+/* Of every form, called by way of the linker's stub and through its pointer. */
+static void require_news_told(const char *engine)
 {
 	static const char *const options[] = { "", "-fno-plt", "-O2 -fcf-protection=full -Wl,-z,now" };
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-		struct tool *tool = tool_start_named(live_text("tool%zu", i));
+		struct tool *tool = tool_start_named(live_text("%s%zu", engine, i));
 		struct subject *subject = start_news(options[i]);
 		struct state *before = state_take(subject->pid);
 		json_t *status;
 
-		tool_out(tool, "attach", pid_text(subject->pid), "--domains", "new", NULL);
+		tool_out(tool, "attach", pid_text(subject->pid), "--domains", "new", "--engine", engine, NULL);
 		for (int k = 0; k < ROUNDS; k++)
 			subject_command(subject, 'g');
 		status = tool_status(tool, subject->pid);
@@ -189,6 +200,12 @@ static void new_and_its_array_are_told_by_who_calls_malloc(void)
 		require_nothing_unknown(tool_status(tool, subject->pid), 0);
 		tool_end(tool, subject, before);
 	}
+}
+
+static void new_and_its_array_are_told_by_who_calls_malloc(void)
+{
+	require_news_told("int3");
+	require_news_told("ring");
 }
 
 static void a_second_free_is_counted_and_shown_with_its_place(void)
@@ -246,6 +263,7 @@ static void a_free_of_no_block_is_told_of_a_program_that_is_run(void)
 
 static const struct live_case cases[] = {
 	LIVE_CASE(what_one_form_made_and_another_freed_is_told_with_both_places),
+	LIVE_CASE(so_it_is_with_the_ring),
 	LIVE_CASE(right_frees_are_no_mismatches),
 	LIVE_CASE(without_the_domain_new_no_form_is_told),
 	LIVE_CASE(to_tell_new_from_malloc_costs_no_stop),
