@@ -395,6 +395,7 @@ int daemon_new(struct options *options, int listen_fd, int metrics_fd, const cha
 	if (daemon) {
 		daemon->limits = options->limits;
 		daemon->engine = options->engine;
+		daemon->sample_bytes = options->sample_bytes;
 		daemon->heals = !options->line.private_daemon && options->heal_at_start;
 		daemon->serves_all = !options->line.private_daemon && geteuid() == 0;
 		daemon->readers = permit_readers();

@@ -49,6 +49,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/request_statistics.c \
 	src/daemon/request_status.c \
 	src/daemon/request_trace.c \
+	src/daemon/sampling.c src/daemon/sampling.h \
 	src/daemon/request_subscribe.c \
 	src/daemon/request_watch.c \
 	src/daemon/requests.c src/daemon/requests.h \

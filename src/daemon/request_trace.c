@@ -6,6 +6,7 @@
 #include "daemon/params.h"
 #include "daemon/permit.h"
 #include "daemon/requests.h"
+#include "daemon/sampling.h"
 #include "model/domain_names.h"
 #include "model/engine_kind.h"
 #include "model/filter.h"
@@ -93,27 +94,20 @@ static bool take_allocators(struct call *call, struct wire_attach *message)
 	return true;
 }
 
-/* What samples do not go together with, so far; false: the call is answered. */
-static bool may_sample(struct call *call, const struct wire_attach *message)
+/* False: the call is answered. */
+static bool take_sampling(struct call *call, struct wire_attach *message)
 {
-	const char *reason = NULL;
+	const char *reason;
 
-	if (message->sample_bytes == 0)
+	if (!json_is_integer(json_object_get(call->parameters, "sample_bytes"))) {
+		sampling_by_default(message, call->daemon->sample_bytes);
 		return true;
-	if (message->engine == ENGINE_INT3)
-		reason = "--engine int3 stops the program at every call all the same";
-	else if (message->follow_forks)
-		reason = "children that are followed are not sampled";
-	else if (message->release)
-		reason = "a process that is let go of is not sampled";
-	else if (message->domains != 1u << DOMAIN_MALLOC)
-		reason = "other domains than malloc are counted whole";
-	else if (message->allocators[0].domain != 0)
-		reason = "what a described allocator asks malloc for would be left out";
-	if (!reason)
-		return true;
-	fail_query(call, "samples cannot be had: %s; ask without --sample-bytes, or without that", reason);
-	return false;
+	}
+	message->sample_bytes = param_count(call->parameters, "sample_bytes", 0);
+	reason = message->sample_bytes > 0 ? sampling_refusal(message) : NULL;
+	if (reason)
+		fail_query(call, "samples cannot be had: %s; ask without --sample-bytes, or without that", reason);
+	return !reason;
 }
 
 /* What the client asks for, as the tracer's message; false: the call is answered. */
@@ -122,7 +116,6 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 	const char *domains = param_text(call->parameters, "domains", NULL);
 	const char *name = param_text(call->parameters, "engine", NULL);
 	int engine = name ? engine_kind_by_name(name) : (int)call->daemon->engine;
-	uint64_t sample_bytes = param_count(call->parameters, "sample_bytes", 0);
 
 	message->frames_limit = param_count(call->parameters, "frames", FRAMES_LIMIT_DEFAULT);
 	message->domains = domains ? domain_list_parse(domains) : DOMAINS_DEFAULT;
@@ -131,9 +124,6 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 	message->from_exec = param_bool(call->parameters, "wait_for_exec");
 	message->engine = (uint8_t)engine;
 	message->ring_wait_ms = param_count(call->parameters, "ring_wait_ms", 0);
-	message->sample_bytes = sample_bytes;
-	if (sample_bytes > 0 && engine != ENGINE_INT3 && engine >= 0)
-		message->engine = ENGINE_RING;
 	if (message->frames_limit == 0 || message->frames_limit > FRAMES_LIMIT_MAX)
 		fail_invalid_parameter(call, "frames");
 	else if (message->domains == 0)
@@ -144,10 +134,10 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 		fail_invalid_parameter(call, "release");
 	else if (message->ring_wait_ms > CODEC_RING_WAIT_MS_MAX)
 		fail_invalid_parameter(call, "ring_wait_ms");
-	else if (sample_bytes > SAMPLE_BYTES_MAX)
+	else if (param_count(call->parameters, "sample_bytes", 0) > SAMPLE_BYTES_MAX)
 		fail_invalid_parameter(call, "sample_bytes");
 	else
-		return take_allocators(call, message) && may_sample(call, message);
+		return take_allocators(call, message) && take_sampling(call, message);
 	return false;
 }
 

@@ -12,6 +12,7 @@
 #include "model/alarm.h"
 #include "model/allocators.h"
 #include "model/engine_kind.h"
+#include "model/sampling.h"
 #include "model/hidden_rules.h"
 #include "store/history.h"
 #include "tracer/wire.h"
@@ -270,6 +271,7 @@ const struct setting settings[] = {
 	{ "Snapshots", "MaxDisk", take_bytes, FIELD(limits.file_bytes), .least = MEBIBYTE,
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
 	{ "Tracing", "Engine", take_word, FIELD(engine), .words = engine_kinds, .live = true },
+	{ "Tracing", "SampleBytes", take_bytes, FIELD(sample_bytes), .most = SAMPLE_BYTES_MAX, .live = true },
 	{ "Allocators", "Allocator", take_allocator, TEXT_FIELD(allocators), .live = true },
 	{ "Frames", "Hide", take_hidden, TEXT_FIELD(hide), .live = true },
 	{ "Names", "Debuginfod", take_servers, TEXT_FIELD(debuginfod), .live = true },

@@ -1,4 +1,5 @@
 /* A process under a rule: from its first sight to its end. */
+#include "daemon/sampling.h"
 #include "daemon/watches_private.h"
 
 #include "base/clock.h"
@@ -408,6 +409,7 @@ static int attach(struct watched *watched, struct process *process)
 	watched->behind_shim = runs_shim(watched->pid);
 	message.from_exec = watched->behind_shim;
 	memcpy(message.allocators, watched->rule->watches->daemon->allocators.list, sizeof(message.allocators));
+	sampling_by_default(&message, watched->rule->watches->daemon->sample_bytes);
 	r = session_attach(sessions_of(watched), watched->pid, process, geteuid(), &message, on_attached, attaching);
 	if (r < 0)
 		free(attaching);

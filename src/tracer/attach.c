@@ -83,8 +83,8 @@ static void fail_planting(const struct session *session, const struct wire_attac
 		fail_for_stranger(session, request);
 	else if (error == -EPROTONOSUPPORT)
 		session_fail(session->link, request->head.serial, request->head.pid, FAILURE_UNSUPPORTED, 0,
-			     "process %d: samples come with the ring engine alone, which it cannot have: %s; attach without "
-			     "--sample-bytes", request->head.pid,
+			     "process %d: samples come with the ring engine alone, which it cannot have: %s; attach with "
+			     "--sample-bytes 0", request->head.pid,
 			     session_engine_reason(session) ? session_engine_reason(session) : "it was counted whole before");
 	else
 		fail_attach(session->link, request, error);

@@ -135,6 +135,34 @@ START_TEST(an_engine_in_the_file_serves_who_asks_for_none)
 }
 END_TEST
 
+static long long sampling_of(const char *option, json_t *value)
+{
+	pid_t pid = target_start();
+	long long bytes;
+	json_t *reply;
+
+	json_decref(call_ok("Attach", json_pack("{s:i, s:o*}", "pid", (int)pid, option, value)));
+	reply = call_ok("GetStatus", pid_of(pid));
+	bytes = json_integer_value(json_object_get(member(reply, "status"), "sample_bytes"));
+	json_decref(reply);
+	return bytes;
+}
+
+START_TEST(a_rate_in_the_file_serves_who_does_not_say)
+{
+	configure("[Tracing]\nSampleBytes=512K\n");
+	daemon_start_default();
+	ck_assert_int_eq(sampling_of("engine", NULL), 512 << 10);
+	ck_assert_int_eq(sampling_of("sample_bytes", json_integer(0)), 0);
+	ck_assert_int_eq(sampling_of("sample_bytes", json_integer(4096)), 4096);
+	/* What does not go together with it is done without. */
+	ck_assert_int_eq(sampling_of("engine", json_string("int3")), 0);
+	ck_assert_int_eq(sampling_of("follow_forks", json_true()), 0);
+	configure("[Tracing]\nSampleBytes=2G\n");
+	reload_until("the configuration is wrong");
+}
+END_TEST
+
 START_TEST(a_wrong_file_is_named_and_no_daemon_starts_with_it)
 {
 	configure("[Daemon]\n\nMaxSessions=many\n[Snapshots]\nMaxMemory=5X\nState=here\nMaxSnapshots=0\n");
@@ -357,6 +385,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, drop_ins_come_after_the_file_and_an_empty_value_is_the_default);
 	tcase_add_test(t, one_file_can_take_the_place_of_all);
 	tcase_add_test(t, an_engine_in_the_file_serves_who_asks_for_none);
+	tcase_add_test(t, a_rate_in_the_file_serves_who_does_not_say);
 	tcase_add_test(t, a_wrong_file_is_named_and_no_daemon_starts_with_it);
 	tcase_add_test(t, what_is_not_known_is_a_warning);
 	tcase_add_test(t, a_reload_changes_what_can_change_and_says_what_cannot);
