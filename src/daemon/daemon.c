@@ -175,12 +175,23 @@ static int on_anything(sd_event_source *source, void *context)
 	return 0;
 }
 
+/* Its tracer stays as long as it can be heard, which is to be no longer. */
+static void leave_unwilling(struct daemon *daemon, const struct wire_failed *failed)
+{
+	struct session *session = sessions_find(daemon->sessions, failed->head.pid);
+
+	log_warning("%s", failed->text);
+	if (session)
+		session_abandon(session);
+}
+
 static void on_let_go(void *context, const struct answer *answer)
 {
 	const struct wire_detached *detached = (const struct wire_detached *)answer->message;
 
-	(void)context;
-	if (answer->error == 0 && !detached->clean)
+	if (answer->error == -EREMOTEIO)
+		leave_unwilling(context, (const struct wire_failed *)answer->message);
+	else if (answer->error == 0 && !detached->clean)
 		log_warning("process %d: something was left behind: %s", detached->head.pid, detached->text);
 	else if (answer->error < 0 && answer->error != -ESRCH)
 		log_warning("a process was not let go as asked: %s", strerror(-answer->error));

@@ -216,7 +216,8 @@ static void serve_released(struct loop *loop)
 	}
 	/* Whoever writes it may do so yet, where others write by then: the loss is counted, which says so. */
 	if (served == -EAGAIN && is_stuck(loop)) {
-		engine_pass_record(loop->session->engine);
+		if (!release_is_held(loop->session))
+			engine_pass_record(loop->session->engine);
 		loop->stuck_ns = 0;
 	}
 	if (served != -EAGAIN)

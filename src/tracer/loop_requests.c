@@ -155,14 +155,36 @@ static void set_aside(struct loop *loop, uint32_t serial)
 	link_send(loop->link, &answer, sizeof(answer), -1);
 }
 
+/* It cannot be seized again.  Nobody waits for a better moment: what stays is taken out when the daemon heals. */
+static void leave_released(struct loop *loop, uint32_t serial)
+{
+	struct session *session = loop->session;
+	enum release_state state = release_state(session);
+
+	engine_catch_up(session->engine);
+	release_forget_threads(session);
+	if (state == RELEASE_ENDED) {
+		loop_finish(loop);
+		return;
+	}
+	session->leaving = true;
+	/* Nor can a fresh process seize it now that another tracer has it. */
+	session->target->left_something = state == RELEASE_RUNS && process_tracer(session->target->pid) == 0;
+	if (!link_is_closed(loop->link))
+		snapshot_write_now(session, SNAPSHOT_DETACH);
+	loop_answer_detach(loop, serial, state != RELEASE_RUNS, state != RELEASE_RUNS ? NULL :
+			   "another tracer has it: our jumps stay, and do no harm; 'allocwatchd --heal' takes them out");
+}
+
 void loop_leave(struct loop *loop, uint32_t serial)
 {
 	if (!loop->session || (loop->session->leaving && !loop->session->set_aside))
 		return;
 	loop_begin_long_step(loop);
-	/* Nobody waits for a better moment: what stays is taken out when the daemon heals. */
-	if (loop->session->released && release_end(loop->session) < 0)
-		release_forget_threads(loop->session);
+	if (loop->session->released && release_end(loop->session) < 0) {
+		leave_released(loop, serial);
+		return;
+	}
 	/* When nobody is there to take it, it is stored once the process is free: see refuge.h. */
 	if (!link_is_closed(loop->link))
 		snapshot_write_now(loop->session, SNAPSHOT_DETACH);

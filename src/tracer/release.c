@@ -2,6 +2,7 @@
 
 #include "target/attach.h"
 #include "target/jumps.h"
+#include "target/process.h"
 #include "target/sharers.h"
 
 #include "base/proc.h"
@@ -144,6 +145,23 @@ enum release_state release_state(struct session *session)
 	if (poll(&end, 1, 0) == 1 && (end.revents & POLLIN))
 		return RELEASE_ENDED;
 	return target_read_surely(target, target->ring, &byte, 1) < 0 ? RELEASE_EXECUTED : RELEASE_RUNS;
+}
+
+static bool is_held(pid_t pid, pid_t tid)
+{
+	char state = process_thread_state(pid, tid);
+
+	return state == 't' || state == 'T';
+}
+
+bool release_is_held(const struct session *session)
+{
+	const struct target *target = session->target;
+	bool held = is_held(target->pid, target->pid);
+
+	for (size_t i = 0; !held && i < target->tasks.count; i++)
+		held = is_held(target->pid, target->tasks.items[i]->tid);
+	return held;
 }
 
 static void drop_ended_threads(struct session *session)

@@ -18,6 +18,8 @@ int release_end(struct session *session);
 enum release_state { RELEASE_RUNS, RELEASE_ENDED, RELEASE_EXECUTED };
 /* What has become of the process. */
 enum release_state release_state(struct session *session);
+/* A thread of it is held, by another tracer or by job control: what that is writing will be finished when it goes on. */
+bool release_is_held(const struct session *session);
 /* Once a second. */
 void release_look(struct session *session);
 /* It has ended, or executed another program: its threads are no more. */

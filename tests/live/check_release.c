@@ -97,6 +97,50 @@ static void a_debugger_can_be_used_on_a_process_that_ptrace_has_let_go(void)
 	tool_end(tool, hammer, before);
 }
 
+/* Longer than a record may stay unfinished, by threads that are held in the midst of them. */
+static void a_debugger_may_hold_threads_in_the_midst_of_allocations(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "4", NULL);
+	const char *const argv[] = { "/usr/bin/gdb", "-q", "-nx", "-batch", "-ex", "shell sleep 1.3", "-p", pid_text(hammer->pid),
+				     NULL };
+	struct state *before = state_take(hammer->pid);
+
+	if (access(argv[0], X_OK) != 0)
+		live_skip("gdb is not installed");
+	release(tool, hammer->pid);
+	subject_send(hammer, 'r');
+	for (unsigned i = 0; i < live_rounds(3, 30); i++)
+		subject_wait(subject_start(geteuid(), argv));
+	subject_command(hammer, 's');
+	require_exact(tool, hammer);
+	tool_end(tool, hammer, before);
+}
+
+/* What cannot be taken out while a debugger has it is taken out afterwards. */
+static void a_daemon_that_ends_under_a_debugger_leaves_what_heals(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "2", "--ops", "500", NULL), *strace;
+	const char *const argv[] = { "/usr/bin/strace", "-f", "-o", "/dev/null", "-p", pid_text(hammer->pid), NULL };
+	struct state *before = state_take(hammer->pid);
+
+	if (access(argv[0], X_OK) != 0)
+		live_skip("strace is not installed");
+	release(tool, hammer->pid);
+	strace = subject_start(geteuid(), argv);
+	require(live_wait(is_traced_by_another, &hammer->pid, WAIT_MS));
+	subject_command(hammer, 'g');
+	tool_end_daemon(tool, SIGTERM);
+	subject_command(hammer, 'g');
+	kill(strace->pid, SIGINT);
+	subject_wait(strace);
+	require_equal(tool_heal(pid_text(hammer->pid)), 0);
+	require_unharmed(hammer->pid, before);
+	subject_command(hammer, 'g');
+	subject_quit(hammer);
+}
+
 static void strace_can_be_used_while_it_allocates(void)
 {
 	struct tool *tool = tool_start();
@@ -256,6 +300,8 @@ static void a_tracer_without_ptrace_that_is_killed_does_no_harm(void)
 
 static const struct live_case cases[] = {
 	LIVE_CASE(a_debugger_can_be_used_on_a_process_that_ptrace_has_let_go),
+	LIVE_CASE(a_debugger_may_hold_threads_in_the_midst_of_allocations),
+	LIVE_CASE(a_daemon_that_ends_under_a_debugger_leaves_what_heals),
 	LIVE_CASE(strace_can_be_used_while_it_allocates),
 	LIVE_CASE(the_end_of_a_process_without_ptrace_is_seen),
 	LIVE_CASE(a_handler_at_1_khz_allocates),
