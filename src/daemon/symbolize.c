@@ -326,6 +326,7 @@ int symbolize_snapshot(struct symbolize *symbolize, struct snapshot *snapshot, c
 		       void (*done)(void *context, struct snapshot *snapshot, int result),
 		       void *context)
 {
+	bool was_shared = symbolize_queue_is_shared(&symbolize->queue);
 	struct symbolize_job *job;
 	int r = symbolize_job_new(snapshot, fds, fd_count, user, generated, &symbolize->files, symbolize->cache,
 				  &job);
@@ -339,5 +340,7 @@ int symbolize_snapshot(struct symbolize *symbolize, struct snapshot *snapshot, c
 		symbolize_job_free(job);
 	else if (symbolize_current_job(symbolize) == job)
 		symbolize_step_soon(symbolize);
+	else if (!was_shared && symbolize_is_asking(symbolize) && !symbolize->needs_file)
+		symbolize_expect_answer(symbolize);     /* sooner, for there is another user now */
 	return r;
 }

@@ -15,7 +15,7 @@ struct symbolize;
 int symbolize_new(sd_event *event, const char *program, struct symbolize **ret);
 void symbolize_free(struct symbolize *symbolize);            /* accepts NULL; kills the process */
 
-/* The symbolizer may be silent for so long, and one module may take so long in one snapshot, before
+/* The symbolizer may be silent for so long, or for a long turn while other users wait, and one module may take so long in one snapshot, before
  * it is killed and what was asked stays without names. */
 #define SYMBOLIZE_SILENCE_MS 20000
 #define SYMBOLIZE_MODULE_MS 120000

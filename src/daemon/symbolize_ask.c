@@ -8,7 +8,13 @@ static const struct symbolizer_handler handler = { symbolize_on_message, symboli
 
 int symbolize_expect_answer(const struct symbolize *symbolize)
 {
-	return symbolizer_expect(symbolize->process, symbolize->times.silence_ms * 1000);
+	uint64_t silence_ms = symbolize->times.silence_ms;
+
+	/* To start takes as long as the machine has much to do. */
+	if (symbolize->phase != STARTING && symbolize_queue_is_shared(&symbolize->queue) &&
+	    symbolize->times.long_turn_ms < silence_ms)
+		silence_ms = symbolize->times.long_turn_ms;
+	return symbolizer_expect(symbolize->process, silence_ms * 1000);
 }
 
 static int ask_start(struct symbolize *symbolize)

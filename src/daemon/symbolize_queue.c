@@ -113,9 +113,14 @@ struct symbolize_job *symbolize_queue_take_first(struct symbolize_queue *queue)
 	return job;
 }
 
+bool symbolize_queue_is_shared(const struct symbolize_queue *queue)
+{
+	return queue->first && queue->first->next;
+}
+
 uint64_t symbolize_queue_turn_ns(const struct symbolize_queue *queue)
 {
-	return queue->first && queue->first->next ? clock_monotonic_ns() - queue->turn_began_ns : 0;
+	return symbolize_queue_is_shared(queue) ? clock_monotonic_ns() - queue->turn_began_ns : 0;
 }
 
 void symbolize_queue_next_turn(struct symbolize_queue *queue)

@@ -8,6 +8,7 @@
 
 #include "daemon/symbolize_job.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct symbolize_line;
@@ -27,6 +28,8 @@ struct symbolize_job *symbolize_queue_first(const struct symbolize_queue *queue)
 /* The same, which is the caller's now; the last one of a line ends its user's turn. */
 struct symbolize_job *symbolize_queue_take_first(struct symbolize_queue *queue);
 
+/* Whether several users wait. */
+bool symbolize_queue_is_shared(const struct symbolize_queue *queue);
 /* For how long others have been kept waiting by this turn; 0: there are none. */
 uint64_t symbolize_queue_turn_ns(const struct symbolize_queue *queue);
 /* The deadlines of who waits for the next turn wait, too. */

@@ -957,6 +957,35 @@ START_TEST(a_module_that_is_long_to_open_is_broken_off_for_another_user)
 }
 END_TEST
 
+/* It says nothing, so nothing of it can be broken off; and the other user came later. */
+START_TEST(one_that_is_silent_holds_up_another_user_for_one_long_turn)
+{
+	const struct symbolize_times times = { 600000, 600000, 600000, 50, 200, 60000 };
+	uint64_t deadline = clock_monotonic_ns() + DEADLINE_NS;
+	struct input silent, other;
+	uint32_t take;
+
+	start_fake("silent");
+	symbolize_set_times(symbolize, &times);
+	levels_input(&silent, &take);
+	silent.user = &user_one;
+	ask(&silent);
+	while (!symbolize_is_asking(symbolize) && !clock_passed(deadline))
+		ck_assert_int_ge(sd_event_run(event, 100000), 0);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
+	levels_input(&other, &take);
+	other.user = &user_other;
+	ask(&other);
+	while (symbolize_deaths(symbolize) == 0 && !clock_passed(deadline))
+		ck_assert_int_ge(sd_event_run(event, 100000), 0);
+	ck_assert_uint_gt(symbolize_deaths(symbolize), 0);
+	symbolize_free(symbolize);
+	symbolize = NULL;
+	input_fini(&silent);
+	input_fini(&other);
+}
+END_TEST
+
 static struct symbolize_job *job_of(struct symbolize_queue *queue, struct symbolize_files *nothing,
 				    const struct file_user *user)
 {
@@ -1158,6 +1187,7 @@ int main(void)
 	tcase_add_test(turns, a_user_with_many_snapshots_does_not_hold_up_another);
 	tcase_add_test(turns, a_question_that_takes_long_is_broken_off_for_another_user_and_asked_again);
 	tcase_add_test(turns, a_module_that_is_long_to_open_is_broken_off_for_another_user);
+	tcase_add_test(turns, one_that_is_silent_holds_up_another_user_for_one_long_turn);
 	tcase_add_test(turns, each_user_has_a_line_and_they_take_turns);
 	tcase_add_test(turns, the_turns_of_others_do_not_count_for_a_deadline);
 	tcase_set_timeout(turns, 120);
