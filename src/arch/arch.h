@@ -88,6 +88,7 @@ struct arch_function {
 		uint32_t offset;           /* 0: nowhere but at the first */
 		uint32_t sp_below;         /* how much lower the stack pointer is there */
 		bool ambiguous;
+		bool stores;               /* something may have been stored there, perhaps below the stack pointer */
 	} entry;
 	VEC_OF(struct arch_exit {
 		uint64_t address;          /* of a ret instruction */
@@ -104,10 +105,16 @@ struct arch_function {
 		bool conditional;
 		struct arch_room room;
 	}) jumps;                          /* the same, each by itself, in the order of their addresses */
-	/* Bytes from its start that nothing branches into, but to the first of them: whole instructions, up to the first
+	/* For arch_entry_room: bytes from its start that nothing branches into, but to the first of them: whole instructions, up to the first
 	 * that does not run on or calls; at most ARCH_WINDOW_MAX. */
 	uint32_t entry_room;
 };
+
+/* Where at its entry a jump may be put: *ret_offset bytes behind its start, where the stack pointer is *ret_sp_below lower; returns
+ * the bytes of whole instructions from there, 0: nowhere.  The kernel runs the first instruction of a function with a uprobe as it
+ * stands in the file, and goes on behind it: that must not be in the midst of the jump.  So this stands behind the first
+ * instruction, or within it. */
+uint32_t arch_entry_room(const struct arch_function *function, uint32_t *ret_offset, uint32_t *ret_sp_below);
 
 /* Decodes code[0..len), which runs at `address`, from its first instruction along all branches, then
  * what is left between the pieces reached so (landing pads, switch cases), unless that turns out to

@@ -6,8 +6,8 @@
  *	<------------------- RING_CODE_SIZE ---------------->
  *
  * A site takes the place of a window, some instructions of a function that a jump now stands for.  It runs them, and
- * in the midst of them has a record written into the ring that the switch points to (ring/layout.h): at a function's entry before the first of them,
- * at its end before the return or the jump that ends it.  No frame of ours is ever on the stack of what runs outside of the
+ * in the midst of them has a record written into the ring that the switch points to (ring/layout.h): at a function's entry before
+ * the first of them, at its end before the return or the jump that ends it.  No frame of ours is ever on the stack of what runs outside of the
  * area.  What a routine uses of the stack lies below the function's own, where at these places nothing is.
  *
  * Switch 0: nothing is recorded.  The page is the process's own and wiped in a child (MADV_WIPEONFORK): so a child does not write
@@ -41,6 +41,8 @@ struct ring_code_note {
 	uint8_t length, record, is_return, hands_on;
 	uint8_t text[ARCH_WINDOW_MAX];         /* what stood there, as far as the jump or the window reaches */
 	uint8_t allocates, resizes, size_argument, count_argument;
+	uint8_t words_below;                   /* sp_below */
+	uint8_t reserved[3];
 };
 
 struct ring_switch {
@@ -67,6 +69,7 @@ struct ring_window {
 	bool allocates;                        /* an entry, of a call that is pending until it returns */
 	bool resizes;                          /* and its first argument is a block that may go */
 	uint8_t size_argument, count_argument; /* of such an entry, 0 to 2: what is asked for, and what times, or RING_WINDOW_NO_COUNT */
+	uint32_t sp_below;                     /* how much lower the stack pointer is there than at the function's start */
 	bool is_return;                        /* a struct ring_return, before a return instruction */
 	bool hands_on;                         /* such a one, but before a jump to a function that returns its first argument: that
 						* is the result */

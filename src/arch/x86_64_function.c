@@ -315,23 +315,35 @@ static bool keeps_arguments(const struct insn *insn, uint32_t *ret_lower)
 	return insn->raw.meta.category != ZYDIS_CATEGORY_SYSCALL;
 }
 
+static bool stores(const struct insn *insn)
+{
+	for (unsigned i = 0; i < insn->raw.operand_count; i++) {
+		if (insn->operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY && writes(&insn->operands[i]) &&
+		    insn->raw.mnemonic != ZYDIS_MNEMONIC_PUSH)
+			return true;
+	}
+	return false;
+}
+
 /* Behind the first instruction, as near to it as can be; but one whose stop needs no second look is better. */
 static void choose_entry(const struct scan *scan, struct arch_function *function)
 {
 	struct arch_entry *entry = &function->entry;
 	uint32_t offset = 0, below = 0, lower;
+	bool has_stored = false;
 	struct insn insn;
 
 	entry->ambiguous = function->first_is_ambiguous;
 	while (scan_decode(scan, offset, &insn) && keeps_arguments(&insn, &lower)) {
 		offset += insn.length;
 		below += lower;
+		has_stored |= stores(&insn);
 		if (offset >= scan->len || offset >= ENTRY_REACH || !(scan->marks[offset] & MARK_FLOW) ||
 		    (scan->targets & ~1ULL & ((2ULL << offset) - 1)) || !scan_decode(scan, offset, &insn) ||
 		    (insn.kind != INSN_PLAIN && insn.kind != INSN_BRANCH))
 			return;
 		if (entry->offset == 0 || insn.length > 1)
-			*entry = (struct arch_entry){ offset, below, insn.length == 1 };
+			*entry = (struct arch_entry){ offset, below, insn.length == 1, has_stored };
 		if (!entry->ambiguous)
 			return;
 	}

@@ -59,6 +59,8 @@
 #define NESTED		0x800000
 #define OTHER_WITHIN	16384
 #define ALLOCATES	0x40000000
+#define BELOW_SHIFT	14	/* of a number of words, in a site */
+#define BELOW_MASK	0x1f8
 #define STATE_ON	1
 #define STATE_STALLED	2
 #define KEY_SHIFT	24
@@ -228,6 +230,14 @@
 	lea	CALLER(%rsp), %rsi
 	.endm
 
+/* An entry's record is written when the function has lowered the stack pointer, as its site in r9d says; uses the register. */
+	.macro	add_below low, whole
+	mov	%r9d, %\low
+	shr	$BELOW_SHIFT, %\low
+	and	$BELOW_MASK, %\low
+	add	%\whole, %rsi
+	.endm
+
 /* What both records begin with; uses r11. */
 	.macro	begin_record
 	mov	%edx, RECORD_LENGTH(%rcx)
@@ -288,6 +298,7 @@ x86_64_ring_stretches:
 /* At an entry: eax site, on the stack the site's return address, its rax, the function's return address. */
 x86_64_ring_code:
 	begin	.Lcall_done
+	add_below eax, rax
 	cmpq	$0, CONTROL_SAMPLE(%r8)
 	jne	.Lsample
 	find_slot
@@ -732,6 +743,7 @@ x86_64_ring_return:
 	call	.Ldraw
 	mov	%rsi, %rax
 	lea	CALLER(%rsp), %rsi
+	add_below edx, rdx
 	mov	%rcx, %rdx
 	or	%r11, %rdx
 	movq	$0, DRAW_SP(%r10)

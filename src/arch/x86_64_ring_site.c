@@ -71,6 +71,7 @@ _Static_assert(RING_CONTROL_SIZE == 528384 && RING_SLOTS == 1024 && RING_WITHIN_
 _Static_assert(RING_LENGTHS >> (32 - RING_KEY_SET_SHIFT) == RING_LENGTHS_WAYS && RING_LENGTHS_WAYS == 2 && RING_KEY_TAG_SHIFT == 3,
 	       "sets of entries");
 _Static_assert(sizeof(struct ring_slot) == 64 && RING_ALLOCATES == 0x40000000, "slots");
+_Static_assert(RING_BELOW_SHIFT == 17 && RING_BELOW_MAX == 63, "what a site says of its stack");
 _Static_assert(sizeof(struct ring_draw) == 64 && RING_DRAWS == 4096 && RING_DRAWS_SHIFT == 12 && RING_DRAW_TAG == 0x8000 &&
 	       RING_DRAW_TAG_SHIFT == 48 && RING_LOGARITHMS_SHIFT == 7 && RING_LOGARITHM_BITS == 16 &&
 	       RING_FILTER_SIZE == 1 << 17 && RING_FILTER_FULL == 0xc0, "sampling");
@@ -115,7 +116,7 @@ static bool put_branch(struct code *code, uint8_t opcode, uint64_t target)
 
 static uint32_t site_word(const struct ring_window *window)
 {
-	uint32_t word = window->number | (window->is_return ? RING_RETURN : 0);
+	uint32_t word = window->number | (window->is_return ? RING_RETURN : window->sp_below / 8 << RING_BELOW_SHIFT);
 
 	if (!window->allocates)
 		return word;
@@ -163,6 +164,10 @@ static int check_whole(const struct ring_window *window, raddr at, const char **
 
 	if (r < 0)
 		return r;
+	if (window->sp_below % 8 != 0 || window->sp_below / 8 > RING_BELOW_MAX || window->number >= RING_VOID) {
+		*ret_reason = "it has too much on the stack there";
+		return -ENOTSUP;
+	}
 	if (window->length <= window->record ||
 	    arch_moved_to(&moved, window->length, 0, 0, window->record) == ARCH_NOWHERE) {
 		*ret_reason = "the place of its record is no instruction";

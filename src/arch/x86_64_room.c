@@ -96,6 +96,21 @@ static uint32_t entry_room(const struct scan *scan)
 	return end;
 }
 
+uint32_t arch_entry_room(const struct arch_function *function, uint32_t *ret_offset, uint32_t *ret_sp_below)
+{
+	const struct arch_entry *entry = &function->entry;
+
+	*ret_offset = *ret_sp_below = 0;
+	if (function->first_length >= ARCH_JUMP_SIZE)
+		return function->entry_room;
+	/* What is stored may be below the stack pointer, where the record is written from. */
+	if (entry->offset == 0 || entry->stores || function->entry_room <= entry->offset)
+		return 0;
+	*ret_offset = entry->offset;
+	*ret_sp_below = entry->sp_below;
+	return function->entry_room - entry->offset;
+}
+
 void scan_find_room(const struct scan *scan, struct arch_function *function)
 {
 	function->entry_room = entry_room(scan);

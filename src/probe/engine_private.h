@@ -31,7 +31,7 @@ struct planned_module {
 struct ring_place {
 	unsigned kinds;                    /* enum site_kind */
 	struct probe *probe;               /* of an entry */
-	raddr address;                     /* of the instruction that is watched */
+	raddr address;                     /* of the instruction that is watched; of an entry, of the function */
 };
 
 struct ring_side {

@@ -249,7 +249,7 @@ bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint
 	struct ring_window window = {
 		.address = site->window.vaddr + bias, .text = site->window.text, .length = site->window.length,
 		.record = site->window.record, .is_return = !probe, .hands_on = (site->kinds & SITE_TAIL) != 0,
-		.allocates = probe && catalog_allocates(probe->entry),
+		.allocates = probe && catalog_allocates(probe->entry), .sp_below = site->window.sp_below,
 	};
 	struct ring_place *place;
 	const char *reason;
@@ -270,7 +270,8 @@ bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint
 	}
 	/* Numbers are given one after the other. */
 	place = vec_push(&engine->ring.places);
-	*place = (struct ring_place){ .kinds = site->kinds, .probe = probe, .address = window.address + window.record };
+	*place = (struct ring_place){ .kinds = site->kinds, .probe = probe,
+				      .address = probe ? probe->address : window.address + window.record };
 	return true;
 }
 

@@ -291,15 +291,17 @@ static bool is_free_to_use(const struct plan *plan, const struct plan_function *
 }
 
 /* A site that is more than an entry has no window: there are two places for one record. */
-static void set_entry_window(struct plan_site *site, const struct elf_code *code, uint64_t vaddr, uint32_t room)
+static void set_entry_window(struct plan_site *site, const struct elf_code *code, uint64_t vaddr,
+			     const struct arch_function *decoded)
 {
+	uint32_t offset, sp_below, room = arch_entry_room(decoded, &offset, &sp_below), length;
 	size_t len;
-	const uint8_t *text = elf_code_at(code, vaddr, &len);
-	uint32_t length = text && room <= len ? arch_window_length(text, room, vaddr) : 0;
+	const uint8_t *text = elf_code_at(code, vaddr + offset, &len);
 
+	length = text && room <= len ? arch_window_length(text, room, vaddr + offset) : 0;
 	site->window.length = 0;
-	if (length > 0 && site->kinds == SITE_ENTRY)
-		set_window(&site->window, code, vaddr, length, 0);
+	if (length > 0 && site->kinds == SITE_ENTRY && set_window(&site->window, code, vaddr + offset, length, 0))
+		site->window.sp_below = sp_below;
 }
 
 static int add_entry(struct plan *plan, const struct elf_code *code, uint32_t index,
@@ -320,7 +322,8 @@ static int add_entry(struct plan *plan, const struct elf_code *code, uint32_t in
 	site->kinds |= SITE_ENTRY;
 	site->entry = function->entry;
 	site->entry_index = index;
-	set_entry_window(site, code, function->vaddr, decoded->entry_room);
+	if (entry.offset == decoded->entry.offset)
+		set_entry_window(site, code, function->vaddr, decoded);
 	return 0;
 }
 

@@ -26,6 +26,7 @@ struct plan_window {
 	uint64_t vaddr;
 	uint32_t length;                   /* bytes of them; 0: there is no room for a jump */
 	uint32_t record;                   /* offset of the one that is watched */
+	uint32_t sp_below;                 /* of an entry: how much lower the stack pointer is there */
 	uint8_t text[ARCH_WINDOW_MAX];     /* them, and what else the jump lies over */
 };
 
@@ -37,7 +38,7 @@ struct plan_site {
 	bool ambiguous;                    /* see struct breakpoint */
 	bool reads_memory;                 /* of an exit: the result is not in a register */
 	uint32_t sp_below;                 /* how much lower the stack pointer is than at the entry */
-	struct plan_window window;         /* of an entry from the function's start, where sp_below is 0 */
+	struct plan_window window;
 	uint8_t text[PLAN_TEXT_MAX];
 	uint32_t text_len;
 };

@@ -127,8 +127,10 @@ struct ring_control {
 #define RING_SIZE_SHIFT 24                     /* which one the size is */
 #define RING_NO_COUNT 3u
 #define RING_NESTED 0x00800000u                /* with RING_UNSAMPLED: within another call, and its return is not recorded */
-#define RING_NUMBER_MASK 0x007fffffu
-#define RING_VOID 0x007fffffu                  /* no record: its writer was put back to before it */
+#define RING_BELOW_SHIFT 17                    /* of a call: how many words lower the stack pointer was than at the function's start */
+#define RING_BELOW_MAX 63u
+#define RING_NUMBER_MASK 0x0001ffffu
+#define RING_VOID 0x0001ffffu                  /* no record: its writer was put back to before it */
 
 struct ring_head {
 	uint64_t mark;

@@ -237,6 +237,7 @@ static int write_note(struct target *target, struct jump_area *area, const struc
 		.record = (uint8_t)window->record, .is_return = window->is_return, .hands_on = window->hands_on,
 		.allocates = window->allocates, .resizes = window->resizes,
 		.size_argument = window->size_argument, .count_argument = window->count_argument,
+		.words_below = (uint8_t)(window->sp_below / 8),
 	};
 	int r;
 
@@ -396,6 +397,15 @@ static int is_there(struct target *target, const struct jump *jump)
 
 	jump_bytes(jump, bytes);
 	return r < 0 ? r : memcmp(there, bytes, sizeof(bytes)) == 0;
+}
+
+unsigned jumps_verify(struct target *target)
+{
+	unsigned missing = 0;
+
+	for (size_t i = 0; i < target->jumps.count; i++)
+		missing += target->jumps.items[i].planted && is_there(target, &target->jumps.items[i]) == 0;
+	return missing;
 }
 
 static bool restore(struct target *target, const struct jump *jump)

@@ -47,6 +47,8 @@ int jumps_add(struct target *target, struct ring_window *window, uint32_t module
 	      uint32_t *ret_number, const char **ret_reason);
 /* Plants all that are prepared, moves threads that stand in their windows, and switches the code on. */
 int jumps_plant(struct target *target);
+/* How many are not there, or not as they were made: another tool has put something of its own into them. */
+unsigned jumps_verify(struct target *target);
 /* Takes all jumps out.  How many could not be. */
 unsigned jumps_restore(struct target *target);
 /* The same in a copy, where more may stand than is known to. */

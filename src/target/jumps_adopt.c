@@ -31,6 +31,7 @@ static int adopt_jump(struct target *target, const struct jump_area *area, const
 		.number = note->number, .is_return = note->is_return, .hands_on = note->hands_on,
 		.allocates = note->allocates, .resizes = note->resizes,
 		.size_argument = note->size_argument, .count_argument = note->count_argument,
+		.sp_below = note->words_below * 8u,
 	};
 	uint8_t code[RING_SITE_MAX], there[RING_SITE_MAX];
 	const char *reason;

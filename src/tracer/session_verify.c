@@ -5,6 +5,7 @@
 
 #include "target/action.h"
 #include "target/bp.h"
+#include "target/jumps.h"
 #include "target/resident.h"
 
 /* Once, each time that it happens. */
@@ -26,7 +27,7 @@ void session_verify(struct session *session)
 	if (session->released)
 		return;
 	orphans = engine_counters(session->engine).orphans;
-	missing = bp_verify(session->target, true);
+	missing = bp_verify(session->target, true) + jumps_verify(session->target);
 
 	action_check(session->target);
 	tell_of_handler(session);

@@ -109,15 +109,20 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 	struct arch_function decoded;
 	const char *reason = "none";
 	uint8_t *text = malloc(size);
+	uint32_t room, offset;
 	struct ring_window window = { .address = (uintptr_t)function, .text = function, .number = number,
 				      .count_argument = RING_WINDOW_NO_COUNT };
 
 	REQUIRE_(text && arch_decode_function(function, size, (uintptr_t)function, &decoded, &reason) == 0);
 	memcpy(text, function, size);
-	window.length = entry_length(function, decoded.entry_room);
+	room = arch_entry_room(&decoded, &offset, &window.sp_below);
+	window.address += offset;
+	window.text = (const uint8_t *)window.address;
+	window.length = entry_length((const uint8_t *)window.address, room);
 	window.allocates = returns && area->notes_pending;
 	REQUIRE_(window.length > 0);
 	put_site(area, &window, patches);
+	window.sp_below = 0;
 	for (size_t i = 0; returns && i < decoded.exits.count; i++) {
 		const struct arch_exit *exit = &decoded.exits.items[i];
 		uint32_t padding = exit->room.at_end ? arch_padding((uint8_t *)function + size, 16,
