@@ -29,7 +29,7 @@
 #define HOPELESS_MS 1000       /* all tries of the daemon to heal come to nothing meanwhile */
 #define EACH_MOST 400          /* of one call in one step, in the long form */
 #define LISTED_LAST 40         /* so many names of the last lists that are read */
-#define LISTED_LEAST 10                
+#define LISTED_LEAST 10        /* of the targets that are to live on */
 #define COUNT_ROUNDS 5         /* of each step before it is played, in the long form */
 #define OTHER_WAYS_MOST 12     /* of one call in one step, by each further way to fail */
 
