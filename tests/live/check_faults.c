@@ -69,6 +69,7 @@ static const struct step steps[] = {
 	{ .name = "attach", .argv = HAMMER, .begin = "r", .client = { "attach" }, .end = "s" },
 	{ .name = "attach, registers", .argv = { "tests/victims/registers", "tests/victims" }, .begin = "r",
 	  .client = { "attach" }, .end = "g", .zero = { "wrong" } },
+	{ .name = "attach, without ptrace", .argv = HAMMER, .begin = "r", .client = { "attach", "--release" }, .end = "s" },
 	{ .name = "calls", .argv = HAMMER, .work = "ggg", .end = "g", .counts = true },
 	{ .name = "registers", .argv = { "tests/victims/registers", "tests/victims" }, .work = "g", .end = "g",
 	  .zero = { "wrong" } },
