@@ -54,7 +54,6 @@ torture_tests = \
 	tests/live/check_lost \
 	tests/live/check_disk \
 	tests/live/check_names \
-	tests/live/check_debuginfo \
 	tests/live/check_jit \
 	tests/live/check_follow \
 	tests/live/check_rights \
@@ -83,6 +82,9 @@ torture_tests = \
 	tests/live/check_mappings \
 	tests/live/check_mismatches
 live_tests = $(torture_tests) tests/live/check_chaos tests/live/check_load tests/live/check_matrix
+if HAVE_DEBUGINFOD
+live_tests += tests/live/check_debuginfo
+endif
 check_PROGRAMS += $(live_tests)
 TESTS += $(live_tests)
 
@@ -295,10 +297,12 @@ tests_live_check_names_SOURCES = tests/live/check_names.c
 tests_live_check_names_CFLAGS = $(live_cflags)
 tests_live_check_names_LDADD = $(live_libs)
 
+if HAVE_DEBUGINFOD
 tests_live_check_debuginfo_SOURCES = tests/live/check_debuginfo.c tests/unit/debug_server.c tests/unit/debug_server.h
 tests_live_check_debuginfo_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests/unit
 tests_live_check_debuginfo_CFLAGS = $(live_cflags)
 tests_live_check_debuginfo_LDADD = $(live_libs)
+endif
 
 tests_live_check_load_SOURCES = tests/live/check_load.c tests/live/load.c tests/live/load.h \
 	tests/live/client.c tests/live/client.h
