@@ -4,6 +4,7 @@
 #include "fetch/fetch.h"
 
 #include "base/fd.h"
+#include "base/sanitized.h"
 #include "base/user.h"
 
 #include <errno.h>
@@ -26,6 +27,15 @@
 #define FOLDER "/var/tmp"
 /* After the time that libdebuginfod was given. */
 #define GRACE_S 10
+
+#if SANITIZED
+/* LeakSanitizer would have to trace this process, which it may not when that has become another user. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+#endif
 
 static bool is_socket(int fd)
 {
@@ -70,7 +80,8 @@ static int set_limits(const struct fetch_request *request)
 {
 	int r = limit(RLIMIT_CORE, 0);
 
-	if (r == 0)
+	/* AddressSanitizer reserves terabytes of address space for itself. */
+	if (r == 0 && !SANITIZED)
 		r = limit(RLIMIT_AS, MEMORY_MAX);
 	if (r == 0)
 		r = limit(RLIMIT_NOFILE, DESCRIPTORS_MAX);

@@ -2,7 +2,7 @@
 
 #include "symbol/confine.h"
 
-#include "symbol/sanitized.h"
+#include "base/sanitized.h"
 
 #include <errno.h>
 #include <grp.h>

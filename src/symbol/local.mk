@@ -28,6 +28,6 @@ src_libsymbol_a_SOURCES = \
 src_libsymbolwire_a_SOURCES = src/symbol/wire.c src/symbol/wire.h
 
 pkglibexec_PROGRAMS += src/allocwatch-symbolizer
-src_allocwatch_symbolizer_SOURCES = src/symbol/main.c src/symbol/sanitized.h
+src_allocwatch_symbolizer_SOURCES = src/symbol/main.c
 src_allocwatch_symbolizer_LDADD = src/libsymbol.a src/libsymbolwire.a src/libbase.a \
 	$(DW_LIBS) $(ELF_LIBS) $(IBERTY_LIBS)

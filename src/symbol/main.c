@@ -1,6 +1,6 @@
 /* allocwatch-symbolizer: started by the daemon with its end of the socket as descriptor 3. */
 #include "symbol/confine.h"
-#include "symbol/sanitized.h"
+#include "base/sanitized.h"
 #include "symbol/server.h"
 #include "symbol/symbol.h"
 

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "daemon_fixture.h"
 
-#include "symbol/sanitized.h"
+#include "base/sanitized.h"
 
 #include <check.h>
 #include <errno.h>

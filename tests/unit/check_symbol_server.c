@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "symbol/answers.h"
 #include "symbol/confine.h"
-#include "symbol/sanitized.h"
+#include "base/sanitized.h"
 #include "share.h"
 #include "symbol_fixture.h"
 #include "symbolizer_client.h"

@@ -1,6 +1,6 @@
 /* Whether AddressSanitizer is compiled in, which cannot live under all of confine()'s limits. */
-#ifndef ALLOCWATCH_SYMBOL_SANITIZED_H
-#define ALLOCWATCH_SYMBOL_SANITIZED_H
+#ifndef ALLOCWATCH_BASE_SANITIZED_H
+#define ALLOCWATCH_BASE_SANITIZED_H
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
