@@ -333,6 +333,14 @@ static void refuse_release(struct session *session, const struct wire_attach *re
 		     "process %d cannot be traced without ptrace: %s; without --release it is traced with it", request->head.pid, reason);
 }
 
+/* Its tracer is alive, though the kernel knows of none. */
+static bool is_traced_without_ptrace(struct session *session)
+{
+	raddr area = process_tracer(session->target->memory_tid) == 0 ? resident_find(session->target) : 0;
+
+	return area != 0 && resident_is_parked(session->target, area);
+}
+
 int session_attach(struct link *link, const struct wire_attach *request, struct session **ret_session)
 {
 	struct session *session = NULL;
@@ -383,6 +391,13 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		fail_attach(link, request, r);
 		session_free(session);
 		return r;
+	}
+	if (is_traced_without_ptrace(session)) {
+		session_fail(link, request->head.serial, request->head.pid, FAILURE_UNSUPPORTED, 0,
+			     "process %d is traced by another daemon, without ptrace (attach --release); detach it there first",
+			     request->head.pid);
+		session_free(session);
+		return -EALREADY;
 	}
 	r = check_allocators(session, request);
 	if (r == 0) {

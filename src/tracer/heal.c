@@ -103,7 +103,8 @@ static bool is_taken(struct target *target, raddr area)
 	while (process_tracer(target->memory_tid) == 0 && resident_is_parked(target, area) &&
 	       !clock_passed(deadline_ns))
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-	return process_tracer(target->memory_tid) != 0;
+	/* Somebody renews that time: it is traced without ptrace. */
+	return process_tracer(target->memory_tid) != 0 || resident_is_parked(target, area);
 }
 
 /* One of those that have the memory is in the hands of another tracer (that of a process in vfork, say, which can let it

@@ -2,9 +2,12 @@
 
 #include "target/attach.h"
 #include "target/jumps.h"
+#include "target/park.h"
 #include "target/process.h"
+#include "target/resident.h"
 #include "target/sharers.h"
 
+#include "base/clock.h"
 #include "base/proc.h"
 
 #include <errno.h>
@@ -36,8 +39,20 @@ const char *release_refusal(const struct session *session)
 	return NULL;
 }
 
+/* Until then nobody takes it for one whose tracer is dead. */
+static void note_until(struct target *target, uint64_t until_ns)
+{
+	target_write(target, resident_note(target), &until_ns, sizeof(until_ns));
+}
+
+static void renew_note(struct target *target)
+{
+	note_until(target, clock_monotonic_ns() + PARK_SECONDS * NSEC_PER_SEC);
+}
+
 void release_begin(struct session *session)
 {
+	renew_note(session->target);
 	target_let_go(session->target, on_let_go, session);
 	session->released = true;
 }
@@ -46,6 +61,7 @@ void release_forget_threads(struct session *session)
 {
 	struct target *target = session->target;
 
+	note_until(target, 0);
 	while (target->tasks.count > 0) {
 		struct task *task = target->tasks.items[target->tasks.count - 1];
 
@@ -126,6 +142,8 @@ int release_end(struct session *session)
 	if (r < 0) {
 		target_stop_all(target);
 		target_let_go(target, NULL, NULL);
+	} else {
+		note_until(target, 0);
 	}
 	give_calls(session, &list, r == 0);
 	vec_fini(&list.items);
@@ -181,6 +199,7 @@ static void drop_ended_threads(struct session *session)
 
 void release_look(struct session *session)
 {
+	renew_note(session->target);
 	drop_ended_threads(session);
 	session_look_at_objects(session);
 }

@@ -141,6 +141,21 @@ static void a_daemon_that_ends_under_a_debugger_leaves_what_heals(void)
 	subject_quit(hammer);
 }
 
+/* Which it would be in a moment if its tracer were dead. */
+static void another_daemon_leaves_it_alone(void)
+{
+	struct tool *tool = tool_start(), *other = tool_start_named("other");
+	struct subject *hammer = victim_start(HAMMER, "--threads", "2", "--ops", "500", NULL);
+	struct state *before = state_take(hammer->pid);
+
+	release(tool, hammer->pid);
+	require_text(tool_try(other, "attach", pid_text(hammer->pid), NULL).err, "traced by another daemon");
+	require_equal(tool_heal(pid_text(hammer->pid)), 0);
+	subject_command(hammer, 'g');
+	require_exact(tool, hammer);
+	tool_end(tool, hammer, before);
+}
+
 static void strace_can_be_used_while_it_allocates(void)
 {
 	struct tool *tool = tool_start();
@@ -302,6 +317,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_debugger_can_be_used_on_a_process_that_ptrace_has_let_go),
 	LIVE_CASE(a_debugger_may_hold_threads_in_the_midst_of_allocations),
 	LIVE_CASE(a_daemon_that_ends_under_a_debugger_leaves_what_heals),
+	LIVE_CASE(another_daemon_leaves_it_alone),
 	LIVE_CASE(strace_can_be_used_while_it_allocates),
 	LIVE_CASE(the_end_of_a_process_without_ptrace_is_seen),
 	LIVE_CASE(a_handler_at_1_khz_allocates),
