@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,6 +174,9 @@ static void become_program(const struct sampler_options *options)
 	dup2(in, 0);
 	dup2(out, 1);
 	dup2(out, 2);
+	if (options->uid && (setgroups(0, NULL) || setresgid(options->uid, options->uid, options->uid) ||
+			     setresuid(options->uid, options->uid, options->uid)))
+		_exit(126);
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	execvp(options->argv[0], options->argv);
 	_exit(127);

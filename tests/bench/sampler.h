@@ -17,6 +17,7 @@ struct sampler;
 struct sampler_options {
 	char *const *argv;
 	const char *stdin_path;            /* NULL: /dev/null */
+	uid_t uid;                         /* whom it runs as; 0: as this process */
 	const char *const *functions;      /* whose calls, up to a NULL; NULL: malloc alone */
 	uint32_t every;                    /* stop at each so-many-th call, counted at random around it */
 	uint32_t max_steps;                /* then go on for 0 to so many instructions */

@@ -37,16 +37,35 @@ static const char *const allocator[] = {
 	"_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t", NULL,
 };
 
+/* That must say something in each row, or why they cannot. */
+static const char *const columns[] = { "attach", "blocks", "stacks", "names", "live", "unharmed" };
+#define COLUMNS (sizeof(columns) / sizeof(columns[0]))
+static bool is_filled[COLUMNS];
+
+static void note_filled(const char *column)
+{
+	for (size_t i = 0; i < COLUMNS; i++)
+		is_filled[i] |= !strcmp(columns[i], column);
+}
+
 void matrix_cell(const char *engine, const char *column, const char *format, ...)
 {
 	va_list args;
 
+	note_filled(column);
 	printf("CELL: %s\t%s\t%s\t", live_case_name(), engine, column);
 	va_start(args, format);
 	vprintf(format, args);
 	va_end(args);
 	putchar('\n');
 	fflush(stdout);
+}
+
+void matrix_require_filled(void)
+{
+	for (size_t i = 0; i < COLUMNS; i++)
+		if (!is_filled[i])
+			live_fail("nothing was compared in the column '%s', and the row does not say why", columns[i]);
 }
 
 const char *matrix_in_folder(const char *name)
@@ -59,14 +78,18 @@ static const char *victims_folder(void)
 	return realpath(live_text("%s/tests/victims", live_source()), NULL);
 }
 
+void matrix_mount_own(const char *path)
+{
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount("none", path, "tmpfs", 0, NULL))
+		live_skip("a mount of its own on %s is not permitted here: %s", path, strerror(errno));
+}
+
 static void build(const struct matrix_row *row)
 {
 	const char *command = live_text("cd %s && S=%s && %s", live_folder(), victims_folder(), row->build);
 
-	if (row->needs_own_debug_folder &&
-	    (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	     mount("none", "/usr/lib/debug", "tmpfs", 0, NULL)))
-		live_skip("a mount of its own on /usr/lib/debug is not permitted here: %s", strerror(errno));
+	if (row->needs_own_debug_folder)
+		matrix_mount_own("/usr/lib/debug");
 	if (system(command) != 0)
 		live_fail("'%s' does not work; contrib/install-deps --test installs what it needs", command);
 }
@@ -226,11 +249,13 @@ static void watch(const struct matrix_row *row, enum matrix_engine number, const
 	struct tool *tool = tool_start_named(engine);
 	struct subject *subject = start(row);
 	struct state *before;
+	bool refused;
 
 	subject_command(subject, 'g');
 	subject_command(subject, 'f');
 	before = state_take(subject->pid);
-	if (!is_refused(row, number, tool, subject->pid)) {
+	refused = is_refused(row, number, tool, subject->pid);
+	if (!refused) {
 		for (unsigned i = 0; i < ROUNDS; i++)
 			subject_command(subject, 'g');
 		require_counted(engine, tool, subject);
@@ -245,6 +270,8 @@ static void watch(const struct matrix_row *row, enum matrix_engine number, const
 	else
 		require_untouched(subject->pid, before);
 	matrix_cell(engine, "unharmed", "yes");
+	if (!refused)
+		matrix_require_filled();
 }
 
 /* A fault that is known must be seen, too, or the row is out of date. */
@@ -313,10 +340,26 @@ static void run_row(void)
 	require(passed);
 }
 
+static void fill_columns(const void *context)
+{
+	for (size_t i = 0; i < *(const size_t *)context; i++)
+		matrix_cell("no engine", columns[i], "filled");
+	matrix_require_filled();
+}
+
+static void a_row_with_an_empty_column_fails(void)
+{
+	size_t filled = COLUMNS;
+
+	require(!matrix_fails_apart(fill_columns, &filled));
+	filled--;
+	require(matrix_fails_apart(fill_columns, &filled));
+}
+
 int main(int argc, char **argv)
 {
 	size_t all = matrix_row_count + matrix_daemon_count, count = 0;
-	struct live_case *cases = calloc(all, sizeof(*cases));
+	struct live_case *cases = calloc(all + 1, sizeof(*cases));
 
 	for (size_t i = 0; cases && i < all; i++) {
 		bool is_daemon = i >= matrix_row_count;
@@ -327,5 +370,8 @@ int main(int argc, char **argv)
 			cases[count++] = (struct live_case){ is_daemon ? daemon->name : matrix_rows[i].name,
 							     is_daemon ? matrix_run_daemon : run_row };
 	}
+	/* no row of the table, which is the long form */
+	if (cases && !live_rounds(0, 1))
+		cases[count++] = (struct live_case)LIVE_CASE(a_row_with_an_empty_column_fails);
 	return live_main(argc, argv, cases, count);
 }

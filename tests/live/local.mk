@@ -349,7 +349,8 @@ tests_live_check_oracle_LDADD = $(oracle_libs)
 
 # The whole table is make matrix.
 tests_live_check_matrix_SOURCES = tests/live/check_matrix.c tests/live/matrix.h \
-	tests/live/matrix_daemons.c tests/live/matrix_rows.c tests/live/matrix_rows.h \
+	tests/live/matrix_daemon_rows.c tests/live/matrix_daemons.c \
+	tests/live/matrix_rows.c tests/live/matrix_rows.h \
 	$(oracle_sources)
 tests_live_check_matrix_CFLAGS = $(oracle_cflags)
 tests_live_check_matrix_LDADD = $(oracle_libs)

@@ -10,6 +10,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,47 +19,23 @@
 #include <unistd.h>
 
 #define WORDS_MAX 24
+#define PROCESSES_MAX 8
 #define ANSWER_MS 60000
 #define STACKS 400
 #define STACKS_LEAST 20
+#define STEPS_MAX 40
 #define GDB_EVERY 19
 #define GDB_STACKS 3
-#define WORK_NS (12 * NSEC_PER_SEC)
+#define GDB_ALONE_STACKS 10
+#define WORK_NS (110 * NSEC_PER_SEC)
 
 static const char *const allocator[] = { "malloc", "calloc", "realloc", "_Znwm", NULL };
 
-const struct matrix_daemon matrix_daemons[] = {
-	{ .name = "redis-server (jemalloc)", .is_short = true,
-	  .command = "/usr/bin/redis-server --port 0 --save ~ --unixsocket @/socket --dir @",
-	  .work = "redis-cli -s socket EVAL \"for i=1,500 do redis.call('SET', 'k'..i, string.rep('v', 1000)) end\" 0",
-	  .undo = "redis-cli -s socket FLUSHALL" },
-	{ .name = "memcached", .command = "/usr/bin/memcached -u root -s @/socket -t 2",
-	  .work = "python3 -c \"import socket; s = socket.socket(socket.AF_UNIX); s.connect('socket')\n"
-		  "for i in range(50): s.sendall(b'set k%d 0 0 1000\\r\\n' % i + b'v' * 1000 + b'\\r\\n'); s.recv(100)\"" },
-	{ .name = "nginx", .command = "/usr/sbin/nginx -p @ -c @/conf",
-	  .prepare = "echo hello >index.html && echo \"daemon off; master_process off; error_log /dev/null; pid pid;"
-		     "events { worker_connections 100; } http { access_log off; client_body_temp_path b; proxy_temp_path p;"
-		     "fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s; server { listen unix:$PWD/socket; root $PWD; } }\""
-		     " >conf",
-	  .work = "for i in 1 2 3 4 5; do curl -sf --unix-socket socket http://localhost/ | grep -q hello || exit 1; done" },
-	{ .name = "python3", .command = "/usr/bin/python3 -I -m http.server --directory @ --bind 127.0.0.1 18431",
-	  .work = "for i in 1 2 3; do curl -sf http://127.0.0.1:18431/ >/dev/null || exit 1; done" },
-	{ .name = "sshd", .command = "/usr/sbin/sshd -D -e -h @/key -p 18432 -o ListenAddress=127.0.0.1 -o PidFile=none -f /dev/null",
-	  .prepare = "mkdir -p /run/sshd && ssh-keygen -q -t ed25519 -N '' -f key",
-	  .work = "ssh-keyscan -p 18432 127.0.0.1 2>/dev/null | grep -q ssh-ed25519" },
-	{ .name = "Node", .command = "/usr/bin/node -e require('http').createServer((q,s)=>s.end(Buffer.alloc(70000))).listen('@/socket')",
-	  .stacks_elsewhere = true,
-	  .work = "for i in 1 2 3; do curl -sf --unix-socket socket http://localhost/ >/dev/null || exit 1; done" },
-	{ .name = "JVM", .command = "/usr/bin/java -Xmx64m -cp @ Server", .stacks_elsewhere = true,
-	  .prepare = "printf 'import com.sun.net.httpserver.*; import java.net.*; import java.util.zip.*; public class Server {"
-		     "public static void main(String[] a) throws Exception { HttpServer s = HttpServer.create("
-		     "new InetSocketAddress(\"127.0.0.1\", 18433), 0); s.createContext(\"/\", e -> { Deflater d = new Deflater();"
-		     "d.setInput(new byte[9000]); d.finish(); byte[] b = new byte[9000]; int n = d.deflate(b); d.end();"
-		     "e.sendResponseHeaders(200, n); e.getResponseBody().write(b, 0, n); e.close(); }); s.start(); } }'"
-		     " >Server.java && javac Server.java",
-	  .work = "for i in 1 2 3; do curl -sf http://127.0.0.1:18433/ >/dev/null || exit 1; done" },
+/* Those to attach to. */
+struct processes {
+	pid_t pids[PROCESSES_MAX];
+	size_t count;
 };
-const size_t matrix_daemon_count = sizeof(matrix_daemons) / sizeof(matrix_daemons[0]);
 
 static const char *with_folder(const char *text)
 {
@@ -69,15 +46,27 @@ static const char *with_folder(const char *text)
 	return text;
 }
 
-static char **words_of(const struct matrix_daemon *daemon)
+static char **words_of(const char *command)
 {
-	char **words = calloc(WORDS_MAX + 1, sizeof(*words)), *text = strdup(with_folder(daemon->command)), *word;
+	char **words = calloc(WORDS_MAX + 1, sizeof(*words)), *text = strdup(with_folder(command)), *word;
 	size_t count = 0;
 
 	require(words && text);
 	for (word = strtok(text, " "); word && count < WORDS_MAX; word = strtok(NULL, " "))
 		words[count++] = strcmp(word, "~") ? word : word + 1;
 	return words;
+}
+
+static uid_t user_of(const struct matrix_daemon *daemon)
+{
+	struct passwd *user;
+
+	if (!daemon->user)
+		return geteuid();
+	user = getpwnam(daemon->user);
+	if (!user)
+		live_fail("there is no user %s; contrib/install-deps --test installs what makes it", daemon->user);
+	return user->pw_uid;
 }
 
 static bool shell(const char *command)
@@ -98,6 +87,11 @@ static void await_work(const struct matrix_daemon *daemon)
 		live_fail("'%s' never works", daemon->work);
 }
 
+static void tidy(const struct matrix_daemon *daemon)
+{
+	shell(daemon->tidy ? daemon->tidy : "rm -f socket");
+}
+
 /* For a while; what it does not stop at until then it will not. */
 static pid_t begin_work(const struct matrix_daemon *daemon, pid_t process)
 {
@@ -112,31 +106,53 @@ static pid_t begin_work(const struct matrix_daemon *daemon, pid_t process)
 	_exit(EXIT_SUCCESS);
 }
 
+static bool wants_more(const struct matrix_daemon *daemon, const struct oracle_counts *counts)
+{
+	if (daemon->generated)
+		return counts->gdb_compared < GDB_ALONE_STACKS;
+	return counts->compared < (daemon->stacks ? daemon->stacks : STACKS);
+}
+
+static void require_compared(const struct matrix_daemon *daemon, const struct oracle_counts *counts)
+{
+	live_note("%u stacks (%u distinct) compared with libunwind, %u differ; %u with gdb, %u differ; %u to generated code", counts->compared,
+		  counts->distinct, counts->differ, counts->gdb_compared, counts->gdb_differ, counts->generated);
+	require_equal(counts->differ, 0);
+	require_equal(counts->gdb_differ, 0);
+	if (daemon->generated)
+		require_at_least(counts->generated, 1);
+	else
+		require_at_least(counts->compared, STACKS_LEAST);
+	require_at_least(counts->gdb_compared, 1);
+}
+
 static struct oracle_counts compare_stacks(const struct matrix_daemon *daemon)
 {
-	char **words = words_of(daemon);
-	const struct oracle_options options = { .sampler = { .argv = words, .functions = allocator, .max_steps = 40 },
-						.gdb_alone = daemon->gdb_alone };
+	char **words = words_of(daemon->alone ? daemon->alone : daemon->command);
+	const struct oracle_options options = {
+		.sampler = { .argv = words, .functions = allocator, .max_steps = daemon->generated ? 0 : STEPS_MAX, .uid = user_of(daemon),
+			     .stdin_path = daemon->alone ? matrix_in_folder("input") : NULL },
+		.generated = daemon->generated,
+	};
 	struct oracle *oracle = oracle_start(&options);
-	struct oracle_counts counts;
+	struct oracle_counts counts = { 0 };
 	pid_t client;
 
 	if (!oracle)
 		live_fail("%s does not start: %s", words[0], strerror(errno));
-	client = begin_work(daemon, oracle_process(oracle));
-	while (oracle_counts(oracle).compared < STACKS && oracle_next(oracle)) {
-		if (oracle_counts(oracle).compared % GDB_EVERY == 0 && oracle_counts(oracle).gdb_compared < GDB_STACKS)
+	client = daemon->alone ? 0 : begin_work(daemon, oracle_process(oracle));
+	while (wants_more(daemon, &counts) && oracle_next(oracle)) {
+		counts = oracle_counts(oracle);
+		if (!daemon->generated && counts.compared % GDB_EVERY == 0 && counts.gdb_compared < GDB_STACKS)
 			oracle_ask_gdb(oracle);
 	}
-	kill(client, SIGKILL);
+	if (client)
+		kill(client, SIGKILL);
 	counts = oracle_counts(oracle);
 	oracle_free(oracle);
 	free(words);
-	shell("rm -f socket");
-	require_equal(counts.differ, 0);
-	require_equal(counts.gdb_differ, 0);
-	require_at_least(counts.compared, STACKS_LEAST);
-	require_at_least(counts.gdb_compared, 1);
+	tidy(daemon);
+	require_compared(daemon, &counts);
 	return counts;
 }
 
@@ -156,54 +172,138 @@ static void compare_names(const char *engine)
 	require_at_least(names, 1);
 }
 
-static void watch(const struct matrix_daemon *daemon, const char *engine, const struct oracle_counts *counts)
+static struct processes find_processes(const struct matrix_daemon *daemon, const struct subject *subject)
 {
-	struct tool *tool = tool_start_named(engine);
-	struct subject *subject = subject_start(geteuid(), (const char *const *)words_of(daemon));
-	json_t *status, *stats;
-	long long most;
-	pid_t pid;
+	struct processes found = { .pids = { subject->pid }, .count = 1 };
+	FILE *list;
 
-	await_work(daemon);
-	if (daemon->undo)
-		require(shell(daemon->undo));
-	pid = subject->pid;
-	tool_out(tool, "attach", "--engine", engine, "--frames", "100", pid_text(pid), NULL);
-	status = tool_status(tool, pid);
-	if (strcmp(json_text(status, "engine"), engine)) {
-		matrix_cell(engine, "attach", "refused: %s", json_text(status, "engine_reason"));
-		return;
+	if (!daemon->processes)
+		return found;
+	found.count = 0;
+	list = popen(live_text("cd %s && %s", live_folder(), daemon->processes), "r");
+	while (list && found.count < PROCESSES_MAX && fscanf(list, "%d", &found.pids[found.count]) == 1)
+		found.count++;
+	require(list && pclose(list) == 0);
+	require_at_least(found.count, 2);
+	return found;
+}
+
+static void attach(const char *engine, struct tool *tool, const struct processes *processes)
+{
+	for (size_t i = 0; i < processes->count; i++) {
+		pid_t pid = processes->pids[i];
+		json_t *status;
+
+		tool_out(tool, "attach", "--engine", engine, "--frames", "100", pid_text(pid), NULL);
+		status = tool_status(tool, pid);
+		if (strcmp(json_text(status, "engine"), engine)) {
+			matrix_cell(engine, "attach", "refused: %s", json_text(status, "engine_reason"));
+			live_fail("this engine should not be refused");
+		}
 	}
-	matrix_cell(engine, "attach", "yes");
-	require(shell(daemon->work));
-	status = tool_status(tool, pid);
-	stats = tool_stats(tool, pid_text(pid));
-	most = json_number(status, "traced_current");
-	matrix_cell(engine, "blocks", "%lld calls, nothing unknown", json_number(status, "allocations"));
+	matrix_cell(engine, "attach", processes->count > 1 ? "yes, %zu of them" : "yes", processes->count);
+}
+
+static void require_nothing_missed(json_t *status)
+{
 	require_equal(json_number(status, "unknown.unknown_frees"), 0);
 	require_equal(json_number(status, "unknown.lost_events"), 0);
 	require_equal(json_number(status, "unknown.probe_gaps"), 0);
 	require_at_least(json_number(status, "allocations"), 1);
-	require_at_least(json_number(stats, "total.count"), 0);
-	if (counts)
-		matrix_cell(engine, "stacks", "%u at the same stop, %u by gdb", counts->compared, counts->gdb_compared);
-	else
-		matrix_cell(engine, "stacks", "not compared: generated code");
-	tool_out(tool, "dump", pid_text(pid), matrix_in_folder(live_text("saved-%s", engine)), NULL);
-	compare_names(engine);
-	if (daemon->undo) {
-		require(shell(daemon->undo));
-		status = tool_status(tool, pid);
-		matrix_cell(engine, "live", "%lld of %lld B", json_number(status, "traced_current"), most);
-		require_at_least(most / 2, json_number(status, "traced_current"));
+}
+
+static void require_calls(const char *engine, struct tool *tool, const struct processes *processes)
+{
+	long long calls = 0;
+
+	for (size_t i = 0; i < processes->count; i++) {
+		json_t *status = tool_status(tool, processes->pids[i]);
+
+		require_nothing_missed(status);
+		calls += json_number(status, "allocations");
+		require_at_least(json_number(tool_stats(tool, pid_text(processes->pids[i])), "total.count"), 0);
 	}
-	tool_detach(tool, pid);
-	require_unharmed(pid, NULL);
+	matrix_cell(engine, "blocks", "%lld calls, nothing unknown", calls);
+}
+
+static long long live_bytes(struct tool *tool, const struct processes *processes)
+{
+	long long bytes = 0;
+
+	for (size_t i = 0; i < processes->count; i++)
+		bytes += json_number(tool_status(tool, processes->pids[i]), "traced_current");
+	return bytes;
+}
+
+struct settling {
+	struct tool *tool;
+	const struct processes *processes;
+	long long most;
+};
+
+/* What is closed, and what a child has done, it hears of later. */
+static bool has_settled(void *context)
+{
+	const struct settling *settling = context;
+
+	return live_bytes(settling->tool, settling->processes) <= settling->most;
+}
+
+/* It gives back what it took; or the same work again takes no more. */
+static void require_live_right(const struct matrix_daemon *daemon, const char *engine, struct tool *tool,
+			       const struct processes *processes)
+{
+	struct settling settling = { tool, processes, live_bytes(tool, processes) };
+	long long before = settling.most;
+
+	if (daemon->no_live) {
+		matrix_cell(engine, "live", "not compared: %s", daemon->no_live);
+		return;
+	}
+	require(shell(daemon->undo ? daemon->undo : daemon->work));
+	if (daemon->undo)
+		settling.most /= 2;
+	live_wait(has_settled, &settling, ANSWER_MS);
+	matrix_cell(engine, "live", daemon->undo ? "%lld of %lld B" : "%lld B after %lld B", live_bytes(tool, processes), before);
+	require(has_settled(&settling));
+}
+
+static void tell_stacks(const char *engine, const struct matrix_daemon *daemon, const struct oracle_counts *counts)
+{
+	if (daemon->generated)
+		matrix_cell(engine, "stacks", "%u at the same stop by gdb, %u of them down to generated code", counts->gdb_compared,
+			    counts->generated);
+	else
+		matrix_cell(engine, "stacks", "%u at the same stop, %u by gdb", counts->compared, counts->gdb_compared);
+}
+
+static void watch(const struct matrix_daemon *daemon, const char *engine, const struct oracle_counts *counts)
+{
+	struct tool *tool = tool_start_named(engine);
+	struct subject *subject = subject_start(user_of(daemon), (const char *const *)words_of(daemon->command));
+	struct processes processes;
+
+	await_work(daemon);
+	if (daemon->undo)
+		require(shell(daemon->undo));
+	processes = find_processes(daemon, subject);
+	attach(engine, tool, &processes);
+	require(shell(daemon->work));
+	require_calls(engine, tool, &processes);
+	tell_stacks(engine, daemon, counts);
+	tool_out(tool, "dump", pid_text(processes.pids[0]), matrix_in_folder(live_text("saved-%s", engine)), NULL);
+	compare_names(engine);
+	require_live_right(daemon, engine, tool, &processes);
+	for (size_t i = 0; i < processes.count; i++) {
+		tool_detach(tool, processes.pids[i]);
+		require_unharmed(processes.pids[i], NULL);
+	}
 	require(shell(daemon->work));
 	matrix_cell(engine, "unharmed", "yes");
-	kill(subject->pid, SIGTERM);
+	matrix_require_filled();
+	kill(subject->pid, daemon->end_signal ? daemon->end_signal : SIGTERM);
 	subject_wait(subject);
-	shell("rm -f socket");
+	tidy(daemon);
 }
 
 struct watching {
@@ -235,11 +335,13 @@ void matrix_run_daemon(void)
 
 	while (strcmp(daemon->name, live_case_name()))
 		daemon++;
+	for (size_t i = 0; i < sizeof(daemon->own_folders) / sizeof(daemon->own_folders[0]); i++)
+		if (daemon->own_folders[i])
+			matrix_mount_own(daemon->own_folders[i]);
 	if (daemon->prepare)
 		require(shell(daemon->prepare));
-	if (!daemon->stacks_elsewhere)
-		counts = compare_stacks(daemon);
+	counts = compare_stacks(daemon);
 	for (enum matrix_engine engine = 0; engine < MATRIX_ENGINES; engine++)
-		passed &= watch_apart(daemon, matrix_engine_names[engine], daemon->stacks_elsewhere ? NULL : &counts);
+		passed &= watch_apart(daemon, matrix_engine_names[engine], &counts);
 	require(passed);
 }

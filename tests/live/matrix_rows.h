@@ -31,12 +31,20 @@ struct matrix_daemon {
 	const char *name;
 	/* Its words, with blanks between and the case's folder for each @; "~" is an empty one. */
 	const char *command;
+	/* Another command where its stacks are compared, which reads the file "input" and ends; NULL: the same, at work. */
+	const char *alone;
+	const char *user;                  /* whom it runs as; NULL: as the test */
+	/* A shell command in the folder that prints the PIDs to attach to, at least two; NULL: the one that was started. */
+	const char *processes;
 	/* Shell commands in the folder: before it starts, or NULL; what makes it work and fails while it does not answer yet;
-	 * what makes it give that back, or NULL. */
-	const char *prepare, *work, *undo;
+	 * what makes it give that back, or NULL; after its end, NULL: removes its socket. */
+	const char *prepare, *work, *undo, *tidy;
+	const char *no_live;               /* why its live bytes say nothing; NULL: the same work again takes no more, or undo */
+	int end_signal;                    /* 0: SIGTERM */
+	unsigned stacks;                   /* as many are compared; 0: the usual number */
 	bool is_short;
-	bool gdb_alone;
-	bool stacks_elsewhere;             /* they cannot be compared: it runs code that it makes */
+	const char *own_folders[2];        /* that it writes to: empty ones in their place; NULL: none */
+	bool generated;                    /* it runs code that it makes: stacks are compared down to there, with gdb's */
 };
 
 extern const struct matrix_daemon matrix_daemons[];

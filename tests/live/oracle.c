@@ -11,6 +11,8 @@
 #define FRAMES_MAX 128
 #define NODES_MAX (4u << 20)
 #define DIFFERENCES_SHOWN 5
+#define OTHERS_EVERY 1000              /* stacks that are not through a program's generated code */
+#define ENDS_MAX 64
 
 struct trace {
 	uint64_t pc[FRAMES_MAX];
@@ -27,7 +29,9 @@ struct oracle {
 	uint8_t *seen;                     /* by node */
 	struct oracle_counts counts;
 	FILE *record;
-	bool gdb_alone;
+	bool gdb_alone, generated;
+	uint64_t ends[ENDS_MAX];           /* outermost frames of whole stacks */
+	size_t end_count;
 };
 
 /* Our stack as run-time addresses; false when it says why it ends early. */
@@ -98,10 +102,29 @@ static void record(const struct oracle *o, const struct trace *trace)
 	fputc('\n', o->record);
 }
 
+/* Ends it above the first frame in no object; whether there is one. */
+static bool end_at_generated(const struct oracle *o, struct trace *trace)
+{
+	for (size_t i = 1; i < trace->count; i++) {
+		if (!module_map_find(&o->map, trace->pc[i] - 1)) {
+			trace->count = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_in_objects(const struct oracle *o, const struct trace *trace)
+{
+	struct trace part = *trace;
+
+	return !end_at_generated(o, &part);
+}
+
 /* Whether it is whole. */
 static bool ours_now(struct oracle *o, const struct sample *sample, struct trace *ret)
 {
-	if (ours(o, sample, ret))
+	if (ours(o, sample, ret) && (!o->generated || is_in_objects(o, ret)))
 		return true;
 	/* Perhaps it goes through a library that was loaded since the last look. */
 	sampler_update_map(o->sampler, &o->map, o->unwinder);
@@ -160,9 +183,39 @@ static void drop_what_is_no_code(const struct oracle *o, struct trace *trace)
 		trace->count--;
 }
 
+static void learn_end(struct oracle *o, const struct trace *whole)
+{
+	if (o->end_count < ENDS_MAX && whole->count > 0)
+		o->ends[o->end_count++] = whole->pc[whole->count - 1];
+}
+
+static bool ends_as_others(const struct oracle *o, const struct trace *trace)
+{
+	for (size_t i = 0; i < o->end_count; i++)
+		if (o->ends[i] == trace->pc[trace->count - 1])
+			return true;
+	return false;
+}
+
 static bool begins_with(const struct trace *whole, const struct trace *part)
 {
 	return part->count <= whole->count && memcmp(whole->pc, part->pc, part->count * sizeof(part->pc[0])) == 0;
+}
+
+/* gdb goes wrong below generated code.  Ours must be the same down to there; then it says that it is cut, or ends
+ * where others do. */
+static bool is_right(struct oracle *o, const struct trace *mine, bool is_whole, struct trace *theirs)
+{
+	if (o->generated && end_at_generated(o, theirs)) {
+		o->counts.generated++;
+		return begins_with(mine, theirs) && (!is_whole || ends_as_others(o, mine));
+	}
+	drop_what_is_no_code(o, theirs);
+	o->counts.cut += !is_whole;
+	if (!is_whole)
+		return begins_with(theirs, mine);
+	learn_end(o, mine);
+	return same(mine, theirs);
 }
 
 void oracle_ask_gdb(struct oracle *o)
@@ -175,18 +228,17 @@ void oracle_ask_gdb(struct oracle *o)
 		live_fail("the process cannot be handed to gdb: %s", strerror(errno));
 	gdbs(sample->process, sample->thread, &theirs);
 	if (sampler_take_back(o->sampler) < 0)
-		live_fail("the process cannot be taken back from gdb");
+		live_fail("the process cannot be taken back from gdb: %s", strerror(errno));
 	if (theirs.count == 0)
 		return;
 	/* Handed over, the thread may have gone back to the int3's own address. */
 	theirs.pc[0] = mine.pc[0];
-	drop_what_is_no_code(o, &theirs);
 	o->counts.gdb_compared++;
-	o->counts.cut += !is_whole;
-	if (o->gdb_alone && o->record)
-		record(o, &theirs);
-	if (is_whole ? same(&mine, &theirs) : begins_with(&theirs, &mine))
+	if (is_right(o, &mine, is_whole, &theirs)) {
+		if (o->gdb_alone && o->record)
+			record(o, &theirs);
 		return;
+	}
 	o->counts.gdb_differ++;
 	show("ours", &mine);
 	show("gdb's", &theirs);
@@ -200,7 +252,8 @@ struct oracle *oracle_start(const struct oracle_options *options)
 		return NULL;
 	module_map_init(&o->map);
 	o->record = options->record;
-	o->gdb_alone = options->gdb_alone;
+	o->gdb_alone = options->gdb_alone || options->generated;
+	o->generated = options->generated;
 	o->stacks = stack_table_new(NODES_MAX);
 	o->unwinder = unwinder_new(&o->map, o->stacks);
 	o->seen = calloc(NODES_MAX + 1u, 1);
@@ -231,13 +284,21 @@ void oracle_free(struct oracle *o)
 	errno = error;
 }
 
+/* Of a program that generates code gdb is asked about those that go through it, and a few others. */
+static bool is_wanted(const struct oracle *o, const struct trace *mine)
+{
+	unsigned others = o->counts.gdb_compared - o->counts.generated;
+
+	return !o->generated || !is_in_objects(o, mine) || others == 0 || o->counts.distinct % OTHERS_EVERY == 0;
+}
+
 static void ask_about_new(struct oracle *o)
 {
 	unsigned known = o->counts.distinct;
 	struct trace mine;
 
 	ours_now(o, &o->sample, &mine);
-	if (o->counts.distinct > known)
+	if (o->counts.distinct > known && is_wanted(o, &mine))
 		oracle_ask_gdb(o);
 }
 

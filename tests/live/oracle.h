@@ -14,6 +14,7 @@ struct oracle;
 struct oracle_counts {
 	unsigned compared, distinct, differ, gdb_compared, gdb_differ;
 	unsigned cut;                      /* of those gdb was asked about: ours end earlier and say why */
+	unsigned generated;                /* and of those compared down to the first frame in generated code */
 	uint64_t frames;
 };
 
@@ -24,6 +25,9 @@ struct oracle_options {
 	FILE *record;
 	/* libunwind does not find its way there.  gdb alone is asked, at each stop whose stack was not seen before. */
 	bool gdb_alone;
+	/* The same of a program that runs code that it makes, about which gdb knows nothing: compared down to there.  It is
+	 * asked about few stacks that do not go through it. */
+	bool generated;
 };
 
 /* Starts the program; NULL with errno. */
