@@ -1,5 +1,10 @@
 #include "matrix_rows.h"
 
+#include <signal.h>
+
+#define POSTGRES "/usr/lib/postgresql/15/bin/"
+#define POSTGRES_WORK "echo \"select count(distinct repeat(n::text, 20)), 'done' from generate_series(1, 2000) n;\" "
+
 const struct matrix_daemon matrix_daemons[] = {
 	{ .name = "redis-server (jemalloc)", .is_short = true,
 	  .command = "/usr/bin/redis-server --port 0 --save ~ --unixsocket @/socket --dir @",
@@ -20,6 +25,22 @@ const struct matrix_daemon matrix_daemons[] = {
 	{ .name = "sshd", .command = "/usr/sbin/sshd -D -e -h @/key -p 18432 -o ListenAddress=127.0.0.1 -o PidFile=none -f /dev/null",
 	  .own_folders = { "/run" }, .prepare = "mkdir -p /run/sshd && ssh-keygen -q -t ed25519 -N '' -f key",
 	  .work = "ssh-keyscan -p 18432 127.0.0.1 2>/dev/null | grep -q ssh-ed25519" },
+	{ .name = "postgres, its backends", .user = "postgres", .command = POSTGRES "postgres -D @/data -k @/data -h ~",
+	  .alone = POSTGRES "postgres --single -D @/data postgres",
+	  .prepare = "mkdir data && chown postgres data && setpriv --reuid=postgres --regid=postgres --clear-groups "
+		     POSTGRES "initdb -D data -A trust >/dev/null && " POSTGRES_WORK ">input",
+	  /* three connections that stay */
+	  .work = POSTGRES "pg_isready -qh $PWD/data -U postgres || exit 1; for i in 1 2 3; do [ -p q$i ] || { mkfifo q$i a$i; "
+		  "psql -h $PWD/data -U postgres -qAtX <>q$i 1<>a$i 2>&1 & }; " POSTGRES_WORK ">q$i; "
+		  "timeout 20 grep -q done <a$i || exit 1; done",
+	  .processes = "pgrep -P $(head -1 data/postmaster.pid) -f 'postgres: postgres'",
+	  .end_signal = SIGINT, .tidy = "rm -f q? a?" },
+	{ .name = "systemd-journald", .command = "/lib/systemd/systemd-journald matrix", .own_folders = { "/run", "/var/log" },
+	  .no_live = "what it knows of a client is kept",
+	  .prepare = "mkdir -p /run/systemd/journal.matrix /run/log/journal",
+	  .work = "python3 -c \"import socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+		  "s.connect('/run/systemd/journal.matrix/socket')\n"
+		  "for i in range(50): s.send(b'MESSAGE=hello %d' % i)\" 2>/dev/null && journalctl --namespace=matrix --sync" },
 	{ .name = "Node", .command = "/usr/bin/node --always-sparkplug -e require('http').createServer((q,s)=>s.end(Buffer.alloc(70000))).listen('@/socket')",
 	  .generated = true, .no_live = "its collector decides",
 	  .work = "for i in 1 2 3; do curl -sf --unix-socket socket http://localhost/ >/dev/null || exit 1; done" },
