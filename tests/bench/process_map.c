@@ -98,14 +98,25 @@ int process_map_open(pid_t pid, const struct module_map *map, uint32_t module)
 	return -ENOENT;
 }
 
+/* Another object has its place. */
+static void forget(struct module_map *map, uint32_t module, struct unwinder *unwinder)
+{
+	if (unwinder)
+		unwinder_remove_module(unwinder, module);
+	module_map_remove(map, module);
+}
+
 static int add_line(pid_t pid, const struct line *line, struct module_map *map, struct unwinder *unwinder)
 {
+	const struct module_range *range = module_map_find(map, line->start);
 	struct module module = { .path = (char *)line->path };
 	int64_t id = -1;
 	int fd, err;
 
-	if (module_map_find(map, line->start))
+	if (range && strcmp(map->modules.items[range->module].path, line->path) == 0)
 		return 0;
+	if (range)
+		forget(map, range->module, unwinder);
 	fd = open_path(pid, line->path, line->start, line->end);
 	if (fd < 0)
 		return 0;

@@ -8,8 +8,8 @@
 
 #include <sys/types.h>
 
-/* Adds what is mapped now and not yet in the map.  New modules get their CFI in `unwinder` when it is not
- * NULL.  0 or negative errno. */
+/* Adds what is mapped now and not yet in the map, in place of what was there before.  New modules get their CFI in `unwinder`
+ * when it is not NULL.  0 or negative errno. */
 int process_map_update(pid_t pid, struct module_map *map, struct unwinder *unwinder);
 /* Opens the file of a module, the vdso as a copy in memory; -errno. */
 int process_map_open(pid_t pid, const struct module_map *map, uint32_t module);

@@ -20,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BREAKPOINTS_MAX 64
+#define BREAKPOINTS_MAX 1024
 
 struct breakpoint {
 	raddr at;

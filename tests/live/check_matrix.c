@@ -13,6 +13,7 @@
 #include "tool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@
 #define WORDS_MAX 8
 #define ROUNDS 3
 #define ROUNDS_WRITTEN_DOWN 12
-#define STOPS_MAX 2000
+#define STOPS_MAX 6000
 #define GDB_EVERY 11                 /* stops: another shape each time */
 
 const char *const matrix_engine_names[] = { [MATRIX_INT3] = "int3", [MATRIX_RING] = "ring" };
@@ -120,21 +121,47 @@ static void set_preload(const struct matrix_row *row)
 		setenv("LD_PRELOAD", row->preload, 1);
 }
 
+/* What was done to those of the last one. */
+static void restore_files(void)
+{
+	require_equal(system(live_text("cd %s && cp --remove-destination reference program && for i in reference-*; do "
+				       "[ ! -e $i ] || cp --remove-destination $i ${i#reference-}; done", live_folder())), 0);
+}
+
+/* The next child is the first process of a new one; returns the old one. */
+static int enter_pid_namespace(void)
+{
+	int old = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+
+	if (old < 0 || unshare(CLONE_NEWPID))
+		live_skip("a PID namespace is not permitted here: %s", strerror(errno));
+	return old;
+}
+
+static void leave_pid_namespace(int old)
+{
+	if (old < 0)
+		return;
+	require_equal(setns(old, CLONE_NEWPID), 0);
+	close(old);
+}
+
 static struct subject *start(const struct matrix_row *row)
 {
 	const char *argv[WORDS_MAX + 2] = { NULL };
 	char *words = row->wrapper ? strdup(row->wrapper) : NULL;
+	int pid_namespace = row->own_pid_namespace ? enter_pid_namespace() : -1;
 	struct subject *subject;
 	size_t count = 0;
 
 	for (char *word = words ? strtok(words, " ") : NULL; word && count < WORDS_MAX; word = strtok(NULL, " "))
 		argv[count++] = word;
 	argv[count] = matrix_in_folder("program");
-	/* what was done to the last one's file */
 	if (row->meanwhile)
-		require_equal(system(live_text("cd %s && cp --remove-destination reference program", live_folder())), 0);
+		restore_files();
 	set_preload(row);
 	subject = subject_start(geteuid(), argv);
+	leave_pid_namespace(pid_namespace);
 	unsetenv("LD_PRELOAD");
 	require_text(subject_line(subject), "R");
 	free(words);
@@ -150,6 +177,7 @@ static struct oracle_counts write_down(const struct matrix_row *row)
 	struct oracle_options options = {
 		.sampler = { .argv = argv, .stdin_path = matrix_in_folder("input"), .functions = allocator },
 		.gdb_alone = row->gdb_alone,
+		.moving = row->moving,
 		.record = create("record"),
 	};
 	unsigned wanted = live_rounds(1, 4);
@@ -209,6 +237,11 @@ static void require_counted(const char *engine, struct tool *tool, struct subjec
 	require_nothing_unknown(status, 0);
 }
 
+static const char *const cut_reasons[TRUNCATED_COUNT] = {
+	[TRUNCATED_NONE] = "no reason that is known", [TRUNCATED_LIMIT] = "the limit of frames",
+	[TRUNCATED_NO_CFI] = "want of unwind information",
+};
+
 static void compare_names_and_stacks(const struct matrix_row *row, const char *engine, const struct oracle_counts *counts)
 {
 	const char *reference = access(matrix_in_folder("reference"), R_OK) ? "program" : "reference";
@@ -218,19 +251,19 @@ static void compare_names_and_stacks(const struct matrix_row *row, const char *e
 	FILE *script;
 	char line[1024];
 	unsigned stacks = 0, cut = 0, names = 0, second = 0;
+	int reason = 0;
 
 	script = popen(command, "r");
 	while (script && fgets(line, sizeof(line), script)) {
-		sscanf(line, "stacks=%u cut=%u names=%u second=%u", &stacks, &cut, &names, &second);
+		sscanf(line, "stacks=%u cut=%u reason=%d names=%u second=%u", &stacks, &cut, &reason, &names, &second);
 		live_note("%.*s", (int)strcspn(line, "\n"), line);
 	}
 	require(script && pclose(script) == 0);
-	matrix_cell(engine, "stacks", "%s", row->gdb_alone ? live_text("%u by gdb%s", stacks, cut ? live_text(", %u cut", cut) : "") :
-				    live_text("%u, %u by gdb", stacks, counts->gdb_compared));
+	matrix_cell(engine, "stacks", "%u%s by gdb%s", stacks, row->gdb_alone ? "" : live_text(", %u", counts->gdb_compared),
+		    cut ? live_text(", %u cut for %s", cut, cut_reasons[row->cut]) : "");
 	matrix_cell(engine, "names", "%u, %u by LLVM's", names - second, second);
 	require_at_least(stacks, cut + 1);
-	if (cut && !row->may_cut)
-		live_fail("%u stacks are cut", cut);
+	require_equal(reason, row->cut);
 	require_at_least(names, 1);
 }
 

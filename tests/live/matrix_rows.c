@@ -36,9 +36,9 @@ const struct matrix_row matrix_rows[] = {
 	  .gdb_alone = true },
 	{ .name = "ld -z noseparate-code", .build = GCC "-O2 -Wl,-z,noseparate-code" SOURCES PROGRAM },
 	/* gdb does not know the signal's trampoline of one without symbols */
-	{ .name = "musl", .build = MUSL "-O2 -DNO_SIGNAL" SOURCES PROGRAM, .gdb_alone = true, .may_cut = true,
+	{ .name = "musl", .build = MUSL "-O2 -DNO_SIGNAL" SOURCES PROGRAM, .gdb_alone = true, .cut = TRUNCATED_NO_CFI,
 	  .refusals = { "it has an indirect tail call", "it has an indirect tail call" } },
-	{ .name = "musl -static", .build = MUSL "-O2 -static" SOURCES PROGRAM, .gdb_alone = true, .may_cut = true,
+	{ .name = "musl -static", .build = MUSL "-O2 -static" SOURCES PROGRAM, .gdb_alone = true, .cut = TRUNCATED_NO_CFI,
 	  .faults = { "its calloc is not watched", "its calloc is not watched" } },
 	/* debug information */
 	{ .name = "DWARF 4", .build = GCC "-O2 -gdwarf-4" SOURCES PROGRAM },

@@ -2,6 +2,8 @@
 #ifndef ALLOCWATCH_TESTS_MATRIX_ROWS_H
 #define ALLOCWATCH_TESTS_MATRIX_ROWS_H
 
+#include "model/stack.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -10,14 +12,16 @@ enum matrix_engine { MATRIX_INT3, MATRIX_RING, MATRIX_ENGINES };
 struct matrix_row {
 	const char *name;
 	/* A shell command in the folder of the case, where it makes `program` of the sources in $S; `reference`, when it makes
-	 * that, too, is the same with its debug information in it. */
+	 * that, too, is the same with its debug information in it, and reference-NAME its library NAME. */
 	const char *build;
 	const char *preload;               /* an allocator before libc's; NULL: none */
 	const char *wrapper;               /* a command that becomes the program, with its arguments; NULL: none */
 	const char *meanwhile;             /* a shell command in the folder once the program runs; NULL: none */
 	bool is_short;                     /* also a part of the suite's run */
 	bool gdb_alone;                    /* libunwind 1.6 finds no way through its stacks */
-	bool may_cut;                      /* its libc has no unwind information: stacks say that they end there */
+	bool moving;                       /* its objects come and go */
+	enum truncation cut;               /* why some of its stacks end early, and say so; TRUNCATED_NONE: none does */
+	bool own_pid_namespace;            /* it is the first process of one */
 	bool names_functions_only;         /* no lines are known of it */
 	bool needs_own_debug_folder;       /* writes to /usr/lib/debug */
 	/* Part of what an engine says that refuses it; NULL: it must not. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define FRAMES_MAX 128
+#define GDB_FRAMES_MAX 400             /* and those of calls inlined into them */
 #define NODES_MAX (4u << 20)
 #define DIFFERENCES_SHOWN 5
 #define OTHERS_EVERY 1000              /* stacks that are not through a program's generated code */
@@ -29,7 +30,7 @@ struct oracle {
 	uint8_t *seen;                     /* by node */
 	struct oracle_counts counts;
 	FILE *record;
-	bool gdb_alone, generated;
+	bool gdb_alone, generated, moving;
 	uint64_t ends[ENDS_MAX];           /* outermost frames of whole stacks */
 	size_t end_count;
 };
@@ -124,7 +125,7 @@ static bool is_in_objects(const struct oracle *o, const struct trace *trace)
 /* Whether it is whole. */
 static bool ours_now(struct oracle *o, const struct sample *sample, struct trace *ret)
 {
-	if (ours(o, sample, ret) && (!o->generated || is_in_objects(o, ret)))
+	if (!o->moving && ours(o, sample, ret) && (!o->generated || is_in_objects(o, ret)))
 		return true;
 	/* Perhaps it goes through a library that was loaded since the last look. */
 	sampler_update_map(o->sampler, &o->map, o->unwinder);
@@ -160,10 +161,12 @@ static void gdbs(pid_t process, pid_t thread, struct trace *ret)
 		"  if t.ptid[1] == %d or t.ptid[1] == 0:\n"
 		"    t.switch()\n"
 		"    f = gdb.newest_frame()\n"
-		"    while f:\n"
+		"    n = 0\n"
+		"    while f and n < %d:\n"
+		"      n += 1\n"
 		"      if f.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME): print(\"PC %%x\" %% f.pc())\n"
 		"      f = f.older()\n"
-		"' 2>/dev/null", process, thread);
+		"' 2>/dev/null", process, thread, GDB_FRAMES_MAX);
 	FILE *gdb = popen(command, "r");
 	char line[256];
 
@@ -254,13 +257,14 @@ struct oracle *oracle_start(const struct oracle_options *options)
 	o->record = options->record;
 	o->gdb_alone = options->gdb_alone || options->generated;
 	o->generated = options->generated;
+	o->moving = options->moving;
 	o->stacks = stack_table_new(NODES_MAX);
 	o->unwinder = unwinder_new(&o->map, o->stacks);
 	o->seen = calloc(NODES_MAX + 1u, 1);
 	o->space = unw_create_addr_space(&_UPT_accessors, 0);
 	o->sampler = sampler_start(&options->sampler);
 	if (o->stacks && o->unwinder && o->seen && o->space && o->sampler) {
-		unw_set_caching_policy(o->space, UNW_CACHE_GLOBAL);
+		unw_set_caching_policy(o->space, o->moving ? UNW_CACHE_NONE : UNW_CACHE_GLOBAL);
 		return o;
 	}
 	oracle_free(o);

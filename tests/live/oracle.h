@@ -28,6 +28,7 @@ struct oracle_options {
 	/* The same of a program that runs code that it makes, about which gdb knows nothing: compared down to there.  It is
 	 * asked about few stacks that do not go through it. */
 	bool generated;
+	bool moving;                       /* its objects come and go */
 };
 
 /* Starts the program; NULL with errno. */

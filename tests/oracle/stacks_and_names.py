@@ -8,12 +8,12 @@ FILE: a snapshot file (allocwatch-snapshot(5)).  RECORD: stacks of the program, 
 Every stack with live blocks must be among them; the instruction at which it was taken, the first frame, may be another.
 One that says that it is cut must be the beginning of one.
 The names of every frame must be addr2line's: those of PROGRAM as it says of REFERENCE, the same program with its debug
-information in it.  What addr2line knows no line of is not compared; where it is of another opinion LLVM's is asked, too:
+information in it; those of a library NAME as it says of reference-NAME when there is such a file.  What addr2line knows no line of is not compared; where it is of another opinion LLVM's is asked, too:
 that of binutils takes a header's function for one of another file at times.  --functions: neither files nor lines are known of the
 program, and of calls inlined into each other the outermost one alone.  --names: names alone, those of freed blocks, too.
 
-Prints "stacks=N cut=N names=N second=N", the numbers compared, the last one of those that LLVM's agrees with alone; exit status 1
-after a difference, which is printed.
+Prints "stacks=N cut=N reason=N names=N second=N", the numbers compared, the last one of those that LLVM's agrees with alone; the
+reason is why stacks are cut, 0 when none is and -1 when there are several.  Exit status 1 after a difference, which is printed.
 """
 import os
 import re
@@ -73,19 +73,22 @@ def show(what, things):
 
 def compare_stacks(snapshot, record):
     known = {stack[1:] for stack in read_record(record)}
+    reasons = set()
     beginnings = {stack[:end] for stack in known for end in range(1, len(stack) + 1)}
     cut = wrong = 0
     for node in snapshot.live:
         stack = tuple(snapshot.place(frame) for frame in snapshot.stack(node))
         is_cut = stack[-1][0].startswith(CUT)
         cut += is_cut
+        if is_cut:
+            reasons.add(stack[-1][1])
         if stack[1:-1] in beginnings if is_cut else stack[1:] in known:
             continue
         wrong += 1
         if wrong <= SHOWN:
             show("no such stack is known:", [f"{path} {offset:#x}" for path, offset in stack])
             show("    named:", [snapshot.names.get(frame) for frame in snapshot.stack(node)])
-    return len(snapshot.live), cut, wrong
+    return len(snapshot.live), cut, reasons, wrong
 
 
 def addr2line(tool, path, addresses):
@@ -124,8 +127,11 @@ def compare_names(snapshot, program, reference, functions_only):
     for module, addresses in by_module.items():
         path = snapshot.modules[module]
         is_program = os.path.basename(path) == os.path.basename(program)
+        own_reference = "reference-" + os.path.basename(path)
         if is_program:
             path = reference
+        elif os.path.exists(own_reference):
+            path = own_reference
         if not os.path.exists(path):
             continue
         for frame, theirs in zip(addresses, addr2line("addr2line", path, addresses.values())):
@@ -151,9 +157,10 @@ def main():
     functions_only = sys.argv[1] == "--functions"
     file, record, program, reference = sys.argv[1 + functions_only:]
     snapshot = Snapshot(file)
-    stacks, cut, wrong_stacks = compare_stacks(snapshot, record)
+    stacks, cut, reasons, wrong_stacks = compare_stacks(snapshot, record)
     names, second, wrong_names = compare_names(snapshot, program, reference, functions_only)
-    print(f"stacks={stacks} cut={cut} names={names} second={second}")
+    reason = max(reasons, default=0) if len(reasons) < 2 else -1
+    print(f"stacks={stacks} cut={cut} reason={reason} names={names} second={second}")
     if wrong_stacks or wrong_names:
         sys.exit(f"{wrong_stacks} stacks and {wrong_names} names differ")
 
