@@ -10,6 +10,12 @@
 #define SPLIT_OFF(file) " && objcopy --only-keep-debug program " file
 #define LIBRARY(name) "/usr/lib/x86_64-linux-gnu/" name
 #define NEWS "g++ -g -O2 -fno-builtin $S/news.cc" PROGRAM
+#define WITH(file) GCC "-O2 -DMORE_SHAPES" SOURCES " $S/" file
+#define BESIDE_IT " -Wl,-rpath,'$ORIGIN'"
+#define LIBRARY_OF_IT(flags) GCC flags " -shared -fPIC $S/builds_more.c"
+#define WITH_LIBRARY LIBRARY_OF_IT("-O2") " -o libmore.so && cp libmore.so reference-libmore.so && " \
+		     GCC "-O2 $S/builds.c -L. -lmore" BESIDE_IT PROGRAM " && cp program reference"
+#define OBJECT GCC "-O2 -shared -fPIC $S/object.c"
 #define WITH_REFERENCE GCC "-O2" SOURCES PROGRAM " && cp program reference"
 
 const struct matrix_row matrix_rows[] = {
@@ -81,7 +87,26 @@ const struct matrix_row matrix_rows[] = {
 	{ .name = "deleted while it runs", .build = WITH_REFERENCE, .meanwhile = "rm program" },
 	{ .name = "upgraded while it runs", .build = WITH_REFERENCE,
 	  .meanwhile = GCC "-O0" SOURCES " -o next && mv next program" },
+	{ .name = "its library deleted while it runs", .build = WITH_LIBRARY, .meanwhile = "rm libmore.so" },
+	{ .name = "its library upgraded while it runs", .build = WITH_LIBRARY,
+	  .meanwhile = LIBRARY_OF_IT("-O0") " -o next && mv next libmore.so" },
 	{ .name = "in its own mount namespace", .build = WITH_REFERENCE, .wrapper = "/usr/bin/unshare --mount" },
 	{ .name = "in its own user namespace", .build = WITH_REFERENCE, .wrapper = "/usr/bin/unshare --user --map-root-user" },
+	{ .name = "in its own PID, mount and user namespace", .build = WITH_REFERENCE, .own_pid_namespace = true,
+	  .wrapper = "/usr/bin/unshare --user --map-root-user --mount",
+	  .refusals = { [MATRIX_RING] = "the process has numbers of its own" } },
+	{ .name = "IFUNC and versions of one symbol",
+	  .build = GCC "-O2 -shared -fPIC $S/ifuncs.c -Wl,--version-script=$S/ifuncs.map -o libifuncs.so && "
+		   GCC "-O2" SOURCES " -L. -lifuncs" BESIDE_IT PROGRAM },
+	{ .name = "coroutines", .build = WITH("builds_coroutines.c") PROGRAM },
+	{ .name = "a recursion 100,000 deep", .build = WITH("builds_deep.c") PROGRAM, .cut = TRUNCATED_LIMIT },
+	{ .name = "objects in turn at one address",
+	  .build = "for i in 0 1 2; do " OBJECT " -Wl,-soname,o$i -o object$i.so; done && "
+		   WITH("builds_objects.c") " -DTURNS -DOBJECTS=3" PROGRAM, .moving = true },
+	{ .name = "400 objects with a malloc each",
+	  .build = OBJECT " -DOWN_MALLOC -Wl,-Bsymbolic -o object0.so && for i in $(seq 399); do cp object0.so object$i.so; done && "
+		   WITH("builds_objects.c") " -DOBJECTS=400 -L. -Wl,--no-as-needed $(seq -f -l:object%g.so 0 399)" BESIDE_IT
+		   PROGRAM },
+	{ .name = "1,000 threads", .build = WITH("builds_threads.c") PROGRAM },
 };
 const size_t matrix_row_count = sizeof(matrix_rows) / sizeof(matrix_rows[0]);

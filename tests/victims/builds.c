@@ -3,7 +3,8 @@
  *   g   keeps a block of each shape, from two threads    f   frees all    q   quits
  *
  * The answer is "blocks=N bytes=N" of what it keeps.  Depends on libc and on threads alone, so that any C library does.
- * -DALTERNATE_STACK: its signal handler runs on a stack of its own; -DNO_SIGNAL: it gets no signal. */
+ * -DALTERNATE_STACK: its signal handler runs on a stack of its own; -DNO_SIGNAL: it gets no signal; -DMORE_SHAPES: built with
+ * a third file, whose shapes there are, too. */
 #define _GNU_SOURCE
 #include "builds.h"
 
@@ -120,6 +121,9 @@ __attribute__((noinline)) static void all_shapes(void)
 	raise(SIGUSR1);
 #endif
 	all_functions();
+#ifdef MORE_SHAPES
+	more_shapes();
+#endif
 }
 
 static void *work(void *argument)
