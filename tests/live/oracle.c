@@ -221,18 +221,30 @@ static bool is_right(struct oracle *o, const struct trace *mine, bool is_whole, 
 	return same(mine, theirs);
 }
 
+/* Of a process that is killed meanwhile, as its time is over, gdb says nothing that could be compared. */
+static bool ask(struct oracle *o, struct trace *theirs)
+{
+	int err = sampler_let_go(o->sampler);
+
+	if (err < 0 && err != -ESRCH)
+		live_fail("the process cannot be handed to gdb: %s", strerror(-err));
+	if (err < 0)
+		return false;
+	gdbs(o->sample.process, o->sample.thread, theirs);
+	err = sampler_take_back(o->sampler);
+	/* -EPERM: it is dead, and not yet waited for */
+	if (err < 0 && err != -EPERM && err != -ESRCH && err != -ECHILD)
+		live_fail("the process cannot be taken back from gdb: %s", strerror(-err));
+	return err == 0 && theirs->count > 0;
+}
+
 void oracle_ask_gdb(struct oracle *o)
 {
 	const struct sample *sample = &o->sample;
 	struct trace mine, theirs;
 	bool is_whole = ours_now(o, sample, &mine);
 
-	if (sampler_let_go(o->sampler) < 0)
-		live_fail("the process cannot be handed to gdb: %s", strerror(errno));
-	gdbs(sample->process, sample->thread, &theirs);
-	if (sampler_take_back(o->sampler) < 0)
-		live_fail("the process cannot be taken back from gdb: %s", strerror(errno));
-	if (theirs.count == 0)
+	if (!ask(o, &theirs))
 		return;
 	/* Handed over, the thread may have gone back to the int3's own address. */
 	theirs.pc[0] = mine.pc[0];
