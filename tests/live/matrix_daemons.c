@@ -115,8 +115,8 @@ static bool wants_more(const struct matrix_daemon *daemon, const struct oracle_c
 
 static void require_compared(const struct matrix_daemon *daemon, const struct oracle_counts *counts)
 {
-	live_note("%u stacks (%u distinct) compared with libunwind, %u differ; %u with gdb, %u differ; %u to generated code", counts->compared,
-		  counts->distinct, counts->differ, counts->gdb_compared, counts->gdb_differ, counts->generated);
+	live_note("%u stacks (%u distinct) compared with libunwind, %u differ; %u with gdb, %u differ; %u to generated code",
+		  counts->compared, counts->distinct, counts->differ, counts->gdb_compared, counts->gdb_differ, counts->generated);
 	require_equal(counts->differ, 0);
 	require_equal(counts->gdb_differ, 0);
 	if (daemon->generated)

@@ -8,8 +8,9 @@ FILE: a snapshot file (allocwatch-snapshot(5)).  RECORD: stacks of the program, 
 Every stack with live blocks must be among them; the instruction at which it was taken, the first frame, may be another.
 One that says that it is cut must be the beginning of one.
 The names of every frame must be addr2line's: those of PROGRAM as it says of REFERENCE, the same program with its debug
-information in it; those of a library NAME as it says of reference-NAME when there is such a file.  What addr2line knows no line of is not compared; where it is of another opinion LLVM's is asked, too:
-that of binutils takes a header's function for one of another file at times.  --functions: neither files nor lines are known of the
+information in it; those of a library NAME as it says of reference-NAME when there is such a file.  What addr2line knows no
+line of is not compared; where it is of another opinion LLVM's is asked, too: that of binutils takes a header's function for one
+of another file at times.  --functions: neither files nor lines are known of the
 program, and of calls inlined into each other the outermost one alone.  --names: names alone, those of freed blocks, too.
 
 Prints "stacks=N cut=N reason=N names=N second=N", the numbers compared, the last one of those that LLVM's agrees with alone; the
