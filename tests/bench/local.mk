@@ -53,6 +53,7 @@ tests/bench/allocation_counter.so: tests/bench/allocation_counter.c tests/bench/
 	$(AM_V_CCLD)$(MKDIR_P) tests/bench && $(victim_link_shared) $(srcdir)/tests/bench/allocation_counter.c
 
 EXTRA_DIST += tests/bench/large_object doc/BENCH.md tests/bench/allocation_counter.c tests/bench/bench_statistics.py \
+	tests/bench/bench_sampling.py \
 	tests/bench/report.py tests/bench/run.py
 CLEANFILES += $(bench_data) bench-results.json tests/bench/*.stacks
 

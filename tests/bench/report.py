@@ -24,6 +24,7 @@ GOAL_LONGEST_US = 1000
 GOAL_SYMBOLS = 20000
 GOAL_FILE_S = 5
 GOAL_RING_NS = 300
+GOAL_SAMPLING_PERCENT = 1
 GOAL_SUSTAINED_NS = 600
 GOAL_INT3_TIMES = 20
 GOAL_HEAPTRACK = 0.9
@@ -108,6 +109,26 @@ def engines(documents):
                  GOAL_HEAPTRACK, met(ring <= GOAL_HEAPTRACK * heaptrack), ring / heaptrack, GOAL_SUSTAINED_NS,
                  "; ".join("%d thread%s %s" % (d["threads"], "s" if d["threads"] > 1 else "",
                                                met(added(d, "ring", "clock_ns") <= GOAL_SUSTAINED_NS)) for d in long)))
+
+
+def sampling(documents):
+    print("## What sampling costs real programs\n")
+    paragraph("The program's own processor time without and with `--sample-bytes %s`, in rounds that take turns, the order changing each "
+              "time; in between it is attached to and let go of, and a round that is not counted warms it up. cc1 is started for each round, by "
+              "`allocwatch run` or not, less what the client costs with a program that does nothing. Added is the mean of the "
+              "ratios of neighbours, with its 95 %% interval." % documents[0]["rate"])
+    rows = [(d["program"], d["rounds"], "%.1f" % d["off_ms"], "%.1f" % d["on_ms"],
+             "%+.2f +- %.2f %%" % (d["added_percent"], d["half_interval"]), "%+.2f %%" % d["median_percent"],
+             goal_of_sampling(d)) for d in documents]
+    print(table(("program", "rounds", "off, median ms", "on, median ms", "added", "median", "goal %d %%" % GOAL_SAMPLING_PERCENT), rows))
+
+
+def goal_of_sampling(document):
+    """What the interval says of it."""
+    added, half = document["added_percent"], document["half_interval"]
+    if added + half <= GOAL_SAMPLING_PERCENT:
+        return "met"
+    return "not met" if added - half > GOAL_SAMPLING_PERCENT else "not told: the interval is too wide"
 
 
 def an_event(calls, names, events):
@@ -315,7 +336,7 @@ def store(documents):
                   d["file_bytes"], met(d["seconds"] <= GOAL_FILE_S)) for d in documents]))
 
 
-SECTIONS = {"stops": (stops,), "engines": (engines,), "calls": (calls,), "unwind": (unwind, copy_or_walk), "heap": (heap,), "symbol": (symbol,),
+SECTIONS = {"stops": (stops,), "engines": (engines,), "sampling": (sampling,), "calls": (calls,), "unwind": (unwind, copy_or_walk), "heap": (heap,), "symbol": (symbol,),
             "statistics": (questions, commands, beside_tracemalloc), "store": (store,)}
 
 
