@@ -12,7 +12,8 @@
 
 static void attach_sampling(struct tool *tool, pid_t pid, const char *bytes)
 {
-	tool_out(tool, "attach", "--sample-bytes", bytes, pid_text(pid), NULL);
+	/* On a machine that is so busy that the tracer gets no processor for long. */
+	tool_out(tool, "attach", "--sample-bytes", bytes, "--ring-wait", "30s", pid_text(pid), NULL);
 	require_text(json_text(tool_status(tool, pid), "engine"), "ring");
 }
 
@@ -38,12 +39,21 @@ static void require_estimate(json_t *document, const char *text, long long size,
 	require(size_error < size / 2);
 }
 
+static void require_gone(json_t *document, const char *text)
+{
+	json_t *row = row_at(document, SOURCE, line_of(SOURCE, text));
+
+	require(!row || (json_number(row, "size") == 0 && json_number(row, "count") == 0));
+}
+
+/* But for what the C library keeps of threads that have ended. */
 static void require_nothing_lives(struct tool *tool, pid_t pid)
 {
-	json_t *status = tool_status(tool, pid);
+	static const char *const sites[] = { "/* even */", "/* odd */", "/* chain */", "/* zeroed */" };
+	json_t *status = tool_status(tool, pid), *stats = tool_stats(tool, pid_text(pid));
 
-	require_equal(json_number(status, "blocks"), 0);
-	require_equal(json_number(status, "traced_current"), 0);
+	for (unsigned i = 0; i < sizeof(sites) / sizeof(sites[0]); i++)
+		require_gone(stats, sites[i]);
 	require_equal(json_number(status, "pending_calls"), 0);
 	require_equal(json_number(status, "unknown.lost_events"), 0);
 	require_equal(json_number(status, "unknown.unknown_frees"), 0);
@@ -67,8 +77,7 @@ static void estimates_hold(const char *threads)
 		require_estimate(stats, "/* even */", turns * 100, turns);
 		require_estimate(stats, "/* odd */", turns * 100, turns);
 		require_estimate(stats, "/* chain */", chains * 700, chains);
-		require(!row_at(stats, SOURCE, line_of(SOURCE, "/* zeroed */")) ||
-			json_number(row_of(stats, "/* zeroed */"), "size") == 0);
+		require_gone(stats, "/* zeroed */");
 		subject_command(victim, 'f');
 		require_nothing_lives(tool, victim->pid);
 	}
