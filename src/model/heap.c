@@ -106,12 +106,11 @@ uint32_t heap_find_trace(const struct heap *heap, uint32_t stack, uint32_t domai
 /* Of the trace that comes next; one that did not come is there already. */
 static bool add_error(struct heap *heap)
 {
-	struct trace_error *error = heap->errors.count > heap->traces.count ? &heap->errors.items[heap->traces.count] :
-				    vec_push(&heap->errors);
-
-	if (error)
-		*error = (struct trace_error){ 0 };
-	return error != NULL;
+	if (vec_reserve(&heap->errors, 1) < 0)
+		return false;
+	heap->errors.items[heap->traces.count] = (struct trace_error){ 0 };
+	heap->errors.count = heap->traces.count + 1;
+	return true;
 }
 
 static int64_t intern_trace(struct heap *heap, uint32_t stack, uint32_t domain)

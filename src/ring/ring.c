@@ -437,7 +437,7 @@ void ring_set_sampling(struct ring *ring, uint64_t bytes)
 	const double scale = (double)bytes * (1 << RING_LOGARITHM_BITS);
 
 	for (unsigned i = 0; i < RING_LOGARITHMS; i++) {
-		double x = (1 + (double)i / (RING_LOGARITHMS - 1)) / 2;
+		double x = 0.5 + 0.5 * i / (RING_LOGARITHMS - 1);
 
 		ring->control->logarithms[i] = (uint64_t)(-log(x) * scale + 0.5);
 	}
