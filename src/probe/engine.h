@@ -66,6 +66,8 @@ void engine_want_ring(struct engine *engine, const struct ring_options *options)
 bool engine_has_ring(const struct engine *engine);
 /* What is planned and not installed yet is to have jumps, for which all threads have to be held then; else int3s serve it. */
 bool engine_wants_all_held(const struct engine *engine);
+/* Whether only samples are told: from the first event on, or never. */
+bool engine_is_sampling(const struct engine *engine);
 /* A block is live that was told to another engine of the process. */
 void engine_block_known(struct engine *engine, raddr address);
 /* A block that was told has left; only with sampling something is to be done then. */

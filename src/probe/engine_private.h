@@ -94,7 +94,5 @@ bool engine_ring_is_open(const struct engine *engine);
 void engine_ring_note(struct engine *engine, const struct task *task, raddr sp, bool pending);
 void engine_ring_forget(struct engine *engine, const struct task *task);
 void engine_ring_free(struct engine *engine);
-/* Whether only samples are told. */
-bool engine_is_sampling(const struct engine *engine);
 
 #endif

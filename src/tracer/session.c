@@ -52,9 +52,26 @@ static size_t freed_slot(raddr address)
 	return hash_u64(address) % FREED_OF_LATE;
 }
 
+static void on_left(void *context, raddr address)
+{
+	const struct session *session = context;
+
+	engine_block_left(session->engine, address);
+}
+
+static void start_sampling(struct session *session)
+{
+	heap_set_sampling(session->heap, session->sample_bytes);
+	heap_set_left(session->heap, on_left, session);
+}
+
 static void on_event(void *context, const struct alloc_event *event)
 {
 	struct session *session = context;
+
+	/* A program that is executed has its ring once its C library is loaded. */
+	if (session->sample_bytes > 0 && heap_sampling(session->heap) == 0 && engine_is_sampling(session->engine))
+		start_sampling(session);
 
 	if (event->kind == ALLOC_FREED && session->heap_from_start)
 		session->freed_of_late[freed_slot(event->old_address)] = event->old_address;
@@ -269,13 +286,6 @@ void session_free(struct session *session)
 	free(session);
 }
 
-static void on_left(void *context, raddr address)
-{
-	const struct session *session = context;
-
-	engine_block_left(session->engine, address);
-}
-
 static int tell_engine(void *context, const struct heap_block *block)
 {
 	engine_block_known(context, block->address);
@@ -293,8 +303,7 @@ static int begin_sampling(struct session *session)
 		return 0;
 	if (!engine_has_ring(session->engine) || (!is_sampled && heap_counters(session->heap).allocations > 0))
 		return -EPROTONOSUPPORT;
-	heap_set_sampling(session->heap, session->sample_bytes);
-	heap_set_left(session->heap, on_left, session);
+	start_sampling(session);
 	/* After a while without us, from before that. */
 	heap_each_block(session->heap, tell_engine, session->engine);
 	return 0;

@@ -126,6 +126,19 @@ static void after_a_while_aside_frees_are_seen(void)
 	tool_end(tool, victim, before);
 }
 
+/* Its ring comes when its C library is loaded. */
+static void a_command_that_is_run_is_sampled(void)
+{
+	struct tool *tool = tool_start();
+	json_t *stats;
+
+	tool_out(tool, "run", "--sample-bytes", "16K", "--", live_text("%s/" VICTIM, live_build()), "--once", NULL);
+	stats = tool_stats(tool, "s1");
+	require_equal(json_number(stats, "sample_bytes"), 16384);
+	require_estimate(stats, "/* even */", 2000000, 20000);
+	require_estimate(stats, "/* chain */", 1400000, 2000);
+}
+
 static void a_file_keeps_the_rate(void)
 {
 	struct tool *tool = tool_start();
@@ -168,6 +181,7 @@ int main(int argc, char **argv)
 		LIVE_CASE(many_threads_are_estimated_as_one_is),
 		LIVE_CASE(what_is_sampled_is_not_exact_and_says_so),
 		LIVE_CASE(after_a_while_aside_frees_are_seen),
+		LIVE_CASE(a_command_that_is_run_is_sampled),
 		LIVE_CASE(a_file_keeps_the_rate),
 		LIVE_CASE(what_samples_cannot_go_with_is_refused),
 	};

@@ -1,6 +1,7 @@
 /* Known numbers of blocks of known sizes, by sites that take turns.
  *
  *   --threads N   so many threads do each round at once, default 1
+ *   --once        one round, without being asked
  *
  * 'g' makes and keeps: `even` and `odd`, 20000 blocks of 100 bytes each, strictly in turns; `chain`, 2000 blocks that realloc
  * has brought to 700 bytes in five steps; `zeroed`, 20000 of calloc(2, 50), freed at once.  'f' frees all.
@@ -103,6 +104,10 @@ int main(int argc, char **argv)
 	if (pthread_create(&first, NULL, do_nothing, NULL) != 0)
 		die("a thread");
 	pthread_join(first, NULL);
+	if (option_given(argc, argv, "--once")) {
+		run_all(work);
+		return 0;
+	}
 	say("R");
 	while ((command = next_command()) != VICTIM_CLOSED) {
 		if (command == 'g') {
