@@ -120,10 +120,15 @@ static void drop_at_sp(struct calls *calls, const struct probe *probe, raddr sp,
 	}
 }
 
-static enum call_standing judge(const struct call *call, raddr sp, bool behind_barrier, const struct calls_eyes *eyes)
+static enum call_standing judge(const struct call *call, const struct probe *probe, raddr sp, bool behind_barrier,
+				const struct calls_eyes *eyes)
 {
-	enum call_standing standing = eyes->standing(eyes->context, call);
+	enum call_standing standing;
 
+	/* The present call is where it went on: no stack need say so, and a record at its place comes with none. */
+	if (call->sp == sp && has_jumped_below(call, probe, eyes))
+		return CALL_STANDS;
+	standing = eyes->standing(eyes->context, call);
 	if (standing != CALL_UNKNOWN || call->kind == CALL_SIGNAL)
 		return standing;
 	if (!behind_barrier && call->kind == CALL_ALLOCATES && eyes->guessed)
@@ -134,14 +139,14 @@ static enum call_standing judge(const struct call *call, raddr sp, bool behind_b
 	return behind_barrier ? CALL_UNKNOWN : CALL_LEFT;
 }
 
-static void look(struct calls *calls, raddr sp, const struct calls_eyes *eyes)
+static void look(struct calls *calls, const struct probe *probe, raddr sp, const struct calls_eyes *eyes)
 {
 	bool barrier = false;
 
 	for (uint32_t i = calls->count; i-- > 0;) {
 		struct call *call = &calls->items[i];
 
-		call->standing = judge(call, sp, barrier, eyes);
+		call->standing = judge(call, probe, sp, barrier, eyes);
 		barrier |= call->kind == CALL_SIGNAL && call->standing != CALL_LEFT;
 		if (call->standing == CALL_LEFT)
 			drop_at(calls, i, eyes);
@@ -163,7 +168,7 @@ static struct call *enclosing(struct calls *calls, const struct probe *probe, ra
 	drop_at_sp(calls, probe, sp, eyes);
 	if (only_frees(calls))
 		return NULL;
-	look(calls, sp, eyes);
+	look(calls, probe, sp, eyes);
 	for (uint32_t i = calls->count; i-- > 0;) {
 		struct call *call = &calls->items[i];
 
@@ -306,10 +311,11 @@ static bool goes_on(const struct call *call, const struct calls_eyes *eyes)
 	return call->standing == CALL_STANDS;
 }
 
-bool calls_are_within(struct calls *calls, uint32_t family, raddr sp, const struct calls_eyes *eyes)
+bool calls_are_within(struct calls *calls, uint32_t family, const struct probe *probe, raddr sp,
+		      const struct calls_eyes *eyes)
 {
 	pop_frees(calls, sp);
-	look(calls, sp, eyes);
+	look(calls, probe, sp, eyes);
 	for (uint32_t i = calls->count; i-- > 0;) {
 		const struct call *call = &calls->items[i];
 

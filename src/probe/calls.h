@@ -114,8 +114,10 @@ bool calls_hold(struct calls *calls, const struct held_block *block);
 /* Whether the call was made within a resize of this block. */
 bool calls_resizes(const struct calls *calls, const struct call *within, raddr address);
 
-/* Whether what is called now is called by a function of this family that goes on, and in no handler of a signal. */
-bool calls_are_within(struct calls *calls, uint32_t family, raddr sp, const struct calls_eyes *eyes);
+/* Whether the probe's function, which is called now, is called by one of this family that goes on, and in no handler of a
+ * signal. */
+bool calls_are_within(struct calls *calls, uint32_t family, const struct probe *probe, raddr sp,
+		      const struct calls_eyes *eyes);
 
 /* A free enters; live: the heap has the block.  False when it is the doing of another call: of one that is pending,
  * or of another free function that passes it on. */

@@ -79,7 +79,7 @@ static void take_request(struct call *call, const struct sighting *seen)
 void serve_mapping_entry(struct serving *serving, raddr sp)
 {
 	const struct sighting *seen = serving->seen;
-	bool internal = calls_are_within(seen->calls, DOMAIN_MALLOC, sp, &serving->eyes);
+	bool internal = calls_are_within(seen->calls, DOMAIN_MALLOC, seen->probe, sp, &serving->eyes);
 	struct call *call = calls_enter(seen->calls, seen->probe, sp, 0, &serving->eyes);
 
 	/* One within another, of who stands before libc's, is that one's. */

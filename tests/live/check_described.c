@@ -120,7 +120,8 @@ static void a_block_lists_all_its_holders_the_innermost_first(void)
 	tool_end(tool, subject, before);
 }
 
-static void one_that_jumps_to_malloc_is_seen_in_both_domains(void)
+/* ring: the option that asks for it; NULL: whichever engine the run has. */
+static void require_both_domains(const char *ring)
 {
 	struct tool *tool = tool_start();
 	struct subject *subject = start_pools();
@@ -128,16 +129,29 @@ static void one_that_jumps_to_malloc_is_seen_in_both_domains(void)
 	const char *who = pid_text(subject->pid);
 	json_t *status;
 
-	tool_out(tool, "attach", who, "--allocator", FORWARD, NULL);
+	tool_out(tool, "attach", who, "--allocator", FORWARD, ring, NULL);
 	for (unsigned i = 0; i < 10; i++)
 		subject_command(subject, 'g');
 	status = tool_status(tool, subject->pid);
 	require_nothing_unknown(status, 0);
+	if (ring)
+		require_text(json_text(status, "engine"), "ring");
 	require_equal(blocks_of(status, "forward"), 10);
 	require_equal(json_number(status, "domains.forward.live_bytes"), 7000);
 	require_equal(blocks_of(status, "malloc"), 20);
 	require_in(tool, who, "forward", "/* forwarded */", 7000, 10);
 	tool_end(tool, subject, before);
+}
+
+static void one_that_jumps_to_malloc_is_seen_in_both_domains(void)
+{
+	require_both_domains(NULL);
+}
+
+/* Where a record at the place of a pending call has no stack. */
+static void so_it_is_with_the_ring_engine(void)
+{
+	require_both_domains("--engine=ring");
 }
 
 static struct tool *start_configured(const char *text)
@@ -236,6 +250,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_file_knows_the_names_of_its_domains),
 	LIVE_CASE(a_block_lists_all_its_holders_the_innermost_first),
 	LIVE_CASE(one_that_jumps_to_malloc_is_seen_in_both_domains),
+	LIVE_CASE(so_it_is_with_the_ring_engine),
 	LIVE_CASE(those_of_the_configuration_are_hidden_frames),
 	LIVE_CASE(a_function_that_cannot_be_watched_says_why),
 	LIVE_CASE(the_ring_engine_leaves_later_arguments_to_int3),

@@ -11,8 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct probe malloc_probe, calloc_probe, realloc_probe, array_probe, new_probe, free_probe, delete_probe;
-static unsigned drops, keeps, looks, said_count;
+static struct probe malloc_probe, calloc_probe, realloc_probe, array_probe, new_probe, free_probe, delete_probe, pool_probe;
+static const struct catalog_entry pool_entry = { .name = "pool_get", .domain = DOMAIN_USER, .count_arg = ARG_NONE,
+						 .old_arg = ARG_NONE, .out_arg = ARG_NONE };
+static unsigned drops, keeps, looks, said_count, guesses;
 static raddr dropped_address, kept_address;
 
 static void setup(void)
@@ -24,12 +26,13 @@ static void setup(void)
 	new_probe.entry = catalog_find("_Znwm");
 	free_probe.entry = catalog_find("free");
 	delete_probe.entry = catalog_find("_ZdlPv");
-	drops = keeps = looks = said_count = 0;
+	pool_probe.entry = &pool_entry;
+	drops = keeps = looks = said_count = guesses = 0;
 }
 
 static bool continues(const struct probe *outer, const struct probe *probe)
 {
-	return outer == &array_probe && probe == &realloc_probe;
+	return (outer == &array_probe && probe == &realloc_probe) || (outer == &pool_probe && probe == &malloc_probe);
 }
 
 /* What the stack says: of the call at this sp. */
@@ -74,8 +77,6 @@ static void kept(void *context, const struct held_block *block)
 	keeps++;
 	kept_address = block->address;
 }
-
-static unsigned guesses;
 
 static void guessed(void *context)
 {
@@ -203,6 +204,27 @@ START_TEST(a_tail_jump_goes_on_with_the_same_call)
 	ck_assert_ptr_null(enter(&calls, &realloc_probe, 1000, 50));
 	ck_assert(leave(&calls, 1000, &call));
 	ck_assert_ptr_eq(call.probe, &array_probe);
+}
+END_TEST
+
+/* A record at the place of a pending call has no stack. */
+START_TEST(a_described_call_that_jumps_to_malloc_stands_where_no_stack_says_so)
+{
+	struct calls calls = { 0 };
+	struct call call;
+
+	enter(&calls, &pool_probe, 1000, 24);
+	ck_assert_ptr_nonnull(enter(&calls, &malloc_probe, 1000, 40));
+	ck_assert_uint_eq(guesses, 0);
+	ck_assert_uint_eq(calls_pending(&calls), 2);
+	ck_assert(leave(&calls, 1000, &call));
+	ck_assert_ptr_eq(call.probe, &malloc_probe);
+	ck_assert(leave(&calls, 1000, &call));
+	ck_assert_ptr_eq(call.probe, &pool_probe);
+	/* Another function at its place has not come of it. */
+	enter(&calls, &pool_probe, 1000, 24);
+	enter(&calls, &calloc_probe, 1000, 40);
+	ck_assert_uint_eq(calls_pending(&calls), 1);
 }
 END_TEST
 
@@ -682,6 +704,7 @@ int main(void)
 	tcase_add_test(calls, a_call_that_is_put_back_before_its_return_is_pending_again);
 	tcase_add_test(calls, a_call_that_is_put_back_to_its_entry_has_not_entered);
 	tcase_add_test(calls, a_tail_jump_goes_on_with_the_same_call);
+	tcase_add_test(calls, a_described_call_that_jumps_to_malloc_stands_where_no_stack_says_so);
 	tcase_add_test(calls, a_call_that_was_jumped_out_of_leaves_nothing_pending);
 	tcase_add_test(calls, a_signal_handlers_calls_are_its_own);
 	tcase_add_test(calls, a_handler_on_a_stack_above_does_not_drop_what_it_interrupted);
