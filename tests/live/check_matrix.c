@@ -35,7 +35,9 @@ static const char *const allocator[] = {
 	"malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign",
 	/* operator new and new[]: plain, nothrow, aligned, both */
 	"_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t",
-	"_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t", NULL,
+	"_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t",
+	/* jemalloc's with the prefix of Rust's crate */
+	"_rjem_malloc", "_rjem_calloc", "_rjem_realloc", "_rjem_mallocx", "_rjem_rallocx", NULL,
 };
 
 /* That must say something in each row, or why they cannot. */

@@ -81,6 +81,13 @@ const struct matrix_row matrix_rows[] = {
 	{ .name = "C, tcmalloc", .build = GCC "-O2" SOURCES PROGRAM, .preload = LIBRARY("libtcmalloc_minimal.so.4") },
 	{ .name = "C, mimalloc", .build = GCC "-O2" SOURCES PROGRAM, .preload = LIBRARY("libmimalloc.so.2.0") },
 	{ .name = "Rust, std", .build = "rustc -O -g $S/boxes.rs" PROGRAM, .gdb_alone = true },
+	/* with the source of jemalloc that the crate has */
+	{ .name = "Rust, jemalloc with its prefix", .gdb_alone = true,
+	  .build = "mkdir j && cp -r /usr/share/cargo/registry/jemalloc-sys-*/jemalloc/. "
+		   "/usr/share/cargo/registry/jemalloc-sys-*/configure/. j && cd j && touch config.stamp.in && "
+		   "./configure -q --disable-cxx --with-jemalloc-prefix=_rjem_ --with-private-namespace=_rjem_ "
+		   "CFLAGS='-O2 -g -w' >/dev/null && make -s -j2 lib/libjemalloc_pic.a >/dev/null && cd .. && "
+		   "rustc -O -g -L j/lib $S/boxes_jemalloc.rs" PROGRAM },
 	{ .name = "Go, cgo", .build = "GOCACHE=$PWD/cache go build" PROGRAM " $S/cgo.go", .gdb_alone = true,
 	  .faults = { "callers beyond Go's change of stacks are not right", "callers beyond Go's change of stacks are not right" } },
 	/* situations */
