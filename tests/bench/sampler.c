@@ -34,6 +34,7 @@ struct sampler {
 	unsigned int breakpoint_count;
 	struct breakpoint *reached;        /* where `thread` stands before the first step */
 	uint32_t every, max_steps, random;
+	bool all;
 	struct module_map map;             /* of the libraries at the start */
 };
 
@@ -190,6 +191,7 @@ struct sampler *sampler_start(const struct sampler_options *options)
 	if (!s)
 		return NULL;
 	s->every = options->every ? options->every : 1;
+	s->all = options->all;
 	s->max_steps = options->max_steps;
 	s->random = 42;
 	module_map_init(&s->map);
@@ -314,7 +316,7 @@ static bool step_further(struct sampler *s)
 
 bool sampler_next(struct sampler *s, struct sample *ret_sample)
 {
-	uint32_t skip = next_random(s) % (2 * s->every);
+	uint32_t skip = s->all ? 0 : next_random(s) % (2 * s->every);
 	struct user_regs_struct regs;
 
 	do {

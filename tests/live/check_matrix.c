@@ -177,7 +177,7 @@ static struct oracle_counts write_down(const struct matrix_row *row)
 {
 	char *argv[] = { strdup(matrix_in_folder("program")), NULL };
 	struct oracle_options options = {
-		.sampler = { .argv = argv, .stdin_path = matrix_in_folder("input"), .functions = allocator },
+		.sampler = { .argv = argv, .stdin_path = matrix_in_folder("input"), .functions = allocator, .all = true },
 		.gdb_alone = row->gdb_alone,
 		.moving = row->moving,
 		.record = create("record"),
