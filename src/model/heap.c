@@ -489,8 +489,20 @@ static void bury(struct heap *heap, struct steps *steps)
 
 /* Takes no time: the blocks stay in the table until they are freed and are told from the others by
  * their traces' numbers. */
+/* What was lost before may yet be freed: such a block is like one from before the attach. */
+static void forget_losses(struct heap *heap)
+{
+	if (heap->counters.lost_events == 0 && heap->counters.unknown_frees == 0)
+		return;
+	heap->counters.lost_events = heap->counters.unknown_frees = 0;
+	heap->from_start = false;
+	seen_fini(&heap->seen);
+	seen_init(&heap->seen, heap->limits.max_seen_bytes);
+}
+
 void heap_clear(struct heap *heap)
 {
+	forget_losses(heap);
 	heap->trace_base += heap->traces.count;
 	bury(heap, &heap->traces.items);
 	bury(heap, &heap->traces.heads);

@@ -70,7 +70,8 @@ int heap_apply(struct heap *heap, const struct alloc_event *event);
 /* A thread ended: what it had parked goes back to being an ordinary live block. */
 void heap_thread_gone(struct heap *heap, int32_t tid);
 
-/* Forgets all blocks and traces (tracemalloc's clear_traces); peak starts from zero. */
+/* Forgets all blocks and traces (tracemalloc's clear_traces); peak starts from zero.  What was lost until now does not
+ * count any more, and frees of blocks whose births were are before_attach_frees. */
 void heap_clear(struct heap *heap);
 /* Whether a free of this address, at which no block lives, is one of the unknown frees. */
 bool heap_is_unknown_free(const struct heap *heap, raddr address, uint32_t domain);

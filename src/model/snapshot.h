@@ -123,6 +123,7 @@ struct snapshot_source {                     /* what the tracer knows at that mo
 	uint64_t start_time, taken_ns, attached_ns, clock_ns /* from heap_cut() */;
 	uint32_t frames_limit;
 	bool exact, with_blocks;
+	uint64_t lost_events;                    /* beside the heap's */
 	uint64_t truncated_stacks, probe_gaps;
 };
 

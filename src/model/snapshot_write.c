@@ -155,7 +155,7 @@ static void put_head(struct writer *w)
 			.unknown_frees = counters.unknown_frees,
 			.before_attach_frees = counters.before_attach_frees,
 			.after_clear_frees = counters.after_clear_frees,
-			.lost_events = counters.lost_events,
+			.lost_events = counters.lost_events + source->lost_events,
 			.truncated_stacks = source->truncated_stacks,
 			.probe_gaps = source->probe_gaps,
 		},

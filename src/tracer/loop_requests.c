@@ -289,7 +289,7 @@ static void serve_request(struct loop *loop, const struct link_message *message)
 		session_send_misuses(session, head->serial);
 		break;
 	case WIRE_CLEAR:
-		heap_clear(session->heap);
+		session_clear(session);
 		answer_done(loop, head);
 		break;
 	case WIRE_RESET_PEAK:

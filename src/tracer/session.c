@@ -153,6 +153,7 @@ static int new_engine(struct session *session)
 	int r = engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
 			   &session->described, &session->engine);
 
+	session->failed_reads_cleared = 0;
 	if (r == 0 && session->wants_ring && described_arguments(&session->described) <= RING_ARGUMENTS)
 		engine_want_ring(session->engine, &options);
 	return r;
@@ -483,13 +484,26 @@ uint64_t session_truncated(const struct session *session)
 	return sum;
 }
 
+uint64_t session_lost_events(const struct session *session)
+{
+	return engine_counters(session->engine).failed_reads - session->failed_reads_cleared + session->lost_tasks +
+	       session->out_of_order;
+}
+
+void session_clear(struct session *session)
+{
+	heap_clear(session->heap);
+	session->failed_reads_cleared = engine_counters(session->engine).failed_reads;
+	session->out_of_order = 0;
+}
+
 bool session_is_exact(const struct session *session)
 {
 	struct heap_counters heap = heap_counters(session->heap);
 
 	return heap_sampling(session->heap) == 0 && heap.unknown_frees == 0 && heap.lost_events == 0 && session->probe_gaps == 0 &&
-	       session->lost_tasks == 0 && engine_unwatched(session->engine) == 0 && session->out_of_order == 0 && !session->modules_failed && !engine_refusal(session->engine) &&
-	       engine_counters(session->engine).failed_reads == 0;
+	       session_lost_events(session) == 0 && engine_unwatched(session->engine) == 0 && !session->modules_failed &&
+	       !engine_refusal(session->engine);
 }
 
 size_t session_memory(const struct session *session)
@@ -562,8 +576,7 @@ void session_send_status(struct session *session, uint32_t serial)
 	};
 
 	heap_each_trace(session->heap, add_domain, &status);
-	status.counters.lost_events += engine_counters(session->engine).failed_reads + session->lost_tasks +
-				       session->out_of_order;
+	status.counters.lost_events += session_lost_events(session);
 	if (session_engine_reason(session))
 		snprintf(status.engine_reason, sizeof(status.engine_reason), "%s", session_engine_reason(session));
 	else

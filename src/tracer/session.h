@@ -81,6 +81,7 @@ struct session {
 	uint64_t missed_told;          /* files of objects that cannot be had */
 	bool modules_failed;           /* an object could not be read: its allocator is unseen */
 	uint64_t stops;
+	uint64_t failed_reads_cleared; /* of the engine's, those before the last clear */
 	uint64_t out_of_order;         /* stops that may have been served before what had been recorded earlier */
 	bool maps_change;              /* what is known of the objects is not of now: nothing is unwound */
 	bool wants_ring;
@@ -145,6 +146,10 @@ void session_verify(struct session *session);
 
 /* Why the int3 engine serves though the ring was asked for; NULL: it does not, or was not. */
 const char *session_engine_reason(const struct session *session);
+/* Events that are not in the heap, nor counted by it, since the last clear. */
+uint64_t session_lost_events(const struct session *session);
+/* Of heap_clear(), and what was lost beside the heap. */
+void session_clear(struct session *session);
 bool session_is_exact(const struct session *session);
 uint64_t session_truncated(const struct session *session);
 size_t session_memory(const struct session *session);

@@ -94,6 +94,7 @@ static int write_image(const struct session *session, const struct heap *heap, u
 		.frames_limit = session->frames_limit,
 		.exact = session_is_exact(session),
 		.with_blocks = with_blocks,
+		.lost_events = session_lost_events(session),
 		.truncated_stacks = session_truncated(session),
 		.probe_gaps = session->probe_gaps,
 	};

@@ -180,6 +180,13 @@ static void strace_can_be_used_while_it_allocates(void)
 	tool_end(tool, hammer, before);
 }
 
+static bool exit_is_kept(void *context)
+{
+	const struct traced *gone = context;
+
+	return tool_try(gone->tool, "stats", live_text("%d:exit", gone->pid), NULL).status == 0;
+}
+
 static void the_end_of_a_process_without_ptrace_is_seen(void)
 {
 	struct tool *tool = tool_start();
@@ -192,6 +199,7 @@ static void the_end_of_a_process_without_ptrace_is_seen(void)
 	blocks = subject_tally(hammer, "blocks");
 	subject_quit(hammer);
 	require(live_wait(is_gone, &gone, WAIT_MS));
+	require(live_wait(exit_is_kept, &gone, WAIT_MS));
 	require_equal(json_number(tool_stats(tool, live_text("%d:exit", gone.pid)), "total.count"), blocks);
 }
 

@@ -107,7 +107,8 @@ static void an_allocator_that_is_loaded_later_has_jumps_too(void)
 	long int3_before, int3, before, all;
 	json_t *status;
 
-	attach_by_ring(tool, plugins->pid);
+	/* On a busy machine the tracer gets no processor for longer than threads wait. */
+	tool_out(tool, "attach", "--engine", "ring", "--ring-wait", "30s", pid_text(plugins->pid), NULL);
 	count_places(tool_status(tool, plugins->pid), &int3_before, &before);
 	subject_command(plugins, 'O');
 	for (unsigned i = 0; i < 9; i++)
@@ -218,6 +219,49 @@ static void a_thread_waits_for_room_as_long_as_is_asked_for(void)
 	subject_command(hammer, 'g');
 	require_at_least((long)((clock_monotonic_ns() - began_ns) / NSEC_PER_MSEC), 2900);
 	heal(hammer, before);
+}
+
+struct traced {
+	struct tool *tool;
+	pid_t pid;
+};
+
+static bool has_lost(void *context)
+{
+	const struct traced *traced = context;
+
+	return json_number(tool_status(traced->tool, traced->pid), "unknown.lost_events") > 0;
+}
+
+/* The tracer is held while the ring is filled. */
+static void a_clear_ends_what_a_loss_has_begun(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *pairs = victim_start("tests/bench/pairs", "--threads", "4", "--pairs", "20000", NULL);
+	struct traced traced = { tool, pairs->pid };
+	pid_t tracer;
+	json_t *stats;
+
+	tool_out(tool, "attach", "--engine", "ring", "--ring-wait", "1ms", pid_text(pairs->pid), NULL);
+	tracer = tool_tracer(pairs->pid);
+	require(kill(tracer, SIGSTOP) == 0);
+	subject_send(pairs, 'g');
+	/* For a second it would be taken for stuck. */
+	live_let_pass(300 * NSEC_PER_MSEC);
+	require(kill(tracer, SIGCONT) == 0);
+	subject_line(pairs);
+	require(live_wait(has_lost, &traced, HEAL_MS));
+	stats = tool_stats(tool, pid_text(pairs->pid));
+	require_equal(json_is_true(json_object_get(stats, "exact")), 0);
+	require_at_least(json_number(stats, "unknown.lost_events"), 1);
+	tool_out(tool, "clear", pid_text(pairs->pid), NULL);
+	require_nothing_unknown(tool_status(tool, pairs->pid), 0);
+	stats = tool_stats(tool, pid_text(pairs->pid));
+	require_equal(json_is_true(json_object_get(stats, "exact")), 1);
+	require_equal(json_number(stats, "unknown.lost_events"), 0);
+	tool_detach(tool, pairs->pid);
+	require_unharmed(pairs->pid, NULL);
+	subject_quit(pairs);
 }
 
 /* --- a tracer that dies in the attach --- */
@@ -362,6 +406,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(snapshots_and_their_difference_are_of_the_moment_they_are_asked_for),
 	LIVE_CASE(a_program_whose_tracer_is_dead_runs_on_and_is_healed),
 	LIVE_CASE(a_thread_waits_for_room_as_long_as_is_asked_for),
+	LIVE_CASE(a_clear_ends_what_a_loss_has_begun),
 	LIVE_CASE(nothing_is_left_whenever_the_tracer_dies_in_the_attach),
 	LIVE_CASE(followed_children_have_rings_of_their_own),
 	LIVE_CASE(so_have_those_of_a_program_whose_threads_allocate),

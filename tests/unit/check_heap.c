@@ -603,6 +603,27 @@ START_TEST(after_a_clear_the_frees_of_forgotten_blocks_are_told_apart)
 }
 END_TEST
 
+START_TEST(after_a_clear_what_was_lost_before_does_not_count)
+{
+	restart_from_start();
+	born(0x1000, 10, 1);
+	freed(0x5000);                    /* its birth was lost */
+	born(0x1000, 10, 1);              /* a free of it was */
+	ck_oddities(0, 1, 0, 1);
+	heap_clear(heap);
+	ck_oddities(0, 0, 0, 0);
+	freed(0x5000);                    /* born again, and that was lost, too */
+	freed(0x6000);
+	ck_oddities(2, 0, 0, 0);
+	freed(0x6000);
+	ck_oddities(2, 1, 0, 0);
+	freed(0x1000);
+	ck_oddities(2, 1, 1, 0);
+	ck_live(0, 0);
+	ck_consistent();
+}
+END_TEST
+
 START_TEST(a_clear_inside_a_resize_whose_address_was_given_on)
 {
 	born(0x1000, 10, 1);
@@ -1220,6 +1241,7 @@ static TCase *clears(void)
 	tcase_set_timeout(tcase, 600);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, after_a_clear_the_frees_of_forgotten_blocks_are_told_apart);
+	tcase_add_test(tcase, after_a_clear_what_was_lost_before_does_not_count);
 	tcase_add_test(tcase, a_clear_inside_a_resize_whose_address_was_given_on);
 	tcase_add_test(tcase, a_clear_gives_its_memory_back_step_by_step);
 	return tcase;
