@@ -16,11 +16,18 @@ struct reader {
 	 * -EFAULT (not all of it could be read; buf is then undefined). */
 	int (*read)(void *context, raddr at, void *buf, size_t len);
 	void *context;
+	/* The same for what is known to be asked for as instructions, where a copy holds the data only; NULL: `read` does it. */
+	int (*read_code)(void *context, raddr at, void *buf, size_t len);
 };
 
 static inline int reader_read(const struct reader *reader, raddr at, void *buf, size_t len)
 {
 	return reader->read(reader->context, at, buf, len);
+}
+
+static inline int reader_code(const struct reader *reader, raddr at, void *buf, size_t len)
+{
+	return (reader->read_code ? reader->read_code : reader->read)(reader->context, at, buf, len);
 }
 
 static inline int reader_u64(const struct reader *reader, raddr at, uint64_t *ret_value)

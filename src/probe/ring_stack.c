@@ -46,9 +46,18 @@ static int read_piece(void *context, raddr at, void *buf, size_t len)
 	return module_map_find(piece->map, at) ? reader_read(piece->code, at, buf, len) : -EFAULT;
 }
 
+/* That of a JIT is in no object.  It may have changed since, as a stack may, but nothing is taken from it: it only has to be a call
+ * where the stack says that there is one. */
+static int read_code(void *context, raddr at, void *buf, size_t len)
+{
+	const struct ring_piece *piece = context;
+
+	return reader_read(piece->code, at, buf, len);
+}
+
 struct reader ring_piece_reader(struct ring_piece *piece)
 {
-	return (struct reader){ .read = read_piece, .context = piece };
+	return (struct reader){ .read = read_piece, .context = piece, .read_code = read_code };
 }
 
 static void registers_at_entry(const struct ring_record *record, raddr function, struct arch_regs *ret_regs)

@@ -18,11 +18,11 @@ struct ring_stack {
 };
 
 /* Unwinds a return's record as at the entry of its function, at `function`: there its caller's registers are what they are at
- * every return.  Code may be read by `code`, where an object of the map is. */
+ * every return.  Objects of the map, and code wherever it is, are read by `code`. */
 struct ring_stack ring_stack_unwind(struct unwinder *unwinder, const struct module_map *map, const struct reader *code,
 				    const struct ring_record *record, raddr function, uint32_t max_frames);
 
-/* Reads the stack that came with a record, and code as above; nothing that is known of neither.  `code` is given. */
+/* Reads the stack that came with a record, objects and code as above, and no other memory.  `code` is given. */
 struct ring_piece {
 	const struct ring_record *record;
 	const struct module_map *map;

@@ -106,7 +106,7 @@ static int read_of(void *tid, raddr at, void *buf, size_t len)
 
 int again_name(pid_t tid, const struct again *again, char *name, size_t space)
 {
-	const struct reader reader = { read_of, &tid };
+	const struct reader reader = { .read = read_of, .context = &tid };
 
 	return reader_string(&reader, again->name, name, space);
 }

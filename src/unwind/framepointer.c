@@ -12,7 +12,7 @@ static bool is_return_address(const struct frame_pointer *by, raddr address, boo
 		return false;
 	if (!module_map_find(by->map, address - 1) && !anonymous)
 		return false;
-	return stack_copy_peek(by->memory, address - sizeof(code), code, sizeof(code)) &&
+	return stack_copy_code(by->memory, address - sizeof(code), code, sizeof(code)) &&
 	       arch_ends_in_call(code, sizeof(code));
 }
 
@@ -42,10 +42,10 @@ static bool leads_to(const struct frame_pointer *by, raddr address, raddr pc)
 	uint8_t code[ARCH_CALL_MAX], stub[STUB_MAX];
 	raddr target, pointer;
 
-	if (!stack_copy_peek(by->memory, address - sizeof(code), code, sizeof(code)) ||
+	if (!stack_copy_code(by->memory, address - sizeof(code), code, sizeof(code)) ||
 	    !arch_direct_call(code, sizeof(code), address, &target))
 		return true;
-	return pc - target < FUNCTION_MAX || (stack_copy_peek(by->memory, target, stub, sizeof(stub)) &&
+	return pc - target < FUNCTION_MAX || (stack_copy_code(by->memory, target, stub, sizeof(stub)) &&
 					      arch_decode_import_stub(stub, sizeof(stub), target, &pointer));
 }
 

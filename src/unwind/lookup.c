@@ -11,7 +11,7 @@ bool lookup_is_bottom(struct unwinder *unwinder, uint32_t module, raddr pc)
 	uint8_t code[ARCH_CALL_MAX];
 
 	return cfi && dwarf_cfi_begins(cfi, pc - unwinder->map->modules.items[module].bias) &&
-	       stack_copy_peek(&unwinder->memory, pc - sizeof(code), code, sizeof(code)) &&
+	       stack_copy_code(&unwinder->memory, pc - sizeof(code), code, sizeof(code)) &&
 	       !arch_ends_in_call(code, sizeof(code));
 }
 

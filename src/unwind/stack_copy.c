@@ -179,3 +179,8 @@ bool stack_copy_peek(struct stack_copy *copy, raddr at, void *buf, size_t len)
 	}
 	return reader_read(copy->reader, at, buf, len) == 0;
 }
+
+bool stack_copy_code(const struct stack_copy *copy, raddr at, void *buf, size_t len)
+{
+	return reader_code(copy->reader, at, buf, len) == 0;
+}

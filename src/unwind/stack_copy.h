@@ -47,8 +47,10 @@ void stack_copy_learn(struct stack_copy *copy, raddr top);
  * read or too much was read already. */
 const uint8_t *stack_copy_fetch(struct stack_copy *copy, raddr at, size_t len);
 
-/* Reads a few bytes that are no part of a stack (code, tables) past the windows. */
+/* Reads a few bytes that are no part of a stack (tables) past the windows. */
 bool stack_copy_peek(struct stack_copy *copy, raddr at, void *buf, size_t len);
+/* The same of instructions, also of those in no object. */
+bool stack_copy_code(const struct stack_copy *copy, raddr at, void *buf, size_t len);
 
 /* The bytes at an address; good until the next call. */
 static inline const uint8_t *stack_copy_at(struct stack_copy *copy, raddr at, size_t len)

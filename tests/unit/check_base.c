@@ -33,7 +33,7 @@ static int read_page(void *context, raddr at, void *buf, size_t len)
 START_TEST(a_string_is_read_up_to_the_end_of_the_memory)
 {
 	static char page[4096];
-	const struct reader reader = { read_page, page };
+	const struct reader reader = { .read = read_page, .context = page };
 	char text[600];
 
 	memset(page, 'x', sizeof(page) - 1);

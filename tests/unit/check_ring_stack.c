@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -206,6 +207,49 @@ START_TEST(a_call_site_of_many_depths_is_never_cut)
 }
 END_TEST
 
+/* Calls its second argument with the first and the third, from a frame of its own. */
+static const uint8_t made_code[] = {
+	0x55, 0x48, 0x89, 0xe5,                /* push rbp; mov rbp, rsp */
+	0x48, 0x89, 0xf0, 0x48, 0x89, 0xd6,    /* mov rax, rsi; mov rsi, rdx */
+	0xff, 0xd0, 0x5d, 0xc3,                /* call rax; pop rbp; ret */
+};
+#define MADE_RETURN 12u
+typedef void *made_function(unsigned depth, void *callee, void *next);
+
+static void *make_code(void)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(page, MAP_FAILED);
+	memcpy(page, made_code, sizeof(made_code));
+	ck_assert_int_eq(mprotect(page, 4096, PROT_READ | PROT_EXEC), 0);
+	return page;
+}
+
+/* One such function calls another, as a JIT's do: only code in no object says that this is a call. */
+START_TEST(a_stack_goes_on_through_code_that_is_in_no_object)
+{
+	void *page = make_code();
+	raddr returned_to = (uintptr_t)page + MADE_RETURN;
+	struct ring_record record;
+	struct ring_stack stack;
+	unsigned made = 0;
+	uint64_t site;
+	struct pcs pcs;
+
+	free(((made_function *)page)(1, page, allocate_at));
+	record = record_of_return(&site);
+	stack = ring_stack_unwind(subject.unwinder, &subject.map, &self_reader, &record, alloc_address, FRAMES);
+	ck_assert(!stack.cut);
+	pcs = pcs_of_node(&subject, stack.node);
+	for (unsigned i = 0; i < pcs.count; i++)
+		made += returned_to - pcs.at[i] <= 1;          /* it is looked up at the call */
+	ck_assert_uint_eq(made, 2);
+	ck_assert_uint_eq(pcs.truncated, 0);
+	munmap(page, 4096);
+}
+END_TEST
+
 static unsigned depth_in_handler;
 
 static void allocate_in_handler(int sig)
@@ -314,6 +358,7 @@ int main(void)
 	tcase_add_test(tests, a_place_learns_how_much_it_needs);
 	tcase_add_test(tests, a_piece_that_was_too_short_says_so_and_the_next_is_long_enough);
 	tcase_add_test(tests, a_call_site_of_many_depths_is_never_cut);
+	tcase_add_test(tests, a_stack_goes_on_through_code_that_is_in_no_object);
 	tcase_add_test(tests, the_stack_of_a_handler_on_a_stack_of_its_own_goes_on_where_the_signal_came_in);
 	tcase_add_test(tests, a_piece_that_ends_at_a_signals_frame_says_so);
 	tcase_add_test(tests, a_piece_of_nothing_is_a_stack_that_ends);
