@@ -148,11 +148,20 @@ static bool is_taken_away(struct target *target)
 	return r == -EFAULT;
 }
 
+int resident_keep_stub(struct target *target)
+{
+	uint8_t byte;
+
+	if (!is_taken_away(target) || target_read(target, target->stub, &byte, 1) == 0)
+		return 0;
+	return resident_move_stub(target);
+}
+
 /* What is left then is elsewhere, and the action, which leads to nothing. */
 static int remove_rest(struct target *target, struct task *task)
 {
 	static const uint8_t zeros[STUB_SPACE];
-	int r = resident_move_stub(target), failed = 0;
+	int r = resident_keep_stub(target), failed = 0;
 
 	if (r == 0 && target->handler_installed)
 		r = task ? restore_action(target, task) : -EAGAIN;

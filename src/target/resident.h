@@ -30,6 +30,9 @@ bool resident_contains(const struct target *target, raddr pc);
 /* For the unwinder: as resident_resume, context is a struct target. */
 raddr resident_translate(void *context, raddr pc);
 
+/* Where the process has unmapped the object that our calls of it were made from, they are made from another from now
+ * on.  Before the first of those that take something out.  0, or -ENOSPC: there is no room. */
+int resident_keep_stub(struct target *target);
 /* Restores SIGTRAP's old disposition and takes all resident code out again.  All tasks are held and
  * outside of it.  0, or negative errno when something had to stay. */
 int resident_remove(struct target *target);

@@ -168,6 +168,8 @@ static bool undo_held(struct target *target, const char **ret_text)
 	if (!*ret_text)
 		set_uprobes_again(target);
 	if (!*ret_text && target->tasks.count > 0)
+		r = resident_keep_stub(target);
+	if (!*ret_text && r == 0 && target->tasks.count > 0)
 		r = jumps_remove(target, inject_find_task(target));
 	if (!*ret_text && r == 0 && target->tasks.count > 0)
 		r = resident_remove(target);
