@@ -286,6 +286,12 @@ static void a_forged_list_of_objects_is_not_believed(void)
 	tool_end(h.tool, h.subject, h.before);
 }
 
+/* A jump is more than a byte: only while all threads are held could it be set again. */
+static bool sets_again(json_t *status)
+{
+	return !strcmp(json_text(status, "engine"), "int3");
+}
+
 static void traps_that_are_overwritten_are_told_and_set_again(void)
 {
 	struct hostile h = start_hostile(victim_start("tests/victims/hostile", "0", NULL));
@@ -297,7 +303,11 @@ static void traps_that_are_overwritten_are_told_and_set_again(void)
 	status = tool_status(h.tool, h.subject->pid);
 	require_at_least(json_number(status, "unknown.probe_gaps"), 1);
 	require(!json_is_true(json_object_get(status, "exact")));
-	require_at_work(&h);
+	if (sets_again(status))
+		require_at_work(&h);
+	else
+		subject_command(h.subject, 'g');
+	require(!json_is_true(json_object_get(tool_status(h.tool, h.subject->pid), "exact")));
 	tool_end(h.tool, h.subject, h.before);
 }
 
