@@ -83,8 +83,7 @@ static void a_debugger_can_be_used_on_a_process_that_ptrace_has_let_go(void)
 	struct state *before = state_take(hammer->pid);
 	int status;
 
-	if (access(argv[0], X_OK) != 0)
-		live_skip("gdb is not installed");
+	require(access(argv[0], X_OK) == 0);
 	release(tool, hammer->pid);
 	subject_command(hammer, 'g');
 	require_exact(tool, hammer);
@@ -106,8 +105,7 @@ static void a_debugger_may_hold_threads_in_the_midst_of_allocations(void)
 				     NULL };
 	struct state *before = state_take(hammer->pid);
 
-	if (access(argv[0], X_OK) != 0)
-		live_skip("gdb is not installed");
+	require(access(argv[0], X_OK) == 0);
 	release(tool, hammer->pid);
 	subject_send(hammer, 'r');
 	for (unsigned i = 0; i < live_rounds(3, 30); i++)
@@ -117,19 +115,26 @@ static void a_debugger_may_hold_threads_in_the_midst_of_allocations(void)
 	tool_end(tool, hammer, before);
 }
 
+static struct subject *begin_strace(pid_t pid)
+{
+	const char *const argv[] = { "/usr/bin/strace", "-f", "-o", "/dev/null", "-p", pid_text(pid), NULL };
+	struct subject *strace;
+
+	require(access(argv[0], X_OK) == 0);
+	strace = subject_start(geteuid(), argv);
+	require(live_wait(is_traced_by_another, &pid, WAIT_MS));
+	return strace;
+}
+
 /* What cannot be taken out while a debugger has it is taken out afterwards. */
 static void a_daemon_that_ends_under_a_debugger_leaves_what_heals(void)
 {
 	struct tool *tool = tool_start();
 	struct subject *hammer = victim_start(HAMMER, "--threads", "2", "--ops", "500", NULL), *strace;
-	const char *const argv[] = { "/usr/bin/strace", "-f", "-o", "/dev/null", "-p", pid_text(hammer->pid), NULL };
 	struct state *before = state_take(hammer->pid);
 
-	if (access(argv[0], X_OK) != 0)
-		live_skip("strace is not installed");
 	release(tool, hammer->pid);
-	strace = subject_start(geteuid(), argv);
-	require(live_wait(is_traced_by_another, &hammer->pid, WAIT_MS));
+	strace = begin_strace(hammer->pid);
 	subject_command(hammer, 'g');
 	tool_end_daemon(tool, SIGTERM);
 	subject_command(hammer, 'g');
@@ -160,14 +165,10 @@ static void strace_can_be_used_while_it_allocates(void)
 {
 	struct tool *tool = tool_start();
 	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "20000", NULL), *strace;
-	const char *const argv[] = { "/usr/bin/strace", "-f", "-o", "/dev/null", "-p", pid_text(hammer->pid), NULL };
 	struct state *before = state_take(hammer->pid);
 
-	if (access(argv[0], X_OK) != 0)
-		live_skip("strace is not installed");
 	release(tool, hammer->pid);
-	strace = subject_start(geteuid(), argv);
-	require(live_wait(is_traced_by_another, &hammer->pid, WAIT_MS));
+	strace = begin_strace(hammer->pid);
 	subject_command(hammer, 'g');
 	/* It has it: nothing can be taken out now, and that is said. */
 	require_text(tool_try(tool, "detach", pid_text(hammer->pid), NULL).err, "another tracer has it");
