@@ -188,15 +188,18 @@ struct children {
 static void look_at_child(struct children *children, pid_t pid)
 {
 	char command[256] = "";
+	size_t length;
 	FILE *f;
 
 	if (proc_parent(pid) != children->daemon || !(f = fopen(live_text("/proc/%d/cmdline", pid), "r")))
 		return;
-	command[fread(command, 1, sizeof(command) - 1, f)] = '\0';
+	length = fread(command, 1, sizeof(command) - 1, f);
 	fclose(f);
+	for (size_t i = 0; i < length; i++)
+		command[i] = command[i] ? command[i] : ' ';
 	if (strstr(command, "symbolizer"))
 		children->symbolizer = pid;
-	else
+	else if (!strstr(command, "--stand-by"))
 		children->tracers++;
 }
 
