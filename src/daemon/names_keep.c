@@ -80,8 +80,11 @@ static int read_names(struct names_keep *keep)
 static void write_names(void *context)
 {
 	struct names_keep *keep = context;
-	int fd = open(keep->path_new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd;
 
+	/* Whatever lies there, left over or put there (a pipe would be waited for), is not what is written to. */
+	unlink(keep->path_new);
+	fd = open(keep->path_new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	keep->error = fd < 0 ? -errno : fd_write_all(fd, keep->data, keep->len);
 	fd_close(&fd);
 	/* Nothing is waited for: what a fall of the machine leaves has a checksum. */

@@ -66,12 +66,20 @@ pid_t engine_ring_tid(const struct engine *engine, uint64_t thread)
 	return (pid_t)(engine->ring.tid != 0 && thread == engine->ring.word ? engine->ring.tid : thread);
 }
 
+/* One that has ended is nobody's any more; another process's thread it never was. */
+static bool may_be_a_thread_of(const struct target *target, pid_t tid)
+{
+	pid_t group = tid > 0 ? proc_thread_group(tid) : -1;
+
+	return tid > 0 && (group <= 0 || group == target->pid);
+}
+
 struct task *engine_ring_writer(const struct engine *engine, uint64_t thread)
 {
 	pid_t tid = engine_ring_tid(engine, thread);
 	struct task *task = task_find(tid);
 
-	if (!task && engine->ring.options.alone && tid > 0)
+	if (!task && engine->ring.options.alone && may_be_a_thread_of(engine->target, tid))
 		task_add(engine->target, tid, &task);
 	return task;
 }
@@ -80,7 +88,7 @@ bool engine_ring_writer_is_gone(const struct engine *engine, uint64_t thread)
 {
 	pid_t tid = engine_ring_tid(engine, thread);
 
-	return engine->ring.options.alone ? proc_thread_group(tid) <= 0 : !task_find(tid);
+	return engine->ring.options.alone ? proc_thread_group(tid) != engine->target->pid : !task_find(tid);
 }
 
 uint64_t engine_ring_word(const struct engine *engine, const struct task *task)

@@ -207,7 +207,7 @@ static bool has_room(const struct ring *ring, const struct ring_record *record, 
 static void take_lengths(struct ring_record *record, uint32_t length, uint32_t first_length, uint64_t other_start)
 {
 	record->stack_length = length;
-	if (other_start == 0 || first_length > length)
+	if (other_start == 0 || first_length > length || first_length % 8 != 0)
 		return;
 	record->stack_length = first_length;
 	record->other_length = length - first_length;

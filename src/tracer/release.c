@@ -189,7 +189,7 @@ static void drop_ended_threads(struct session *session)
 	for (size_t i = target->tasks.count; i-- > 0;) {
 		struct task *task = target->tasks.items[i];
 
-		if (proc_thread_group(task->tid) > 0)
+		if (proc_thread_group(task->tid) == target->pid)
 			continue;
 		engine_task_gone(session->engine, task);
 		heap_thread_gone(session->heap, task->tid);
