@@ -184,6 +184,8 @@ static int ask(struct entry *entry)
 					 .bytes_max = DEBUGINFO_FILE_MAX };
 	int r;
 
+	if (!debuginfo->program && !debuginfo->service)
+		return -ENOENT;
 	memcpy(request.build_id, entry->build_id, entry->build_id_len);
 	strcpy(request.urls, debuginfo->servers);
 	r = debuginfo_fetch_begin(debuginfo->event, debuginfo->program, debuginfo->service, &request, on_done, entry,
@@ -306,9 +308,9 @@ int debuginfo_new(sd_event *event, const char *program, const char *service, voi
 	debuginfo->event = event;
 	debuginfo->arrived = arrived;
 	debuginfo->context = context;
-	debuginfo->program = strdup(program);
+	debuginfo->program = program ? strdup(program) : NULL;
 	debuginfo->service = service ? strdup(service) : NULL;
-	if (debuginfo->program && (debuginfo->service || !service))
+	if ((debuginfo->program || !program) && (debuginfo->service || !service))
 		r = sd_event_add_defer(event, &debuginfo->go_on, on_go_on, debuginfo);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(debuginfo->go_on, SD_EVENT_OFF);

@@ -15,7 +15,8 @@ struct debuginfo;
 #define DEBUGINFO_NONE "no"
 #define DEBUGINFO_ENVIRONMENT "environment"
 
-/* program: a fetcher, to be a child; service: a socket that starts one for each connection, in its place, or NULL.
+/* program: a fetcher, to be a child; service: a socket that starts one for each connection, in its place, or NULL.  Without
+ * either nobody is asked.
  * arrived: called from the event loop whenever something is known that was not; never from debuginfo_get(). */
 int debuginfo_new(sd_event *event, const char *program, const char *service, void (*arrived)(void *context), void *context,
 		  struct debuginfo **ret);

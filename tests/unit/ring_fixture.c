@@ -119,6 +119,13 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 	window.address += offset;
 	window.text = (const uint8_t *)window.address;
 	window.length = entry_length((const uint8_t *)window.address, room);
+	/* Where a sanitizer's own malloc has no room there: no uprobe comes to this process. */
+	if (window.length == 0) {
+		window.address = (uintptr_t)function;
+		window.text = function;
+		window.sp_below = 0;
+		window.length = entry_length(function, decoded.entry_room);
+	}
 	window.allocates = returns && area->notes_pending;
 	REQUIRE_(window.length > 0);
 	put_site(area, &window, patches);
