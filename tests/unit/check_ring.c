@@ -202,7 +202,7 @@ START_TEST(records_are_whole_wherever_they_begin)
 {
 	uint64_t wrapped = 0;
 
-	for (uint64_t i = 0; i < share_of(20000); i++) {
+	for (uint64_t i = 0; i < share_of(100000); i++) {
 		uint32_t stack_length = (uint32_t)(random_u64() % 1200) * 8;
 		struct ring_record record;
 
