@@ -100,17 +100,17 @@ static int compare(const struct snapshot *const *both, const struct statistics_q
 		   struct statistics **ret, const char **ret_reason)
 {
 	const struct snapshot *newer = both[0], *older = both[1];
-	struct statistics *statistics = statistics_new(newer, query->key);
 	uint32_t limit = query->traceback.limit;
+	struct statistics *statistics;
 	struct grouping grouping;
 	int r;
 
 	if (older->sample_bytes != newer->sample_bytes) {
-		statistics_free(statistics);
 		*ret_reason = "one of the snapshots counts samples of another rate than the other, or is no sample: what differs "
 			      "would be chance; compare snapshots that were taken with one --sample-bytes";
 		return -EINVAL;
 	}
+	statistics = statistics_new(newer, query->key);
 	if (!statistics)
 		return -ENOMEM;
 	statistics->exact = older->exact && newer->exact;

@@ -487,8 +487,6 @@ static void bury(struct heap *heap, struct steps *steps)
 	steps_fini(steps);
 }
 
-/* Takes no time: the blocks stay in the table until they are freed and are told from the others by
- * their traces' numbers. */
 /* What was lost before may yet be freed: such a block is like one from before the attach. */
 static void forget_losses(struct heap *heap)
 {
@@ -500,6 +498,8 @@ static void forget_losses(struct heap *heap)
 	seen_init(&heap->seen, heap->limits.max_seen_bytes);
 }
 
+/* Takes no time: the blocks stay in the table until they are freed and are told from the others by
+ * their traces' numbers. */
 void heap_clear(struct heap *heap)
 {
 	forget_losses(heap);

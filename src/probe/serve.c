@@ -201,10 +201,10 @@ static void free_block(struct serving *serving, raddr sp)
 
 	if (address == 0)
 		return;
-	/* Of a block that was not sampled nothing is known. */
-	if (engine_is_sampling(engine) && !engine->sink.is_live(engine->sink.context, address, probe->entry->domain))
-		return;
 	live = engine->sink.is_live(engine->sink.context, address, probe->entry->domain);
+	/* Of a block that was not sampled nothing is known. */
+	if (!live && engine_is_sampling(engine))
+		return;
 	if (!calls_free(serving->seen->calls, probe, sp, serving->seen->regs.reg[ARCH_DWARF_BP], address, live,
 			&serving->eyes))
 		return;

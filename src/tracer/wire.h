@@ -80,7 +80,6 @@ struct wire_allocator {
 	char text[ALLOCATOR_TEXT_MAX];
 };
 
-
 struct wire_attach {
 	struct wire_head head;
 	uint32_t frames_limit;
