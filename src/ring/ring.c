@@ -1,31 +1,14 @@
 #define _GNU_SOURCE
-#include "ring/ring.h"
+#include "ring/ring_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct ring {
-	int fd;
-	uint64_t size, key;                       /* what the program has of them is not asked again */
-	uint8_t *mapping;
-	struct ring_control *control;
-	const uint8_t *data;
-	uint64_t position;                        /* of the next record to read */
-	uint64_t head;                            /* as last seen */
-	uint64_t published;                       /* the tail that writers see */
-	uint32_t length;                          /* of the record at the position, once it was looked at */
-	uint64_t lost;                            /* of those, told already */
-	uint16_t too_short[RING_LENGTHS];         /* in units, as the lengths in the control pages */
-	uint32_t taken;                           /* entries for lengths */
-	uint32_t unknown_length;                  /* as in the control page */
-};
 
 /* --- memory --- */
 
@@ -428,115 +411,6 @@ void ring_forget_thread(struct ring *ring, uint64_t thread)
 
 	for (unsigned i = 0; i < RING_PENDING_MAX && __atomic_load_n(&slot->thread, __ATOMIC_RELAXED) == thread; i++)
 		__atomic_store_n(&slot->sp[i], 0, __ATOMIC_RELEASE);
-}
-
-/* --- sampling --- */
-
-void ring_set_sampling(struct ring *ring, uint64_t bytes)
-{
-	const double scale = (double)bytes * (1 << RING_LOGARITHM_BITS);
-
-	for (unsigned i = 0; i < RING_LOGARITHMS; i++) {
-		double x = 0.5 + 0.5 * i / (RING_LOGARITHMS - 1);
-
-		ring->control->logarithms[i] = (uint64_t)(-log(x) * scale + 0.5);
-	}
-	__atomic_store_n(&ring->control->sample_bytes, bytes, __ATOMIC_RELEASE);
-}
-
-static struct ring_draw *draw_of(const struct ring *ring, uint64_t thread)
-{
-	return &ring->control->draws_of[thread & (RING_DRAWS - 1)];
-}
-
-static uint64_t tag_of(uint64_t thread)
-{
-	return (uint64_t)((uint32_t)thread >> RING_DRAWS_SHIFT | RING_DRAW_TAG) << RING_DRAW_TAG_SHIFT;
-}
-
-static bool is_drawn_for(const struct ring_draw *draw, uint64_t thread)
-{
-	return ((draw->countdown ^ tag_of(thread)) >> RING_DRAW_TAG_SHIFT) == 0;
-}
-
-/* As the target's code draws, but for the logarithm, which here is the library's. */
-static uint64_t draw_countdown(struct ring *ring)
-{
-	uint64_t random = __atomic_fetch_add(&ring->control->draws, 1, __ATOMIC_RELAXED) * RING_KEY_FACTOR + ring->key;
-
-	random = (random ^ random >> 30) * 0xbf58476d1ce4e5b9;
-	random = (random ^ random >> 27) * 0x94d049bb133111eb;
-	random = (random ^ random >> 31) | 1;
-	return (uint64_t)(-log((double)random / 0x1p64) * (double)ring->control->sample_bytes) + 1;
-}
-
-enum ring_fate ring_sample(struct ring *ring, uint64_t thread, uint64_t sp, uint64_t return_address, uint32_t site,
-			   uint64_t bytes)
-{
-	struct ring_draw *draw = draw_of(ring, thread);
-	uint64_t tag = tag_of(thread), countdown;
-
-	/* Put back to before the call by a signal: it comes to the same. */
-	if (is_drawn_for(draw, thread) && draw->sp == sp && draw->site == site && draw->fate == RING_SAMPLED)
-		return RING_SAMPLED;
-	countdown = is_drawn_for(draw, thread) ? draw->countdown ^ tag : draw_countdown(ring);
-	bytes = bytes ? bytes : 1;
-	draw->return_address = return_address;
-	draw->site = site;
-	draw->fate = bytes >= countdown ? RING_SAMPLED : RING_PASSED;
-	draw->sp = sp;
-	draw->countdown = tag | (bytes >= countdown ? draw_countdown(ring) : countdown - bytes);
-	return (enum ring_fate)draw->fate;
-}
-
-bool ring_sampled_outer(const struct ring *ring, uint64_t thread, uint64_t *ret_sp, uint64_t *ret_return_address)
-{
-	const struct ring_draw *draw = draw_of(ring, thread);
-
-	*ret_sp = draw->sp;
-	*ret_return_address = draw->return_address;
-	return is_drawn_for(draw, thread) && draw->sp != 0;
-}
-
-bool ring_is_sampled_site(const struct ring *ring, uint64_t thread, uint32_t site)
-{
-	return draw_of(ring, thread)->site == site;
-}
-
-void ring_sample_returned(struct ring *ring, uint64_t thread, uint64_t sp)
-{
-	struct ring_draw *draw = draw_of(ring, thread);
-
-	if (draw->sp == sp)
-		draw->sp = 0;
-}
-
-static uint8_t *filter_place(const struct ring *ring, uint64_t address)
-{
-	return &ring->control->filter[(address >> 4 ^ address >> 21) & (RING_FILTER_SIZE - 1)];
-}
-
-void ring_filter_add(struct ring *ring, uint64_t address)
-{
-	uint8_t *place = filter_place(ring, address);
-
-	if (__atomic_load_n(place, __ATOMIC_RELAXED) < RING_FILTER_FULL)
-		__atomic_fetch_add(place, 1, __ATOMIC_SEQ_CST);
-}
-
-/* The program may have written anything there: below 0 it does not go. */
-void ring_filter_remove(struct ring *ring, uint64_t address)
-{
-	uint8_t *place = filter_place(ring, address), count = __atomic_load_n(place, __ATOMIC_RELAXED);
-
-	while (count > 0 && count < RING_FILTER_FULL &&
-	       !__atomic_compare_exchange_n(place, &count, (uint8_t)(count - 1), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		;
-}
-
-bool ring_filter_has(const struct ring *ring, uint64_t address)
-{
-	return __atomic_load_n(filter_place(ring, address), __ATOMIC_RELAXED) != 0;
 }
 
 /* --- lengths, losses --- */

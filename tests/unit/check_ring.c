@@ -347,6 +347,17 @@ START_TEST(old_records_and_stacks_are_not_taken_for_new_ones)
 }
 END_TEST
 
+START_TEST(what_the_program_writes_over_the_rate_is_not_drawn_by)
+{
+	ring_set_sampling(ring, 1000);
+	ring_control(ring)->sample_bytes = UINT64_MAX;
+	for (uint32_t i = 0; i < 100; i++) {
+		ck_assert_int_eq(ring_sample(ring, 7, 0x1000, 0x2000, i, 1000000), RING_SAMPLED);
+		ring_sample_returned(ring, 7, 0x1000);
+	}
+}
+END_TEST
+
 START_TEST(lengths_are_kept_by_place)
 {
 	const uint32_t key = 0x12345678, tag = 1 << RING_KEY_TAG_SHIFT;
@@ -559,6 +570,7 @@ int main(void)
 	tcase_add_test(tests, what_was_given_up_by_its_writer_is_passed_without_a_word);
 	tcase_add_test(tests, a_slot_has_the_pending_calls_of_one_thread);
 	tcase_add_test(tests, old_records_and_stacks_are_not_taken_for_new_ones);
+	tcase_add_test(tests, what_the_program_writes_over_the_rate_is_not_drawn_by);
 	tcase_add_test(tests, lengths_are_kept_by_place);
 	tcase_add_test(tests, what_was_too_short_is_several_times_as_long_next);
 	tcase_add_test(tests, losses_are_told_once);

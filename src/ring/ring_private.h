@@ -1,0 +1,24 @@
+/* The reader's side of a ring, for the files that make it up: ring.c (records, lengths of stacks), ring_sampling.c. */
+#ifndef ALLOCWATCH_RING_RING_PRIVATE_H
+#define ALLOCWATCH_RING_RING_PRIVATE_H
+
+#include "ring/ring.h"
+
+struct ring {
+	int fd;
+	uint64_t size, key;                       /* what the program has of them is not asked again */
+	uint8_t *mapping;
+	struct ring_control *control;
+	const uint8_t *data;
+	uint64_t position;                        /* of the next record to read */
+	uint64_t head;                            /* as last seen */
+	uint64_t published;                       /* the tail that writers see */
+	uint32_t length;                          /* of the record at the position, once it was looked at */
+	uint64_t lost;                            /* of those, told already */
+	uint16_t too_short[RING_LENGTHS];         /* in units, as the lengths in the control pages */
+	uint32_t taken;                           /* entries for lengths */
+	uint32_t unknown_length;                  /* as in the control page */
+	uint64_t sample_bytes;                    /* likewise */
+};
+
+#endif
