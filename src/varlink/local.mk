@@ -4,7 +4,7 @@ src_libvarlink_a_SOURCES = \
 	src/varlink/client.c src/varlink/client.h \
 	src/varlink/codec.c src/varlink/codec.h \
 	src/varlink/codec_read.c \
-	src/varlink/codec_rows.c \
+	src/varlink/codec_rows.c src/varlink/codec_rows.h src/varlink/codec_rows_read.c \
 	src/varlink/codec_write.c \
 	src/varlink/domains.c src/varlink/domains.h \
 	src/varlink/framing.c src/varlink/framing.h \
