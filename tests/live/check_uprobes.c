@@ -347,7 +347,6 @@ static void uprobes_that_come_and_go_take_nothing_from_busy_threads(void)
 	unsigned rounds = live_rounds(2, 50), least = live_rounds(10, 250), comings = 0;
 	struct subject *hammer = victim_start(HAMMER, "--threads", "8", "--ops", "2000", "--before", "10", NULL);
 	struct place places[] = { place_of("malloc"), place_of("free"), place_of("calloc"), place_of("realloc") };
-	json_t *status;
 
 	tool_attach(tool, hammer->pid);
 	for (unsigned round = 0; round < rounds || comings < least; round++) {
@@ -362,11 +361,7 @@ static void uprobes_that_come_and_go_take_nothing_from_busy_threads(void)
 			comings++;
 		} while (!answer_is_there(hammer));
 		subject_line(hammer);
-		status = tool_status(tool, hammer->pid);
-		require_equal(json_number(status, "blocks"), subject_tally(hammer, "blocks"));
-		require_equal(json_number(status, "traced_current"), subject_tally(hammer, "bytes"));
-		require_equal(json_number(status, "allocations"), subject_tally(hammer, "allocations"));
-		require_nothing_unknown(status, 10);
+		require_tally(tool, hammer, 10);
 	}
 	live_note("%ld allocations while uprobes came and went %u times", subject_tally(hammer, "allocations"), 2 * comings);
 	require_at_least(comings, least);

@@ -7,6 +7,7 @@ check_LIBRARIES += tests/live/liblive.a
 tests_live_liblive_a_SOURCES = \
 	tests/live/cgroup.c tests/live/cgroup.h \
 	tests/live/footprint.c tests/live/footprint.h \
+	tests/live/handlers.c tests/live/handlers.h \
 	tests/live/live.h tests/live/runner.c \
 	tests/live/programs.c tests/live/programs.h \
 	tests/live/rounds.c tests/live/rounds.h \

@@ -645,3 +645,13 @@ void require_nothing_unknown(json_t *status, long long before_attach_frees)
 	if (!json_is_true(json_object_get(status, "exact")))
 		live_fail("the status does not call itself exact: %s", json_dumps(status, 0));
 }
+
+void require_tally(struct tool *tool, const struct subject *victim, long long before_attach_frees)
+{
+	json_t *status = tool_status(tool, victim->pid);
+
+	require_equal(json_number(status, "blocks"), subject_tally(victim, "blocks"));
+	require_equal(json_number(status, "traced_current"), subject_tally(victim, "bytes"));
+	require_equal(json_number(status, "allocations"), subject_tally(victim, "allocations"));
+	require_nothing_unknown(status, before_attach_frees);
+}

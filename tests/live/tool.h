@@ -86,5 +86,7 @@ int line_of(const char *source, const char *text);
 void require_row(json_t *document, const char *source, const char *text, long long size, long long count);
 /* exact, and nothing unknown: no unknown frees, no frees from before, nothing lost or missed. */
 void require_nothing_unknown(json_t *status, long long before_attach_frees);
+/* The same, and blocks, bytes and allocations are what the victim's last line tells. */
+void require_tally(struct tool *tool, const struct subject *victim, long long before_attach_frees);
 
 #endif
