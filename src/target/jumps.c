@@ -403,8 +403,13 @@ unsigned jumps_verify(struct target *target)
 {
 	unsigned missing = 0;
 
-	for (size_t i = 0; i < target->jumps.count; i++)
-		missing += target->jumps.items[i].planted && is_there(target, &target->jumps.items[i]) == 0;
+	for (size_t i = 0; i < target->jumps.count; i++) {
+		struct jump *jump = &target->jumps.items[i];
+		bool overwritten = jump->planted && is_there(target, jump) == 0;
+
+		missing += overwritten && !jump->overwritten;
+		jump->overwritten = overwritten;
+	}
 	return missing;
 }
 

@@ -17,6 +17,7 @@ struct jump {
 	uint32_t module;
 	bool planted;
 	bool was_planted;              /* at some time: a copy of the memory may have it still */
+	bool overwritten;              /* when it was last looked at */
 	uint8_t text[ARCH_WINDOW_MAX]; /* what stood there */
 	struct ring_site site;
 };
@@ -47,7 +48,8 @@ int jumps_add(struct target *target, struct ring_window *window, uint32_t module
 	      uint32_t *ret_number, const char **ret_reason);
 /* Plants all that are prepared, moves threads that stand in their windows, and switches the code on. */
 int jumps_plant(struct target *target);
-/* How many are not there, or not as they were made: another tool has put something of its own into them. */
+/* How many are not there, or not as they were made, and were when this was last asked: another tool has put something of its own
+ * into them, or the program has. */
 unsigned jumps_verify(struct target *target);
 /* Takes all jumps out.  How many could not be. */
 unsigned jumps_restore(struct target *target);

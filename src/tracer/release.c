@@ -201,5 +201,6 @@ void release_look(struct session *session)
 {
 	renew_note(session->target);
 	drop_ended_threads(session);
+	session_verify(session);
 	session_look_at_objects(session);
 }

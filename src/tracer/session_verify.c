@@ -19,15 +19,11 @@ static void tell_of_handler(struct session *session)
 	session->handler_told = session->target->handler_replaced;
 }
 
-void session_verify(struct session *session)
+/* What ptrace takes: stops, and what only they can be told by.  How many places are not as they were. */
+static unsigned verify_stops(struct session *session)
 {
-	uint64_t orphans;
-	unsigned missing;
-
-	if (session->released)
-		return;
-	orphans = engine_counters(session->engine).orphans;
-	missing = bp_verify(session->target, true) + jumps_verify(session->target);
+	uint64_t orphans = engine_counters(session->engine).orphans;
+	unsigned missing = bp_verify(session->target, true);
 
 	action_check(session->target);
 	tell_of_handler(session);
@@ -38,11 +34,20 @@ void session_verify(struct session *session)
 	    (orphans > ORPHANS_PER_TASK * (uint64_t)session->tasks_at_attach || foreign_uprobes(session)))
 		missing++;
 	session->orphans_seen = orphans;
+	return missing;
+}
+
+void session_verify(struct session *session)
+{
+	unsigned missing = jumps_verify(session->target);
+
+	if (!session->released)
+		missing += verify_stops(session);
 	session->probe_gaps += missing;
 	if (missing == 0 || session->uprobes_told)
 		return;
 	session->uprobes_told = true;
 	session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
-		     "another tool (uprobes of perf or bpftrace?) has taken the place of breakpoints: calls were missed "
-		     "there, and answers are not exact from now on");
+		     "another tool (uprobes of perf or bpftrace?), or the program itself, has taken the place of breakpoints or jumps: "
+		     "calls were missed there, and answers are not exact from now on");
 }

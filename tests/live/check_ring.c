@@ -254,6 +254,31 @@ static void a_clear_ends_what_a_loss_has_begun(void)
 	subject_quit(pairs);
 }
 
+/* By the program itself, which writes its libc's text anew; without ptrace they are looked at all the same. */
+static void require_overwriting_told(const char *option)
+{
+	struct tool *tool = tool_start();
+	struct subject *hostile = victim_start("tests/victims/hostile", "0", NULL);
+	long long gaps;
+
+	tool_out(tool, "attach", "--engine", "ring", pid_text(hostile->pid), option, NULL);
+	require_nothing_unknown(tool_status(tool, hostile->pid), 0);
+	subject_command(hostile, 'r');
+	gaps = json_number(tool_status(tool, hostile->pid), "unknown.probe_gaps");
+	require_at_least(gaps, 1);
+	/* Once each. */
+	require_equal(json_number(tool_status(tool, hostile->pid), "unknown.probe_gaps"), gaps);
+	tool_detach(tool, hostile->pid);
+	require_unharmed(hostile->pid, NULL);
+	subject_quit(hostile);
+}
+
+static void jumps_that_are_overwritten_are_told_once(void)
+{
+	require_overwriting_told(NULL);
+	require_overwriting_told("--release");
+}
+
 /* --- a tracer that dies in the attach --- */
 
 static struct faults *map_faults(void)
@@ -397,6 +422,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_program_whose_tracer_is_dead_runs_on_and_is_healed),
 	LIVE_CASE(a_thread_waits_for_room_as_long_as_is_asked_for),
 	LIVE_CASE(a_clear_ends_what_a_loss_has_begun),
+	LIVE_CASE(jumps_that_are_overwritten_are_told_once),
 	LIVE_CASE(nothing_is_left_whenever_the_tracer_dies_in_the_attach),
 	LIVE_CASE(followed_children_have_rings_of_their_own),
 	LIVE_CASE(so_have_those_of_a_program_whose_threads_allocate),
