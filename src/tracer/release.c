@@ -153,7 +153,7 @@ int release_end(struct session *session)
 	return r;
 }
 
-/* Its end is told by the pidfd, an exec by the old memory being gone. */
+/* Its end is told by the pidfd, an exec by the old memory being gone: so it is in a process that ends, too, a little before that. */
 enum release_state release_state(struct session *session)
 {
 	struct target *target = session->target;
@@ -162,7 +162,9 @@ enum release_state release_state(struct session *session)
 
 	if (poll(&end, 1, 0) == 1 && (end.revents & POLLIN))
 		return RELEASE_ENDED;
-	return target_read_surely(target, target->ring, &byte, 1) < 0 ? RELEASE_EXECUTED : RELEASE_RUNS;
+	if (target_read_surely(target, target->ring, &byte, 1) == 0 || process_thread_is_exiting(target->pid, target->pid))
+		return RELEASE_RUNS;
+	return RELEASE_EXECUTED;
 }
 
 static bool is_held(pid_t pid, pid_t tid)

@@ -398,6 +398,7 @@ static void what_another_one_traces_is_left_alone(void)
 
 	tool_attach(tool, tree->pid);
 	require_equal(tool_heal(pid_text(tree->pid)), 0);
+	tool_keep_healers_out();
 	require_equal(tool_heal(NULL), 0);
 	subject_command(tree, 'g');
 	require_row(tool_stats(tool, pid_text(tree->pid)), "tests/victims/forktree.c", "/* root block */", 72, 1);
@@ -429,6 +430,7 @@ static void a_process_that_its_tracer_cannot_let_go_yet_is_left_alone(void)
 	client = tool_begin(tool, "detach", pid_text(vforker->pid), NULL);
 	require(live_wait(state_is_untraced, &child, HEAL_MS));
 	require_equal(tool_heal(pid_text(child)), 0);
+	tool_keep_healers_out();
 	require_equal(tool_heal(NULL), 0);
 	subject_command(vforker, '.');             /* the child's end */
 	require(waitpid(client, NULL, 0) == client);

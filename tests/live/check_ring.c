@@ -165,6 +165,7 @@ static void lose_tracer(struct tool *tool, pid_t pid)
 {
 	int status;
 
+	tool_keep_healers_out();
 	kill(tool_daemon(tool), SIGSTOP);
 	kill(tool_tracer(pid), SIGKILL);
 	require(live_wait(state_is_untraced, &pid, 5000));

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -250,6 +251,14 @@ struct subject *tool_heal_begin(const char *pid)
 	const char *const argv[] = { live_text("%s/%s", live_build(), programs[1]), "--heal", pid, NULL };
 
 	return subject_start(geteuid(), argv);
+}
+
+void tool_keep_healers_out(void)
+{
+	int lock = open(live_text("%s/tests/live/healers.lock", live_build()), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	if (lock < 0 || flock(lock, LOCK_EX) < 0)
+		live_fail("cannot keep other tests from healing: %s", strerror(errno));
 }
 
 int tool_heal(const char *pid)

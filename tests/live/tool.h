@@ -39,6 +39,8 @@ void tool_kill_daemon(struct tool *tool);
 void tool_start_again(struct tool *tool);
 /* Takes out by hand, as a person would, what a tracer has left; pid as text, NULL: in all processes.  The exit status. */
 int tool_heal(const char *pid);
+/* One case at a time, until its end: that heals all processes there are, or has one that nobody else is to heal meanwhile. */
+void tool_keep_healers_out(void);
 struct subject *tool_heal_begin(const char *pid);
 /* The tracer of a process, from its TracerPid; fails when there is none. */
 pid_t tool_tracer(pid_t pid);
