@@ -180,6 +180,35 @@ pid_t living_thread(pid_t pid)
 	return tid;
 }
 
+/* The C library's own signals, which it blocks in a thread that it makes, until that begins. */
+#define OWN_SIGNALS (1ULL << (32 - 1) | 1ULL << (33 - 1))
+#define BIRTH_MS 2000
+
+static void count_unborn(FILE *f, pid_t pid, const char *tid)
+{
+	char *status;
+
+	if (file_read_text(live_text("/proc/%d/task/%s/status", pid, tid), PROC_FILE_MAX, &status, NULL) < 0)
+		return;
+	if ((strtoull(status_field(status, "SigBlk"), NULL, 16) & OWN_SIGNALS) == OWN_SIGNALS)
+		fputc('.', f);
+	free(status);
+}
+
+static bool all_have_begun(void *pid)
+{
+	char *unborn = NULL;
+	size_t count = 0;
+	FILE *f = open_memstream(&unborn, &count);
+
+	if (!f)
+		live_fail("out of memory");
+	for_each_number(f, *(pid_t *)pid, "task", count_unborn);
+	fclose(f);
+	free(unborn);
+	return count == 0;
+}
+
 struct state *state_take(pid_t pid)
 {
 	struct state *state = calloc(1, sizeof(*state));
@@ -187,6 +216,8 @@ struct state *state_take(pid_t pid)
 
 	if (!f)
 		live_fail("out of memory");
+	/* A program may block them for good, by system calls of its own. */
+	live_wait(all_have_begun, &pid, BIRTH_MS);
 	tell_process(f, pid);
 	for_each_number(f, pid, "task", tell_thread);
 	for_each_number(f, living_thread(pid), "fd", tell_descriptor);
