@@ -81,7 +81,10 @@ void terminal_keys(const char *words)
 
 void terminal_start(const char *wrapper, int width, int height)
 {
-	server = live_text("%s/tmux", live_folder());
+	static unsigned started;
+
+	/* One that is told to end still listens for a moment, and whoever comes to it then ends with it. */
+	server = live_text("%s/tmux-%u", live_folder(), started++);
 	terminal_tmux(live_text("new-session -d -x %d -y %d \"%s env PS1='" TERMINAL_READY " ' PATH=%s/src:$PATH bash "
 				"--norc -i\"", width, height, wrapper, live_build()));
 	terminal_expect(TERMINAL_READY);
