@@ -132,6 +132,8 @@ void arch_function_fini(struct arch_function *function);
 uint32_t arch_window_length(const uint8_t *code, size_t room, uint64_t address);
 /* How many of code[0..len), which lies behind a function, fill the space to the next one and are never run. */
 uint32_t arch_padding(const uint8_t *code, size_t len, uint64_t address);
+/* Of a function that returns at once, the bytes of its instructions, when with the padding behind them a jump has room; else 0. */
+uint32_t arch_empty_function(const uint8_t *code, size_t len, uint64_t address);
 /* Whether anything in code[0..len), which runs at `address`, may be a jump or call of far reach that goes behind `start` and
  * before `end`: parts of a function that the compiler put elsewhere come back so.  May be true by chance: what begins an
  * instruction is not asked. */

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RING_CODE_MAGIC "allocwatch.code4"     /* 16 bytes, no NUL; the last one is the version */
+#define RING_CODE_MAGIC "allocwatch.code5"     /* 16 bytes, no NUL; the last one is the version */
 #define RING_CODE_MAGIC_SIZE 16
 #define RING_CODE_SIZE 65536u
 
@@ -42,7 +42,8 @@ struct ring_code_note {
 	uint8_t text[ARCH_WINDOW_MAX];         /* what stood there, as far as the jump or the window reaches */
 	uint8_t allocates, resizes, size_argument, count_argument;
 	uint8_t words_below;                   /* sp_below */
-	uint8_t reserved[3];
+	uint8_t waits;
+	uint8_t reserved[2];
 };
 
 struct ring_switch {
@@ -73,6 +74,7 @@ struct ring_window {
 	bool is_return;                        /* a struct ring_return, before a return instruction */
 	bool hands_on;                         /* such a one, but before a jump to a function that returns its first argument: that
 						* is the result */
+	bool waits;                            /* the loader's hook: its record is waited for (ring/layout.h) */
 };
 
 #define RING_SITE_MAX (ARCH_MOVED_MAX + 32)
@@ -84,7 +86,7 @@ struct ring_site {
 	/* The instructions in two runs: before the record, behind it. */
 	uint32_t record;                       /* offset in the window, and bytes of the first run */
 	uint32_t behind;                       /* offset in the site of the second run */
-	bool is_return, hands_on;
+	bool is_return, hands_on, waits;
 	struct arch_moved moved[2];
 };
 

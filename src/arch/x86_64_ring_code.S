@@ -18,11 +18,14 @@
 #define CONTROL_MAIN_END	80
 #define CONTROL_UNKNOWN	88
 #define CONTROL_SAMPLE	96
+#define CONTROL_SERVED	104
 #define CONTROL_HEAD	128
 #define CONTROL_TAIL	192
 #define CONTROL_LOST	256
 #define CONTROL_WAITS	264
 #define CONTROL_NUMBER	272		/* of draws */
+#define CONTROL_LEFT	280		/* of the loader's hook, these two */
+#define CONTROL_HOOKS	288
 #define CONTROL_LOGS	512
 #define CONTROL_SLOTS	4096
 #define CONTROL_LENGTHS	69632
@@ -98,6 +101,9 @@
 #define RED_ZONE	128
 
 #define NR_sched_yield	24
+#define NR_futex	202
+#define FUTEX_WAIT	0		/* the reader is another process */
+#define HOOK_LOOK_NS	1000000
 #define NR_process_vm_readv 310
 
 /* r8 ring, edx length: rax becomes the mark of an open record, rcx its address, r10 its position.  Uses r11.  What is known of a
@@ -288,8 +294,8 @@
 	.balign	16
 .Lheader:
 	.skip	HEADER_SIZE
-	.globl	x86_64_ring_code, x86_64_ring_return, x86_64_ring_end, x86_64_ring_stretches
-	.hidden	x86_64_ring_code, x86_64_ring_return, x86_64_ring_end, x86_64_ring_stretches
+	.globl	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_end, x86_64_ring_stretches
+	.hidden	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_end, x86_64_ring_stretches
 	.pushsection .rodata.x86_64_ring_stretches, "a", @progbits
 	.balign	4
 x86_64_ring_stretches:
@@ -665,6 +671,58 @@ x86_64_ring_return:
 	mov	$1, %eax
 	pop	%rdx
 	ret
+
+/* In the loader's hook: as at an entry; and then it waits until that is served, of which it is woken up; it looks now and then at
+ * whether it is still to wait.  In vain only once: then nobody waits until the reader says that it serves again. */
+	.balign	16
+x86_64_ring_hook:
+	begin	.Lhook_done
+	mov	$CALL_SIZE, %edx
+	reserve	x86_64_ring_hook, .Lhook_written, .Lhook_written, .Lhook_end, .Lhook_done
+	begin_record
+	fill_call 0
+	inc	%rax
+	mov	%rax, (%rcx)
+.Lhook_written:
+	xor	%r9d, %r9d		/* when the wait ends; 0: it has not begun */
+1:	mov	CONTROL_SERVED(%r8), %rsi
+	cmp	%r10, %rsi
+	jg	.Lhook_done
+	cmpl	$0, CONTROL_HOOKS(%r8)
+	je	.Lhook_left
+	cmpl	$STATE_ON, CONTROL_STATE(%r8)
+	jne	.Lhook_left
+	rdtsc
+	shl	$32, %rdx
+	or	%rdx, %rax
+	test	%r9, %r9
+	jnz	2f
+	mov	%rax, %r9
+	add	CONTROL_WAIT(%r8), %r9
+2:	cmp	%r9, %rax
+	jae	.Lhook_left
+	pause
+	cmpl	$0, CONTROL_YIELD(%r8)
+	je	1b
+	mov	%esi, %edx
+	push	%r10
+	push	$HOOK_LOOK_NS
+	push	$0			/* a struct timespec */
+	lea	CONTROL_SERVED(%r8), %rdi
+	mov	$FUTEX_WAIT, %esi
+	mov	%rsp, %r10
+	mov	$NR_futex, %eax
+	syscall
+	add	$16, %rsp
+	pop	%r10
+	jmp	1b
+.Lhook_left:
+	movl	$0, CONTROL_HOOKS(%r8)
+	inc	%r10
+	mov	%r10, CONTROL_LEFT(%r8)
+.Lhook_done:
+	restore
+.Lhook_end:
 
 /* --- sampling --- */
 

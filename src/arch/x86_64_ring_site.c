@@ -9,6 +9,7 @@
 
 extern const uint8_t x86_64_ring_code[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_return[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_hook[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_end[] __attribute__((visibility("hidden")));
 
 #define AT(type, member, offset) _Static_assert(offsetof(struct type, member) == (offset), #type "." #member)
@@ -37,7 +38,10 @@ AT(ring_head, site, 12);
 AT(ring_head, thread, 16);
 AT(ring_head, sp, 24);
 AT(ring_control, sample_bytes, 96);
+AT(ring_control, hook_served, 104);
 AT(ring_control, draws, 272);
+AT(ring_control, hook_left, 280);
+AT(ring_control, hook_waits, 288);
 AT(ring_control, logarithms, 512);
 AT(ring_control, slots, 4096);
 AT(ring_control, draws_of, 135168);
@@ -131,14 +135,13 @@ static bool put_record(struct code *code, const struct ring_window *window, radd
 {
 	const uint8_t push = window->hands_on ? 0x57 : 0x50, pop = push + 8, load = 0xb8;
 	uint32_t site = site_word(window);
-	uint64_t routine = area + sizeof(struct ring_code_header);
+	const uint8_t *routine = window->waits ? x86_64_ring_hook : window->is_return ? x86_64_ring_return : x86_64_ring_code;
+	uint64_t offset = sizeof(struct ring_code_header) + ((uintptr_t)routine - (uintptr_t)x86_64_ring_code);
 
-	if (window->is_return)
-		routine += (uintptr_t)x86_64_ring_return - (uintptr_t)x86_64_ring_code;
 	put(code, &push, 1);
 	put(code, &load, 1);
 	put(code, &site, sizeof(site));
-	if (!put_branch(code, 0xe8, routine))
+	if (!put_branch(code, 0xe8, area + offset))
 		return false;
 	put(code, &pop, 1);
 	return true;
@@ -183,7 +186,7 @@ int ring_site_build(const struct ring_window *window, raddr area, raddr at, uint
 	struct code code = { .out = bytes, .at = at };
 	struct ring_site site = { .window = window->address, .at = at, .window_length = window->length,
 				  .record = window->record, .is_return = window->is_return,
-				  .hands_on = window->hands_on };
+				  .hands_on = window->hands_on, .waits = window->waits };
 	int r = check_whole(window, at, ret_reason);
 
 	if (r == 0)

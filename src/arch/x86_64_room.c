@@ -149,6 +149,23 @@ uint32_t arch_window_length(const uint8_t *code, size_t room, uint64_t address)
 	return length >= ARCH_JUMP_SIZE && length <= room ? length : 0;
 }
 
+uint32_t arch_empty_function(const uint8_t *code, size_t len, uint64_t address)
+{
+	uint32_t length = 0;
+	struct insn insn;
+
+	if (!insn_decode(code, len, address, &insn))
+		return 0;
+	if (insn.raw.mnemonic == ZYDIS_MNEMONIC_ENDBR64) {
+		length = insn.length;
+		if (!insn_decode(code + length, len - length, address + length, &insn))
+			return 0;
+	}
+	length += insn.length;
+	return insn.kind == INSN_RET && length + arch_padding(code + length, len - length, address + length) >= ARCH_JUMP_SIZE ?
+	       length : 0;
+}
+
 void arch_each_branch_into(const uint8_t *code, size_t len, uint64_t address, uint64_t start, uint64_t end,
 			   void (*found)(void *context, uint64_t target), void *context)
 {

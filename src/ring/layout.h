@@ -14,13 +14,16 @@
  * passed, and turns the ring to RING_STALLED: nobody waits any more, nothing is recorded, until the reader turns it on again. So a
  * program whose tracer has died or stopped is held up once, and runs on.
  *
+ * A call of the loader's hook is a struct ring_call as well.  Its writer waits until `hook_served` is behind it, so that nobody calls
+ * what was loaded before the reader knows of it: for `wait_ticks`, too, and once, when nobody serves.
+ *
  * Offsets are checked where the stub's assembly uses them (arch/x86_64_ring_site.c). */
 #ifndef ALLOCWATCH_RING_LAYOUT_H
 #define ALLOCWATCH_RING_LAYOUT_H
 
 #include <stdint.h>
 
-#define RING_MAGIC "allocwatch.ring5"          /* 16 bytes, no NUL; the last one is the version */
+#define RING_MAGIC "allocwatch.ring6"          /* 16 bytes, no NUL; the last one is the version */
 #define RING_MAGIC_SIZE 16
 #define RING_CONTROL_SIZE (4096u + RING_SLOTS * 64u + RING_LENGTHS * 4u + RING_DRAWS * 64u + RING_FILTER_SIZE)
 #define RING_UNIT 64u
@@ -96,7 +99,9 @@ struct ring_control {
 	/* One sample for so many bytes, by chance: each byte that is asked for is drawn with this probability, and a block is sampled
 	 * with its first one.  What a call asks for is 1 byte at least.  0: all is recorded. */
 	uint64_t sample_bytes;
-	uint8_t padding1[128 - 104];
+	uint64_t hook_served;                  /* calls of the loader's hook that were recorded before this position were served; its
+						* lower half is a futex */
+	uint8_t padding1[128 - 112];
 	uint64_t head;                         /* writers */
 	uint8_t padding2[56];
 	uint64_t tail;                         /* the reader, now and then */
@@ -105,7 +110,9 @@ struct ring_control {
 	uint64_t lost;                         /* calls given up after a wait; those while it is stalled are not counted */
 	uint64_t waits;                        /* calls that had to wait */
 	uint64_t draws;                        /* how often something was drawn: the generator's state */
-	uint8_t padding4[512 - 280];
+	uint64_t hook_left;                    /* behind the last record of the loader's hook that was not waited for to the end */
+	uint32_t hook_waits;                   /* set by the reader: who is there waits; turned off by whoever waited in vain */
+	uint8_t padding4[512 - 292];
 	/* sample_bytes * -ln(x) from x = 1/2 to x = 1, with RING_LOGARITHM_BITS behind the point; between them it is a line. */
 	uint64_t logarithms[RING_LOGARITHMS];
 	uint8_t padding5[4096 - 512 - RING_LOGARITHMS * 8];

@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* --- memory --- */
@@ -411,6 +414,15 @@ void ring_forget_thread(struct ring *ring, uint64_t thread)
 
 	for (unsigned i = 0; i < RING_PENDING_MAX && __atomic_load_n(&slot->thread, __ATOMIC_RELAXED) == thread; i++)
 		__atomic_store_n(&slot->sp[i], 0, __ATOMIC_RELEASE);
+}
+
+/* --- the loader's hook --- */
+
+void ring_serve_hook(struct ring *ring, uint64_t position)
+{
+	/* Release: what was planted for it is there before. */
+	__atomic_store_n(&ring->control->hook_served, position + 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &ring->control->hook_served, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* --- lengths, losses --- */

@@ -65,6 +65,9 @@ void ring_note_returned(struct ring *ring, uint64_t thread, uint64_t sp);
 /* Has nothing pending any more. */
 void ring_forget_thread(struct ring *ring, uint64_t thread);
 
+/* A call of the loader's hook that was recorded at this position, and all before it, are served: who waits there goes on. */
+void ring_serve_hook(struct ring *ring, uint64_t position);
+
 /* The stack that calls from the place with this key need, in bytes; it is rounded up, and cut to RING_STACK_MAX.  It becomes RING_GROWTH times as long at least as the longest that was noted to be too
  * short; the next one has RING_STACK_MAX. */
 #define RING_GROWTH 4u

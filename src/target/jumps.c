@@ -237,7 +237,7 @@ static int write_note(struct target *target, struct jump_area *area, const struc
 		.record = (uint8_t)window->record, .is_return = window->is_return, .hands_on = window->hands_on,
 		.allocates = window->allocates, .resizes = window->resizes,
 		.size_argument = window->size_argument, .count_argument = window->count_argument,
-		.words_below = (uint8_t)(window->sp_below / 8),
+		.words_below = (uint8_t)(window->sp_below / 8), .waits = window->waits,
 	};
 	int r;
 
@@ -407,7 +407,7 @@ unsigned jumps_verify(struct target *target)
 		struct jump *jump = &target->jumps.items[i];
 		bool overwritten = jump->planted && is_there(target, jump) == 0;
 
-		missing += overwritten && !jump->overwritten;
+		missing += overwritten && !jump->overwritten && !jump->site.waits;
 		jump->overwritten = overwritten;
 	}
 	return missing;

@@ -18,7 +18,7 @@
 static bool is_plausible(const struct ring_code_note *note)
 {
 	return note->length > 0 && note->length <= ARCH_WINDOW_MAX && note->record < note->length && note->is_return <= 1 &&
-	       note->hands_on <= 1 && note->allocates <= 1 && note->resizes <= 1 &&
+	       note->hands_on <= 1 && note->waits <= 1 && note->allocates <= 1 && note->resizes <= 1 &&
 	       note->size_argument <= RING_WINDOW_NO_COUNT && note->count_argument <= RING_WINDOW_NO_COUNT;
 }
 
@@ -31,7 +31,7 @@ static int adopt_jump(struct target *target, const struct jump_area *area, const
 		.number = note->number, .is_return = note->is_return, .hands_on = note->hands_on,
 		.allocates = note->allocates, .resizes = note->resizes,
 		.size_argument = note->size_argument, .count_argument = note->count_argument,
-		.sp_below = note->words_below * 8u,
+		.sp_below = note->words_below * 8u, .waits = note->waits,
 	};
 	uint8_t code[RING_SITE_MAX], there[RING_SITE_MAX];
 	const char *reason;

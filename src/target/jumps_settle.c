@@ -4,6 +4,7 @@
 #include "target/jumps_private.h"
 #include "target/ptrace.h"
 
+#include "arch/syscall.h"
 #include "ring/layout.h"
 
 #include <stddef.h>
@@ -101,6 +102,8 @@ void jumps_settle(struct task *task)
 	area = area_at(target, arch_pc(&regs));
 	if (!area || settle(target, area, &regs, &unfinished) == RING_ELSEWHERE)
 		return;
+	/* Where it waited in a call, that is not begun again. */
+	syscall_forget(&regs);
 	/* First the thread: it may be killed, and then what it has reserved is passed as of the dead. */
 	if (ptrace_setregs(task->tid, &regs) == 0 && unfinished.reserved && target->ring != 0)
 		make_void(target, &unfinished);

@@ -238,6 +238,22 @@ START_TEST(padding_ends_where_functions_begin)
 }
 END_TEST
 
+START_TEST(an_empty_function_has_room_with_its_padding)
+{
+	static const uint8_t plain[] = { 0xc3, 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x0f, 0x1f, 0x40, 0 };
+	static const uint8_t marked[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0xc3 };
+	static const uint8_t crowded[] = { 0xc3, 0x90, 0x90, 0x90, 0x48, 0x89, 0xf8, 0xc3 };
+	static const uint8_t busy[] = { 0x31, 0xc0, 0xc3, 0x0f, 0x1f, 0x44, 0, 0 };
+
+	ck_assert_uint_eq(arch_empty_function(plain, sizeof(plain), 0x1000), 1);
+	ck_assert_uint_eq(arch_empty_function(plain, sizeof(plain), 0x100c), 0);     /* behind it another one begins */
+	ck_assert_uint_eq(arch_empty_function(marked, sizeof(marked), 0x1000), 5);
+	ck_assert_uint_eq(arch_empty_function(crowded, sizeof(crowded), 0x1000), 0);
+	ck_assert_uint_eq(arch_empty_function(busy, sizeof(busy), 0x1000), 0);
+	ck_assert_uint_eq(arch_empty_function(plain, 0, 0x1000), 0);
+}
+END_TEST
+
 START_TEST(branches_from_other_functions_are_found)
 {
 	static const uint8_t code[] = {
@@ -522,6 +538,7 @@ int main(void)
 	tcase_add_test(tests, a_prefix_that_a_branch_goes_over_is_no_room);
 	tcase_add_test(tests, before_an_exit_of_a_switch_is_no_room);
 	tcase_add_test(tests, padding_ends_where_functions_begin);
+	tcase_add_test(tests, an_empty_function_has_room_with_its_padding);
 	tcase_add_test(tests, branches_from_other_functions_are_found);
 	tcase_add_test(tests, moved_instructions_of_real_functions_do_the_same);
 	tcase_add_test(tests, moved_random_instructions_do_the_same);

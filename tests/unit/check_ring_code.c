@@ -29,10 +29,12 @@
 #define WAIT_TICKS 20000000             /* some ms */
 #define ALLOC 10                        /* sites: entry 10, returns 11 and 12 */
 #define FREE 20
+#define HOOK 30
 
 extern uint64_t sample_alloc(uint64_t size);
 extern const uint8_t sample_alloc_end[], sample_free_end[], sample_caller_return[];
 extern void sample_free(uint64_t address);
+extern void sample_hook(void);
 extern void sample_caller(const void *function, const uint64_t in[15], uint64_t out[15]);
 extern _Atomic uint64_t sample_next, sample_freed;
 
@@ -925,6 +927,177 @@ START_TEST(a_thread_that_waits_loses_nothing_when_room_is_made_in_time)
 }
 END_TEST
 
+/* --- the loader's hook --- */
+
+static _Atomic bool has_returned, was_handled;
+
+static void patch_hook(void)
+{
+	ring_patch_hook(&area, (void *)sample_hook, HOOK, &patches);
+	control->hook_waits = 1;
+}
+
+static void *call_hook(void *unused)
+{
+	sample_hook();
+	has_returned = true;
+	return unused;
+}
+
+static pthread_t wait_in_hook(struct ring_record *ret_record)
+{
+	pthread_t thread;
+
+	control->wait_ticks = (uint64_t)1 << 40;
+	has_returned = false;
+	ck_assert_int_eq(pthread_create(&thread, NULL, call_hook, NULL), 0);
+	while (ring_next(ring, ret_record) != 1)
+		sched_yield();
+	ring_done(ring);
+	for (unsigned i = 0; i < 100; i++)
+		sched_yield();
+	ck_assert(!has_returned);
+	return thread;
+}
+
+START_TEST(who_is_in_the_loaders_hook_waits_until_it_is_served)
+{
+	struct ring_record record;
+	pthread_t thread;
+
+	patch_hook();
+	for (control->may_yield = 0; control->may_yield <= 1; control->may_yield++) {
+		thread = wait_in_hook(&record);
+		ck_assert_uint_eq(record.site, HOOK);
+		ck_assert(!record.is_return);
+		control->hook_served = record.position;
+		sched_yield();
+		ck_assert(!has_returned);
+		ring_serve_hook(ring, record.position);
+		pthread_join(thread, NULL);
+		ck_assert(has_returned);
+	}
+	ck_assert_uint_eq(control->hook_waits, 1);
+	ck_assert_uint_eq(control->hook_left, 0);
+}
+END_TEST
+
+START_TEST(nobody_waits_there_after_that_was_in_vain)
+{
+	struct ring_record record;
+
+	patch_hook();
+	sample_free(1);
+	sample_hook();
+	next_record();
+	record = next_record();
+	ck_assert_uint_eq(record.site, HOOK);
+	ck_assert_uint_eq(control->hook_left, record.position + 1);
+	ck_assert_uint_eq(control->hook_waits, 0);
+	control->wait_ticks = (uint64_t)1 << 40;
+	sample_hook();
+	record = next_record();
+	ck_assert_uint_eq(control->hook_left, record.position + 1);
+}
+END_TEST
+
+START_TEST(nobody_waits_there_when_the_ring_records_no_more)
+{
+	struct ring_record record;
+	pthread_t thread;
+
+	patch_hook();
+	thread = wait_in_hook(&record);
+	control->state = RING_STALLED;
+	pthread_join(thread, NULL);
+	ck_assert_uint_eq(control->hook_left, record.position + 1);
+	control->hook_waits = 1;
+	sample_hook();
+	control->state = RING_OFF;
+	sample_hook();
+	expect_nothing();
+}
+END_TEST
+
+static void free_in_handler(int sig)
+{
+	(void)sig;
+	sample_free(7);
+	was_handled = true;
+}
+
+static void end_in_handler(int sig)
+{
+	(void)sig;
+	was_handled = true;
+	pthread_exit(NULL);
+}
+
+static void handle_in_hook(pthread_t thread, void (*handle)(int))
+{
+	struct sigaction action = { .sa_handler = handle };
+
+	was_handled = false;
+	sigaction(SIGUSR1, &action, NULL);
+	pthread_kill(thread, SIGUSR1);
+	while (!was_handled)
+		sched_yield();
+}
+
+START_TEST(a_handler_runs_in_the_midst_of_that_wait_and_may_end_it)
+{
+	struct ring_record record;
+	pthread_t thread;
+
+	patch_hook();
+	thread = wait_in_hook(&record);
+	handle_in_hook(thread, free_in_handler);
+	ck_assert(!has_returned);
+	ck_assert_uint_eq(next_record().args[0], 7);
+	handle_in_hook(thread, end_in_handler);
+	pthread_join(thread, NULL);
+	ck_assert(!has_returned);
+}
+END_TEST
+
+START_TEST(every_register_is_kept_there)
+{
+	uint64_t in[15], without[15], with[15];
+
+	for (unsigned i = 0; i < 15; i++)
+		in[i] = 0x0101010101010101ULL * (i + 1);
+	sample_caller((void *)sample_hook, in, without);
+	patch_hook();
+	sample_caller((void *)sample_hook, in, with);
+	ck_assert_mem_eq(without, with, sizeof(with));
+	ck_assert_uint_eq(next_record().return_address, (uintptr_t)sample_caller_return);
+}
+END_TEST
+
+/* The wait goes once around. */
+START_TEST(a_call_of_the_hook_is_recorded_once_wherever_its_thread_is_stopped)
+{
+	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
+
+	patch_hook();
+	sample_hook();
+	next_record();
+	sigaction(SIGTRAP, &action, NULL);
+	control->wait_ticks = 1;
+	settled_step = 0;
+	do {
+		control->hook_waits = 1;
+		steps = 0;
+		set_trap_flag(true);
+		sample_hook();
+		set_trap_flag(false);
+		REQUIRE(next_record().site == HOOK);
+		expect_nothing();
+	} while (steps > settled_step++);
+	ck_assert_uint_gt(settled_step, 60);
+}
+END_TEST
+
 /* --- fork --- */
 
 START_TEST(a_child_does_not_write_to_its_parents_ring)
@@ -1287,6 +1460,12 @@ int main(void)
 	tcase_add_test(tests, a_sampled_record_is_written_once_wherever_its_thread_is_stopped);
 	tcase_add_test(tests, a_full_ring_holds_a_thread_up_once_and_then_it_runs_on);
 	tcase_add_test(tests, a_thread_that_waits_loses_nothing_when_room_is_made_in_time);
+	tcase_add_test(tests, who_is_in_the_loaders_hook_waits_until_it_is_served);
+	tcase_add_test(tests, nobody_waits_there_after_that_was_in_vain);
+	tcase_add_test(tests, nobody_waits_there_when_the_ring_records_no_more);
+	tcase_add_test(tests, a_handler_runs_in_the_midst_of_that_wait_and_may_end_it);
+	tcase_add_test(tests, every_register_is_kept_there);
+	tcase_add_test(tests, a_call_of_the_hook_is_recorded_once_wherever_its_thread_is_stopped);
 	tcase_add_test(tests, a_child_does_not_write_to_its_parents_ring);
 	tcase_add_test(tests, a_vfork_child_acts_for_its_parent);
 	tcase_add_test(tests, handlers_that_allocate_in_the_midst_of_a_record_are_recorded_too);

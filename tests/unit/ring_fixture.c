@@ -149,6 +149,17 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 	free(text);
 }
 
+void ring_patch_hook(struct ring_area *area, void *function, uint32_t number, struct ring_patches *patches)
+{
+	const struct ring_window window = {
+		.address = (uintptr_t)function, .text = function, .number = number, .waits = true,
+		.length = arch_empty_function(function, 16, (uintptr_t)function), .count_argument = RING_WINDOW_NO_COUNT,
+	};
+
+	REQUIRE_(window.length > 0);
+	put_site(area, &window, patches);
+}
+
 void ring_patch_symbol(struct ring_area *area, const char *name, bool returns, uint32_t number,
 		       struct ring_patches *patches)
 {

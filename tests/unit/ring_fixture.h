@@ -41,6 +41,8 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 /* The same for a symbol of a library that is loaded. */
 void ring_patch_symbol(struct ring_area *area, const char *name, bool returns, uint32_t number,
 		       struct ring_patches *patches);
+/* One to a site at a function that does nothing, where it is waited. */
+void ring_patch_hook(struct ring_area *area, void *function, uint32_t number, struct ring_patches *patches);
 void ring_unpatch(struct ring_patches *patches);
 
 #endif

@@ -29,6 +29,14 @@ sample_free:
 	nopl	0(%rax,%rax)
 sample_free_end:
 
+/* As the loader's hook: nothing, and padding. */
+	.balign	16
+	.globl	sample_hook
+sample_hook:
+	ret
+	nopl	0(%rax,%rax)
+	nopw	0(%rax,%rax)
+
 /* (function, in[15], out[16]): registers but rsp in the order of rax to r15; out[15]: the red zone's word was kept. */
 	.balign	16
 	.globl	sample_caller, sample_caller_return
