@@ -9,6 +9,7 @@
 #include "model/misuses.h"
 #include "probe/described.h"
 #include "target/bp.h"
+#include "target/loader.h"
 #include "target/target.h"
 #include "unwind/unwind.h"
 
@@ -34,6 +35,8 @@ struct engine_sink {
 	bool (*find)(void *context, raddr address, uint32_t domain, struct engine_block *ret);
 	/* A free that should not be; its kind is a mismatch, or a wild free, which may be a second one. */
 	void (*misused)(void *context, const struct misuse *misuse);
+	/* The loader's list of objects changes, by what the ring has recorded (engine_watch_loader); NULL: nobody asks. */
+	void (*objects_changed)(void *context);
 	void *context;
 };
 
@@ -64,6 +67,15 @@ struct ring_options {
 #define RING_WAIT_MS_DEFAULT 100
 void engine_want_ring(struct engine *engine, const struct ring_options *options);
 bool engine_has_ring(const struct engine *engine);
+/* Of a ring that is alone: who comes to the loader's hook writes a record, and waits until the sink has heard of it, as long as for room.
+ * All threads are held.  0; -ENOTSUP: there is no room for a jump in it; or negative errno. */
+int engine_watch_loader(struct engine *engine, const struct loader_hook *hook);
+/* Whether that stands. */
+bool engine_watches_loader(const struct engine *engine);
+/* When the sink hears of it: whether the thread that is there has not gone on yet. */
+bool engine_loader_has_waited(const struct engine *engine);
+/* Whether somebody may have been there without a record, since this was last asked. */
+bool engine_take_missed_change(struct engine *engine);
 /* What is planned and not installed yet is to have jumps, for which all threads have to be held then; else int3s serve it. */
 bool engine_wants_all_held(const struct engine *engine);
 /* Whether only samples are told: from the first event on, or never. */

@@ -1,5 +1,5 @@
 /* The engines' parts: engine_sites.c (where breakpoints and jumps stand), engine_int3.c (who stops there), engine_ring.c (who was
- * recorded there), engine_ring_copy.c (in a child), serve.c (what that means). */
+ * recorded there), engine_ring_copy.c (in a child), engine_loader.c (what it loads), serve.c (what that means). */
 #ifndef ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 #define ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 
@@ -34,6 +34,8 @@ struct ring_place {
 	raddr address;                     /* of the instruction that is watched; of an entry, of the function */
 };
 
+#define RING_NO_HOOK UINT32_MAX
+
 struct ring_side {
 	bool wanted, begun;
 	bool planting;                     /* jumps may be prepared: all threads are held */
@@ -47,6 +49,9 @@ struct ring_side {
 	VEC_OF(struct ring_place) places;  /* by number */
 	uint64_t late;                     /* position of a record that was awaited in vain; UINT64_MAX: none */
 	bool outgrown;                     /* the first thread was below what is known to be mapped of its stack */
+	uint32_t hook;                     /* number of the loader's place; RING_NO_HOOK: it has none */
+	uint64_t hook_position;            /* of its record that is being served, or was last */
+	bool change_missed;                /* it may have been there without a record */
 	char refusal[160];
 	size_t by_int3;                    /* places beside the ring that have a breakpoint, or nothing where it is alone */
 	char int3_reason[160];             /* of one of them */
@@ -77,6 +82,9 @@ void engine_ring_begin(struct engine *engine);
 /* False: a breakpoint is to serve there. */
 bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint32_t module, raddr bias, struct probe *probe);
 int engine_ring_plant(struct engine *engine);
+/* Serves a record of the loader's, and lets its writer go on; and after a writer has waited in vain, the next one waits again. */
+void engine_loader_called(struct engine *engine, uint64_t position);
+void engine_loader_waits_again(struct engine *engine);
 /* Maps a ring, turned off.  0 or negative errno. */
 int engine_ring_make(struct engine *engine);
 /* Where stacks are certainly mapped, as it is known now. */

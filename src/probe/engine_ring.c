@@ -63,6 +63,7 @@ void engine_want_ring(struct engine *engine, const struct ring_options *options)
 {
 	engine->ring.wanted = true;
 	engine->ring.late = UINT64_MAX;
+	engine->ring.hook = RING_NO_HOOK;
 	engine->ring.options = *options;
 	engine->ring.wait_ticks = options->wait_ms * ticks_per_ms();
 }
@@ -379,6 +380,10 @@ static void serve_record(struct engine *engine, const struct ring_record *record
 	struct serving serving;
 
 	engine->counters.records++;
+	if (place && (place->kinds & SITE_LOADER)) {
+		engine_loader_called(engine, record->position);
+		return;
+	}
 	if (!place || record->is_return != !(place->kinds & SITE_ENTRY) || !task || task->target != engine->target) {
 		engine->counters.failed_reads++;
 		return;
@@ -407,10 +412,13 @@ static void begin_anew(struct engine *engine)
 	struct ring_control *control = ring_control(engine->ring.ring);
 	uint64_t lost = ring_take_lost(engine->ring.ring);
 
+	engine_loader_waits_again(engine);
 	engine->counters.failed_reads += lost;
+	engine->ring.change_missed |= lost > 0;
 	if (__atomic_load_n(&control->state, __ATOMIC_ACQUIRE) != RING_STALLED)
 		return;
 	engine->counters.failed_reads += lost == 0;
+	engine->ring.change_missed = true;
 	__atomic_store_n(&control->state, RING_ON, __ATOMIC_RELEASE);
 }
 
@@ -568,7 +576,7 @@ size_t engine_unwatched(const struct engine *engine)
 
 const char *engine_int3_beside(const struct engine *engine, char *text, size_t space)
 {
-	size_t places = engine->ring.places.count + engine->ring.by_int3;
+	size_t places = engine->ring.places.count - (engine->ring.hook != RING_NO_HOOK) + engine->ring.by_int3;
 
 	if (!engine->ring.ring || engine->ring.by_int3 == 0)
 		return NULL;

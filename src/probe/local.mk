@@ -7,6 +7,7 @@ src_libprobe_a_SOURCES = \
 	src/probe/elf_code.c src/probe/elf_code.h \
 	src/probe/engine.h \
 	src/probe/engine_int3.c \
+	src/probe/engine_loader.c \
 	src/probe/engine_private.h \
 	src/probe/engine_ring.c \
 	src/probe/engine_ring_copy.c \

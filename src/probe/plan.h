@@ -19,6 +19,7 @@ enum site_kind {
 	SITE_EXIT = 2,             /* a return instruction */
 	SITE_TAIL = 4,             /* a jump to memset, as calloc's last act: it will return its first
 				    * argument */
+	SITE_LOADER = 8,           /* the loader's hook; in no plan */
 };
 
 /* The instructions that a jump can take the place of, with the one that is watched. */

@@ -103,29 +103,38 @@ static bool is_function(const struct target *target, raddr at)
 					      at - target->modules.modules.items[range->module].bias);
 }
 
-int loader_prepare_hook(struct target *target, struct breakpoint **ret_bp, const char **ret_reason)
+int loader_find_hook(struct target *target, struct loader_hook *ret)
 {
 	const struct module_range *range;
-	uint8_t text[15];
-	size_t text_len;
-	raddr hook;
-	int r;
+	struct loader_hook hook = { 0 };
+	int r = hook_from_r_debug(target, &hook.address);
 
-	r = hook_from_r_debug(target, &hook);
-	if (r == 0 && !is_function(target, hook))
+	if (r == 0 && !is_function(target, hook.address))
 		r = -ENOENT;
 	if (r < 0)
-		r = hook_by_symbol(target, &hook);
+		r = hook_by_symbol(target, &hook.address);
 	if (r < 0)
 		return r == -ESRCH ? r : 0;
-	range = module_map_find(&target->modules, hook);
+	range = module_map_find(&target->modules, hook.address);
 	if (!range)
 		return 0;
-	r = elf_file_text(target_module_fd(target, range->module),
-			  hook - target->modules.modules.items[range->module].bias, text, sizeof(text), &text_len);
+	hook.module = range->module;
+	r = elf_file_text(target_module_fd(target, hook.module), hook.address - target->modules.modules.items[hook.module].bias,
+			  hook.text, sizeof(hook.text), &hook.text_len);
 	if (r < 0)
 		return r;
-	r = bp_prepare(target, hook, range->module, text, text_len, ret_bp, ret_reason);
+	*ret = hook;
+	return 1;
+}
+
+int loader_prepare_hook(struct target *target, struct breakpoint **ret_bp, const char **ret_reason)
+{
+	struct loader_hook hook;
+	int r = loader_find_hook(target, &hook);
+
+	if (r <= 0)
+		return r;
+	r = bp_prepare(target, hook.address, hook.module, hook.text, hook.text_len, ret_bp, ret_reason);
 	if (r < 0 && r != -EEXIST)
 		return r;
 	(*ret_bp)->ambiguous = true;       /* often a lone ret */

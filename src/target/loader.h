@@ -5,8 +5,16 @@
 
 #include "target/bp.h"
 
-/* Prepares the breakpoint on the hook.  Works right after exec too, when the loader has not run yet.
- * 1 and *ret_bp; 0: the program has no loader (static); negative errno. */
+struct loader_hook {
+	raddr address;
+	uint32_t module;
+	uint8_t text[ARCH_WINDOW_MAX];         /* the instructions there, and what lies behind them */
+	size_t text_len;
+};
+
+/* Works right after exec too, when the loader has not run yet.  1; 0: the program has no loader (static); negative errno. */
+int loader_find_hook(struct target *target, struct loader_hook *ret);
+/* Prepares the breakpoint on the hook.  1 and *ret_bp; 0, negative errno: as above. */
 int loader_prepare_hook(struct target *target, struct breakpoint **ret_bp, const char **ret_reason);
 
 #endif
