@@ -60,6 +60,7 @@ void link_send(struct link *link, const void *message, size_t len, int fd);
 /* The daemon's end of the socket is closed. */
 bool link_is_closed(const struct link *link);
 /* Tells the daemon that the ptrace thread is at work, and will say so again within patience_ms. */
+#define LONG_STEP_MS 15000             /* parsing, planting */
 void link_beat(struct link *link, pid_t target, uint32_t patience_ms);
 /* Waits until all is handed to the socket, LINK_FLUSH_MS at most. */
 #define LINK_FLUSH_MS 200

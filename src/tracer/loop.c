@@ -18,7 +18,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define LONG_STEP_MS 15000
 /* A sweep looks at every task, and each look is a system call: after as many stops as there are tasks, and
  * these more, it costs little also where there are few.  They pass in a millisecond. */
 #define SWEEP_SPARING 64
@@ -200,7 +199,8 @@ static void serve_released(struct loop *loop)
 	int served;
 
 	if (stop_look_at_any(&stop) == 0 && stop.kind != STOP_NONE) {
-		serve_stranger(loop, &stop);
+		if (!release_serve_stop(&stop))
+			serve_stranger(loop, &stop);
 		return;
 	}
 	served = engine_read_ring(loop->session->engine, RING_BATCH, NULL);

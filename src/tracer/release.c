@@ -4,6 +4,7 @@
 #include "target/jumps.h"
 #include "target/park.h"
 #include "target/process.h"
+#include "target/ptrace.h"
 #include "target/resident.h"
 #include "target/sharers.h"
 
@@ -12,12 +13,23 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
+#include <string.h>
 
 static void on_let_go(void *context, struct task *task)
 {
 	struct session *session = context;
 
 	engine_task_gone(session->engine, task);
+}
+
+static bool all_are_held(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (!target->tasks.items[i]->stopped)
+			return false;
+	}
+	return true;
 }
 
 const char *release_refusal(const struct session *session)
@@ -32,10 +44,8 @@ const char *release_refusal(const struct session *session)
 		return "what new has made is told apart, and the stacks that this takes at a delete come with int3 alone";
 	if (target->mem_fd < 0)
 		return "its memory cannot be read without ptrace";
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (!target->tasks.items[i]->stopped)
-			return "a thread of it is in a wait that nothing breaks off (in vfork, or for a disk)";
-	}
+	if (!all_are_held(target))
+		return "a thread of it is in a wait that nothing breaks off (in vfork, or for a disk)";
 	return NULL;
 }
 
@@ -98,15 +108,23 @@ static int take_calls(struct target *target, struct pending_list *list)
 {
 	if (vec_reserve(&list->items, target->tasks.count) < 0)
 		return -ENOMEM;
-	while (target->tasks.count > 0) {
-		struct task *task = target->tasks.items[target->tasks.count - 1];
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		struct task *task = target->tasks.items[i];
 		struct pending *pending = vec_push(&list->items);
 
 		*pending = (struct pending){ task->tid, task->calls };
 		task->calls = NULL;
-		task_remove(task);
 	}
 	return 0;
+}
+
+/* Seized it still is where it could not be held so far. */
+static void forget_free_tasks(struct target *target)
+{
+	for (size_t i = target->tasks.count; i-- > 0;) {
+		if (!target->tasks.items[i]->interrupt_due)
+			task_remove(target->tasks.items[i]);
+	}
 }
 
 /* Who is not there has ended. */
@@ -122,6 +140,7 @@ static void give_calls(struct session *session, const struct pending_list *list,
 		if (!is_new || !all_are_there)
 			continue;
 		engine_task_gone(session->engine, task);
+		heap_thread_gone(session->heap, task->tid);
 		task_remove(task);
 	}
 }
@@ -137,6 +156,7 @@ int release_end(struct session *session)
 	r = take_calls(target, &list);
 	if (r < 0)
 		return r;
+	forget_free_tasks(target);
 	r = seize_again(target);
 	/* Those that were seized before the one that could not be. */
 	if (r < 0) {
@@ -151,6 +171,149 @@ int release_end(struct session *session)
 	for (size_t i = 0; r == 0 && i < target->tasks.count; i++)
 		jumps_settle(target->tasks.items[i]);
 	return r;
+}
+
+/* --- objects that come --- */
+
+/* With what its threads have pending.  One that could not be held is let go at its stop. */
+static void let_go_again(struct session *session)
+{
+	struct pending_list list = { 0 };
+	bool kept = take_calls(session->target, &list) == 0;
+
+	renew_note(session->target);
+	target_let_go(session->target, kept ? NULL : on_let_go, session);
+	give_calls(session, &list, false);
+	vec_fini(&list.items);
+	session->released = true;
+}
+
+static int hold_and_install(struct session *session)
+{
+	struct target *target = session->target;
+	int r = release_end(session);
+
+	if (r < 0)
+		return r;
+	if (target_executed(target))
+		r = -ESRCH;
+	else
+		r = all_are_held(target) ? engine_install(session->engine) : -EAGAIN;
+	let_go_again(session);
+	return r;
+}
+
+/* What came has an allocator.  0; -EPERM: another tracer has the process; -EAGAIN: a thread of it cannot be held; -ESRCH, or another
+ * negative errno. */
+static int watch_allocator(struct session *session)
+{
+	/* What has no room for jumps holds nobody up. */
+	int r = engine_wants_all_held(session->engine) ? hold_and_install(session) : engine_install(session->engine);
+
+	session_tell_refusal(session);
+	return r < 0 ? r : 0;
+}
+
+static const char *why_unwatched(const struct session *session, int error, char *text, size_t space)
+{
+	pid_t other = process_tracer(session->target->pid);
+
+	if (error == -EPERM && other > 0)
+		snprintf(text, space, "process %d has it, such as a debugger or strace; end that, and it will be", other);
+	else if (error == -EAGAIN)
+		snprintf(text, space, "a thread is in a wait that nothing breaks off (in vfork, or for a disk); it will be after that");
+	else
+		snprintf(text, space, "%s", strerror(-error));
+	return text;
+}
+
+/* in_time: nobody could call it before it was watched.  Said once: a program may load as many as it likes. */
+static void tell_of_allocator(struct session *session, int error, bool in_time)
+{
+	char why[128];
+
+	if (error == -ESRCH || (error == 0 && in_time))
+		return;
+	session->probe_gaps++;
+	session->unwatched = error < 0;
+	if (session->gap_told)
+		return;
+	session->gap_told = true;
+	if (error < 0)
+		session_fail(session->link, 0, session->target->pid, FAILURE_UNSUPPORTED, 0,
+			     "it has loaded an allocator, which is not watched: %s",
+			     why_unwatched(session, error, why, sizeof(why)));
+	else
+		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
+			     "it has loaded an allocator, whose first calls may have been missed: the tracer did not know of it in time; "
+			     "a longer --ring-wait lets the program wait for that");
+}
+
+/* True: an allocator is among what came. */
+static bool look_at_objects(struct session *session)
+{
+	int r;
+
+	link_beat(session->link, session->target->pid, LONG_STEP_MS);
+	r = session_look_at_objects(session);
+	if (r < 0 && r != -ESRCH)
+		session->modules_failed = true;
+	return r > 0;
+}
+
+void release_objects_changed(struct session *session)
+{
+	session->maps_change = true;
+	if (look_at_objects(session) && session->released) {
+		int r = watch_allocator(session);
+
+		tell_of_allocator(session, r, engine_loader_has_waited(session->engine));
+	}
+	session->maps_change = false;
+}
+
+/* Where no loader tells of them, or its word was lost. */
+static void look_for_objects(struct session *session)
+{
+	session->maps_change = true;
+	if (look_at_objects(session))
+		tell_of_allocator(session, watch_allocator(session), false);
+	session->maps_change = false;
+}
+
+/* One that could not be watched when it came, which was told. */
+static void try_again(struct session *session)
+{
+	if (!session->unwatched || process_tracer(session->target->pid) != 0)
+		return;
+	if (!engine_wants_all_held(session->engine)) {
+		session->unwatched = false;     /* it is gone again */
+		return;
+	}
+	session->maps_change = true;
+	session->unwatched = watch_allocator(session) < 0;
+	session->maps_change = false;
+	if (!session->unwatched)
+		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
+			     "the allocator that it has loaded is watched from now on");
+}
+
+bool release_serve_stop(const struct stop *stop)
+{
+	struct task *task = task_find(stop->tid);
+
+	if (stop_is_end(stop->kind))
+		return false;
+	if (!task) {
+		ptrace_detach(stop->tid, 0);
+		return true;
+	}
+	task_take_stop(task, stop);
+	if (target_take_birth(task))
+		return true;
+	task_detach(task);
+	task->stopped = task->interrupt_due = false;
+	return true;
 }
 
 /* Its end is told by the pidfd, an exec by the old memory being gone: so it is in a process that ends, too, a little before that. */
@@ -204,5 +367,7 @@ void release_look(struct session *session)
 	renew_note(session->target);
 	drop_ended_threads(session);
 	session_verify(session);
-	session_look_at_objects(session);
+	if (engine_take_missed_change(session->engine) || !engine_watches_loader(session->engine))
+		look_for_objects(session);
+	try_again(session);
 }

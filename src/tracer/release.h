@@ -1,8 +1,9 @@
 /* A process that is traced without ptrace: `attach --release`.  The ring alone serves it, nothing stops it, and a debugger or strace
- * can be used on it.  To let it go it is seized once more.
+ * can be used on it.  To let it go it is seized once more, and for a moment when it has loaded an allocator, so that this gets jumps:
+ * the thread that loads it waits for that in the loader's hook.
  *
- * What nobody tells of then is looked for once a second: its end, that it executes another program, threads that ended, objects that
- * came.  See doc/ARCHITECTURE.md for what is given up. */
+ * What nobody tells of then is looked for once a second: its end, that it executes another program, threads that ended, and objects that
+ * came where the hook has no room.  See doc/ARCHITECTURE.md for what is given up. */
 #ifndef ALLOCWATCH_TRACER_RELEASE_H
 #define ALLOCWATCH_TRACER_RELEASE_H
 
@@ -20,6 +21,10 @@ enum release_state { RELEASE_RUNS, RELEASE_ENDED, RELEASE_EXECUTED };
 enum release_state release_state(struct session *session);
 /* A thread of it is held, by another tracer or by job control: what that is writing will be finished when it goes on. */
 bool release_is_held(const struct session *session);
+/* The loader's list of objects changes, as the ring has recorded it. */
+void release_objects_changed(struct session *session);
+/* A stop of a thread that could not be held when others were, or of a child of it: lets it go.  False: it is nothing of that. */
+bool release_serve_stop(const struct stop *stop);
 /* Once a second. */
 void release_look(struct session *session);
 /* It has ended, or executed another program: its threads are no more. */

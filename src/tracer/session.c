@@ -1,6 +1,7 @@
 #include "tracer/session.h"
 
 #include "tracer/guard.h"
+#include "tracer/release.h"
 #include "tracer/snapshot.h"
 
 #include "model/snapshot.h"
@@ -131,6 +132,11 @@ static void on_misused(void *context, const struct misuse *seen)
 		     (unsigned long long)misuse.address, session->target->pid);
 }
 
+static void on_objects_changed(void *context)
+{
+	release_objects_changed(context);
+}
+
 static void free_tables(struct session *session)
 {
 	engine_free(session->engine);
@@ -146,7 +152,7 @@ static void free_tables(struct session *session)
 static int new_engine(struct session *session)
 {
 	struct engine_sink sink = { .event = on_event, .is_live = on_is_live, .abandoned = on_abandoned, .is_wild = on_is_wild,
-				    .find = on_find, .misused = on_misused, .context = session };
+				    .find = on_find, .misused = on_misused, .objects_changed = on_objects_changed, .context = session };
 
 	const struct ring_options options = { .size = RING_SIZE_DEFAULT, .wait_ms = session->ring_wait_ms,
 					      .alone = session->wants_release, .sample_bytes = session->sample_bytes };
@@ -310,6 +316,23 @@ static int begin_sampling(struct session *session)
 	return 0;
 }
 
+/* Where that cannot be, objects are looked for once a second. */
+static int watch_loader(struct session *session)
+{
+	struct loader_hook hook;
+	int r = loader_find_hook(session->target, &hook);
+
+	if (r <= 0 || !engine_has_ring(session->engine))
+		return r;
+	r = engine_watch_loader(session->engine, &hook);
+	if (r == 0 || r == -ESRCH || r == -ENOMEM)
+		return r;
+	session_fail(session->link, 0, session->target->pid, FAILURE_UNSUPPORTED, 0,
+		     "objects that it loads are looked for once a second, since no jump can stand where its loader tells of them: %s",
+		     r == -ENOTSUP ? "there is no room" : r == -EBUSY ? "something else stands there" : strerror(-r));
+	return 0;
+}
+
 /* Everything that changes the target, with its threads held.  Whatever fails half-way is undone by
  * session_detach. */
 int session_plant(struct session *session)
@@ -335,7 +358,7 @@ int session_plant(struct session *session)
 		r = engine_install(session->engine);
 	session_tell_refusal(session);
 	if (r >= 0 && session->wants_release)
-		return r;
+		return watch_loader(session);
 	if (r >= 0)
 		r = begin_sampling(session);
 	if (r >= 0)

@@ -86,6 +86,7 @@ struct session {
 	bool maps_change;              /* what is known of the objects is not of now: nothing is unwound */
 	bool wants_ring;
 	bool wants_release, released;  /* see release.h */
+	bool unwatched, gap_told;      /* an allocator that it has loaded then is not watched yet; or was too late, which was told */
 	uint32_t ring_wait_ms;
 	uint64_t sample_bytes;          /* as asked for; 0: all is recorded */
 	bool ended;                    /* found so when it was to be let go */
@@ -139,8 +140,8 @@ bool session_is_foreign(pid_t tid);
 void session_exec(struct session *session, struct task *task);
 /* The loader's list of objects changed; a task is held.  Afterwards others may be, too. */
 void session_objects_changed(struct session *session);
-/* The same where nobody is held and nothing can be planted: what comes is known, an allocator among it is not watched. */
-void session_look_at_objects(struct session *session);
+/* The same where nobody is held, so that nothing can be planted: 1: an allocator is among what came; 0, negative errno: none is. */
+int session_look_at_objects(struct session *session);
 /* Once a second, and before each answer: are our int3s still there, and do they still stop threads? */
 void session_verify(struct session *session);
 

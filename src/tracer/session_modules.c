@@ -124,20 +124,18 @@ void session_tell_refusal(struct session *session)
 		     "%s; what it allocates there is not seen", refusal);
 }
 
-void session_look_at_objects(struct session *session)
+int session_look_at_objects(struct session *session)
 {
-	unsigned planned = engine_planned(session->engine);
 	bool changed = false;
 	int r = target_scan_modules(session->target, &changed);
+	unsigned planned;
 
 	if (r < 0 || !changed)
-		return;
+		return r;
 	drop_unmapped(session);
-	if (session_add_modules(session) < 0 || engine_planned(session->engine) <= planned)
-		return;
-	session->probe_gaps++;
-	session_fail(session->link, 0, session->target->pid, FAILURE_UNSUPPORTED, 0,
-		     "it has loaded an allocator, which is not watched, since ptrace was let go");
+	planned = engine_planned(session->engine);
+	r = session_add_modules(session);
+	return r < 0 ? r : engine_planned(session->engine) > planned;
 }
 
 void session_objects_changed(struct session *session)

@@ -5,7 +5,11 @@
 #include "subject.h"
 #include "tool.h"
 
+#include "base/fd.h"
+
+#include <dirent.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,15 +57,20 @@ static bool is_clean(void *context)
 	return state_is_untraced(&pid) && state_text_is_intact(&pid);
 }
 
-static void release(struct tool *tool, pid_t pid)
+static void release_with(struct tool *tool, pid_t pid, const char *ring_wait)
 {
 	json_t *status;
 
-	tool_out(tool, "attach", "--release", "--ring-wait", "30s", pid_text(pid), NULL);
+	tool_out(tool, "attach", "--release", "--ring-wait", ring_wait, pid_text(pid), NULL);
 	status = tool_status(tool, pid);
 	require(json_is_true(json_object_get(status, "released")));
 	require_text(json_text(status, "engine"), "ring");
 	require_equal(status_number(pid, "TracerPid", 10), 0);
+}
+
+static void release(struct tool *tool, pid_t pid)
+{
+	release_with(tool, pid, "30s");
 }
 
 /* Its allocations until then, those under the debugger, and those after it. */
@@ -258,20 +267,232 @@ static void a_program_that_it_executes_is_not_traced(void)
 	subject_quit(execer);
 }
 
-static void an_allocator_that_it_loads_makes_answers_inexact(void)
+static struct subject *start_plugins(const char *option, const char *value)
+{
+	return victim_start("tests/victims/plugins", live_text("%s/tests/victims", live_build()), option, value, NULL);
+}
+
+static void require_own_blocks(struct tool *tool, pid_t pid, long long count)
+{
+	require_row(tool_stats(tool, pid_text(pid)), "tests/victims/plugins.c", "/* own block */", count * 444, count);
+}
+
+static void allocate_from_own(struct subject *plugins, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		subject_command(plugins, 'G');
+}
+
+/* Watched before its first call, though nobody is stopped by anything: the loader's hook waits. */
+static void is_served_from_its_first_call(char how, const char *threads)
 {
 	struct tool *tool = tool_start();
-	struct subject *plugins = victim_start("tests/victims/plugins", live_text("%s/tests/victims", live_build()), NULL);
-	struct traced inexact = { tool, plugins->pid };
+	struct subject *plugins = start_plugins(threads ? "--threads" : NULL, threads);
+	json_t *status;
 
 	release(tool, plugins->pid);
-	require(json_is_true(json_object_get(tool_status(tool, plugins->pid), "exact")));
+	subject_command(plugins, how);
+	require_equal(status_number(plugins->pid, "TracerPid", 10), 0);
+	allocate_from_own(plugins, 9);
+	subject_command(plugins, 'F');
+	require_own_blocks(tool, plugins->pid, 8);
+	status = tool_status(tool, plugins->pid);
+	require_nothing_unknown(status, json_number(status, "unknown.before_attach_frees"));
+	require(json_is_true(json_object_get(status, "released")));
+	tool_end(tool, plugins, NULL);
+}
+
+static void an_allocator_that_it_loads_is_served_from_its_first_call(void)
+{
+	is_served_from_its_first_call('O', NULL);
+}
+
+static void an_allocator_is_loaded_while_other_threads_allocate(void)
+{
+	is_served_from_its_first_call('O', "2");
+}
+
+static void an_allocator_is_loaded_into_a_namespace_of_its_own(void)
+{
+	is_served_from_its_first_call('M', NULL);
+}
+
+static void an_allocator_is_loaded_in_a_signals_handler(void)
+{
+	is_served_from_its_first_call('H', NULL);
+}
+
+/* The loader's lock is held by whoever waits. */
+static void objects_come_and_go_in_8_threads_at_once(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins = start_plugins(NULL, NULL);
+	json_t *status;
+
+	release(tool, plugins->pid);
+	subject_command(plugins, 'S');
+	subject_command(plugins, 'O');
+	allocate_from_own(plugins, 3);
+	require_row(tool_stats(tool, pid_text(plugins->pid)), "tests/victims/plugin.c", "/* plugin block */", 200 * 333, 200);
+	require_own_blocks(tool, plugins->pid, 3);
+	status = tool_status(tool, plugins->pid);
+	require_nothing_unknown(status, json_number(status, "unknown.before_attach_frees"));
+	tool_end(tool, plugins, NULL);
+}
+
+static long long count_of_object(json_t *stats, const char *name)
+{
+	json_t *rows = json_object_get(stats, "statistics"), *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row) {
+		char *text = json_dumps(row, 0);
+		bool is_it = strstr(text, name) != NULL;
+
+		free(text);
+		if (is_it)
+			return json_number(row, "count");
+	}
+	return 0;
+}
+
+/* Each record is served while the object is there that it comes from. */
+static void objects_in_turn_at_one_address_are_told_apart(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins = start_plugins(NULL, NULL);
+	json_t *stats;
+
+	release(tool, plugins->pid);
+	subject_command(plugins, 't');
+	require_at_least(subject_tally(plugins, "same_place"), 30);
+	stats = tool_json(tool, "stats", pid_text(plugins->pid), "--by", "object", NULL);
+	require_equal(count_of_object(stats, "/plugin.so"), 20);
+	require_equal(count_of_object(stats, "/otherplugin.so"), 20);
+	require_nothing_unknown(tool_status(tool, plugins->pid), 0);
+	tool_end(tool, plugins, NULL);
+}
+
+static bool own_blocks_are_seen(void *context)
+{
+	const struct traced *traced = context;
+	json_t *row = row_at(tool_stats(traced->tool, pid_text(traced->pid)), "tests/victims/plugins.c",
+			     line_of("tests/victims/plugins.c", "/* own block */"));
+
+	return row != NULL;
+}
+
+/* It cannot be seized then, which is said; and afterwards it is. */
+static void an_allocator_that_is_loaded_under_a_debugger_is_a_gap(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins = start_plugins(NULL, NULL), *strace;
+	struct traced traced = { tool, plugins->pid };
+
+	release(tool, plugins->pid);
+	strace = begin_strace(plugins->pid);
 	subject_command(plugins, 'O');
 	subject_command(plugins, 'G');
-	require(live_wait(is_inexact, &inexact, WAIT_MS));
-	tool_detach(tool, plugins->pid);
-	require_unharmed(plugins->pid, NULL);
-	subject_quit(plugins);
+	require(live_wait(is_inexact, &traced, WAIT_MS));
+	require(!own_blocks_are_seen(&traced));
+	kill(strace->pid, SIGINT);
+	subject_wait(strace);
+	for (unsigned i = 0; !own_blocks_are_seen(&traced) && i < 200; i++)
+		subject_command(plugins, 'G');
+	require(own_blocks_are_seen(&traced));
+	require_equal(json_number(tool_status(tool, plugins->pid), "unknown.probe_gaps"), 1);
+	tool_end(tool, plugins, NULL);
+}
+
+static bool one_waits_in_vfork(void *context)
+{
+	const struct subject *plugins = context;
+	char *text, *cursor;
+	bool found = false;
+	DIR *dir = opendir(live_text("/proc/%d/task", plugins->pid));
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		if (file_read_text(live_text("/proc/%d/task/%s/stat", plugins->pid, entry->d_name), 4096, &text, NULL) < 0)
+			continue;
+		cursor = strrchr(text, ')');
+		found |= cursor && strncmp(cursor, ") D", 3) == 0;
+		free(text);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* The kernel does not stop it there: nothing is planted until it comes out. */
+static void an_allocator_that_is_loaded_while_a_thread_is_in_vfork_is_watched_after_that(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins = start_plugins(NULL, NULL);
+	struct traced traced = { tool, plugins->pid };
+
+	release(tool, plugins->pid);
+	subject_command(plugins, 'V');
+	require(live_wait(one_waits_in_vfork, plugins, WAIT_MS));
+	subject_command(plugins, 'O');
+	subject_command(plugins, 'G');
+	require(live_wait(is_inexact, &traced, WAIT_MS));
+	require(!own_blocks_are_seen(&traced));
+	subject_command(plugins, 'v');
+	for (unsigned i = 0; !own_blocks_are_seen(&traced) && i < 200; i++)
+		subject_command(plugins, 'G');
+	require(own_blocks_are_seen(&traced));
+	require(live_wait(state_is_untraced, &plugins->pid, WAIT_MS));
+	require_equal(json_number(tool_status(tool, plugins->pid), "unknown.probe_gaps"), 1);
+	tool_end(tool, plugins, NULL);
+}
+
+/* As long as was asked for, once; and what it has missed is said. */
+static void a_tracer_that_stands_still_holds_the_loader_up_for_a_moment(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins = start_plugins(NULL, NULL);
+	struct traced traced = { tool, plugins->pid };
+	pid_t tracer;
+
+	release_with(tool, plugins->pid, "20ms");
+	tracer = tool_daemons_child(tool, false);
+	kill(tool_daemon(tool), SIGSTOP);       /* else it kills a tracer that is stopped for a second */
+	kill(tracer, SIGSTOP);
+	subject_command(plugins, 'O');
+	subject_command(plugins, 'G');
+	kill(tracer, SIGCONT);
+	kill(tool_daemon(tool), SIGCONT);
+	require(live_wait(is_inexact, &traced, WAIT_MS));
+	allocate_from_own(plugins, 3);
+	require(own_blocks_are_seen(&traced));
+	require_equal(json_number(tool_status(tool, plugins->pid), "unknown.probe_gaps"), 1);
+	tool_end(tool, plugins, NULL);
+}
+
+/* Who heals puts it out of its wait. */
+static void a_tracer_that_dies_while_the_loader_waits_does_no_harm(void)
+{
+	struct tool *tool = tool_start();
+	unsigned rounds = live_rounds(2, 50);
+
+	tool_keep_healers_out();
+	for (unsigned i = 0; i < rounds; i++) {
+		struct subject *plugins = start_plugins("--threads", "2");
+		pid_t tracer;
+
+		release(tool, plugins->pid);
+		tracer = tool_daemons_child(tool, false);
+		kill(tracer, SIGSTOP);
+		subject_send(plugins, 'O');
+		kill(tracer, SIGKILL);
+		subject_line(plugins);
+		require(live_wait(is_clean, plugins, WAIT_MS));
+		require_unharmed(plugins->pid, NULL);
+		subject_command(plugins, 'G');
+		subject_quit(plugins);
+	}
+	live_survey("tracer killed while the loader waits", rounds, rounds, rounds, rounds);
 }
 
 /* The daemon has it healed, for which it is seized once more. */
@@ -308,7 +529,16 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_handler_on_a_sigaltstack_allocates),
 	LIVE_CASE(children_of_a_process_without_ptrace_run_as_ever),
 	LIVE_CASE(a_program_that_it_executes_is_not_traced),
-	LIVE_CASE(an_allocator_that_it_loads_makes_answers_inexact),
+	LIVE_CASE(an_allocator_that_it_loads_is_served_from_its_first_call),
+	LIVE_CASE(an_allocator_is_loaded_while_other_threads_allocate),
+	LIVE_CASE(an_allocator_is_loaded_into_a_namespace_of_its_own),
+	LIVE_CASE(an_allocator_is_loaded_in_a_signals_handler),
+	LIVE_CASE(objects_come_and_go_in_8_threads_at_once),
+	LIVE_CASE(objects_in_turn_at_one_address_are_told_apart),
+	LIVE_CASE(an_allocator_that_is_loaded_under_a_debugger_is_a_gap),
+	LIVE_CASE(an_allocator_that_is_loaded_while_a_thread_is_in_vfork_is_watched_after_that),
+	LIVE_CASE(a_tracer_that_stands_still_holds_the_loader_up_for_a_moment),
+	LIVE_CASE(a_tracer_that_dies_while_the_loader_waits_does_no_harm),
 	LIVE_CASE(a_tracer_without_ptrace_that_is_killed_does_no_harm),
 	LIVE_CASE(who_cannot_be_without_ptrace_is_refused_and_untouched),
 };

@@ -1,25 +1,35 @@
 /* Loads plugins while it runs.
  *
  *   plugins FOLDER [--threads N]
- *       where plugin.so and ownmalloc.so are; beside N threads that allocate and free all the time
+ *       where plugin.so, otherplugin.so and ownmalloc.so are; beside N threads that allocate and free all the time
  *
  * Commands: 'o' dlopens plugin.so, 'g' keeps one block from it, 'c' dlcloses it (its blocks stay);
  * 'O' dlopens ownmalloc.so, a library with a malloc of its own, 'G' keeps one block from that, 'F'
  * frees one of them, 'J' leaves the library's malloc by siglongjmp out of a signal handler and keeps
- * one block afterwards, deeper in the stack.  Tally: plugin_blocks, own_blocks, escapes. */
+ * one block afterwards, deeper in the stack; 'M' dlopens ownmalloc.so in a namespace of its own, 'H' in the handler of a
+ * signal; 't' has plugin.so and otherplugin.so in turn, TURNS times, each keeping a block; 'S' has plugin.so come and go in STORM
+ * threads at once, which keep STORM_ROUNDS blocks each; 'V' has a thread wait in vfork until 'v'.  Tally: plugin_blocks,
+ * other_blocks, own_blocks, escapes; same_place: turns at the address of the last one. */
+#define _GNU_SOURCE
 #include "victim.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define PLUGIN_BYTES 333
 #define OWN_BYTES 444
 #define MAX_OWN 1000
 #define STACK_BYTES (256 * 1024)
+#define TURNS 40
+#define STORM 8
+#define STORM_ROUNDS 25
 
 static const char *folder;
 static void *plugin, *own;
@@ -30,19 +40,25 @@ static int (*own_holds)(const void *);
 static void *own_block[MAX_OWN];
 static void (**own_hook)(void);
 static sigjmp_buf way_out;
-static long plugin_blocks, own_blocks, escapes;
+static int gate[2];
+static long plugin_blocks, other_blocks, own_blocks, escapes, same_place;
 
-static void *load(const char *name)
+static void *load_into(Lmid_t namespace, const char *name)
 {
 	char path[4096];
 	void *handle;
 
 	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
 		die("the folder's name is too long");
-	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	handle = dlmopen(namespace, path, RTLD_NOW | RTLD_LOCAL);
 	if (!handle)
 		die("dlopen: %s", dlerror());
 	return handle;
+}
+
+static void *load(const char *name)
+{
+	return load_into(LM_ID_BASE, name);
 }
 
 /* POSIX's way from an object pointer to a function pointer. */
@@ -61,13 +77,30 @@ static void open_plugin(void)
 	look_up(plugin, "plugin_allocate", &plugin_allocate);
 }
 
-static void open_own(void)
+static void open_own_in(Lmid_t namespace)
 {
-	own = load("ownmalloc.so");
+	own = load_into(namespace, "ownmalloc.so");
 	look_up(own, "malloc", &own_malloc);
 	look_up(own, "free", &own_free);
 	look_up(own, "own_holds", &own_holds);
 	look_up(own, "own_hook", &own_hook);
+}
+
+static void open_own(void)
+{
+	open_own_in(LM_ID_BASE);
+}
+
+static void open_in_handler(int sig)
+{
+	(void)sig;
+	open_own();
+}
+
+static void open_own_in_handler(void)
+{
+	signal(SIGUSR2, open_in_handler);
+	raise(SIGUSR2);
 }
 
 static void use_plugin(void)
@@ -121,6 +154,75 @@ static void escape_from_own(void)
 	keep_deeper(4);
 }
 
+static uintptr_t use_once(const char *name)
+{
+	void *handle = load(name), *(*allocate)(void);
+
+	look_up(handle, "plugin_allocate", &allocate);
+	if (!allocate())
+		die("malloc failed");
+	dlclose(handle);
+	return (uintptr_t)allocate;
+}
+
+static void take_turns(void)
+{
+	uintptr_t last = 0;
+
+	for (int i = 0; i < TURNS; i++) {
+		uintptr_t at = use_once(i % 2 ? "otherplugin.so" : "plugin.so");
+
+		same_place += at == last;
+		last = at;
+	}
+	plugin_blocks += TURNS / 2;
+	other_blocks += TURNS / 2;
+}
+
+static void *come_and_go(void *left)
+{
+	for (int i = 0; i < STORM_ROUNDS; i++)
+		use_once("plugin.so");
+	__atomic_fetch_sub((int *)left, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void storm(void)
+{
+	int left = STORM;
+
+	for (int i = 0; i < STORM; i++)
+		start_thread(come_and_go, &left, STACK_BYTES);
+	while (__atomic_load_n(&left, __ATOMIC_SEQ_CST) > 0)
+		sched_yield();
+	plugin_blocks += STORM * STORM_ROUNDS;
+}
+
+/* Its child has the memory, and waits. */
+static void *wait_in_vfork(void *unused)
+{
+	pid_t child = vfork();
+	char byte;
+
+	if (child == 0)
+		_exit(read(gate[0], &byte, 1) == 1 ? 0 : 1);
+	waitpid(child, NULL, 0);
+	return unused;
+}
+
+static void begin_vfork(void)
+{
+	if (pipe(gate) < 0)
+		die("no pipe");
+	start_thread(wait_in_vfork, NULL, STACK_BYTES);
+}
+
+static void end_vfork(void)
+{
+	if (write(gate[1], "x", 1) != 1)
+		die("the child has ended");
+}
+
 static void free_own(void)
 {
 	own_free(own_block[--own_blocks]);
@@ -150,10 +252,16 @@ int main(int argc, char **argv)
 		case 'G': use_own(); break;
 		case 'F': free_own(); break;
 		case 'J': escape_from_own(); break;
+		case 'M': open_own_in(LM_ID_NEWLM); break;
+		case 'H': open_own_in_handler(); break;
+		case 't': take_turns(); break;
+		case 'S': storm(); break;
+		case 'V': begin_vfork(); break;
+		case 'v': end_vfork(); break;
 		default: die("unknown command '%c'", command);
 		}
-		say("plugin_blocks=%ld plugin_bytes=%ld own_blocks=%ld own_bytes=%ld escapes=%ld",
-		    plugin_blocks, plugin_blocks * PLUGIN_BYTES, own_blocks, own_blocks * OWN_BYTES, escapes);
+		say("plugin_blocks=%ld plugin_bytes=%ld own_blocks=%ld own_bytes=%ld escapes=%ld other_blocks=%ld same_place=%ld",
+		    plugin_blocks, plugin_blocks * PLUGIN_BYTES, own_blocks, own_blocks * OWN_BYTES, escapes, other_blocks, same_place);
 	}
 	return 0;
 }
