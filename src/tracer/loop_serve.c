@@ -411,14 +411,35 @@ bool loop_catch_up(struct loop *loop, pid_t held)
 	return true;
 }
 
+/* A signal for the program itself, what stops it, and a guest's system calls, which may be those of our code in the midst of a record:
+ * nothing that the heap could hear of out of order.  Who waited here for what others write, and they for a processor, would keep a
+ * program that has a signal each millisecond in its handler for ever. */
+static bool tells_nothing(const struct stop *stop)
+{
+	return stop->kind == STOP_SYSCALL || stop->kind == STOP_GROUP || stop->kind == STOP_INTERRUPTED ||
+	       (stop->kind == STOP_SIGNAL && stop->sig != SIGTRAP);
+}
+
+static void read_what_is_there(struct loop *loop)
+{
+	struct engine *engine = loop->session->engine;
+	pid_t writer;
+
+	if (engine_has_ring(engine))
+		engine_read_until(engine, engine_ring_head(engine), &writer);
+}
+
 void loop_serve(struct loop *loop, struct task *task, const struct stop *stop)
 {
 	if (may_be_writing(stop->kind))
 		jumps_settle(task);
+	if (tells_nothing(stop))
+		read_what_is_there(loop);
 	/* What was recorded before comes before.  Of the thread itself nothing more will come now. */
-	if (!loop_catch_up(loop, task->tid) && stop->kind == STOP_SIGNAL && stop->sig == SIGTRAP)
+	else if (!loop_catch_up(loop, task->tid) && stop->kind == STOP_SIGNAL)
 		loop->session->out_of_order++;
-	if (loop->done)
+	/* What was served meanwhile may have been an exec, which ends the other threads and lets guests go. */
+	if (loop->done || task_find(stop->tid) != task)
 		return;
 	if (stop->kind == STOP_SIGNAL && !loop->session->leaving) {
 		serve_signal(loop, task, stop);
