@@ -92,6 +92,16 @@ static void print_exact(const json_t *status)
 		print_size("One sample for", answer_number(status, "sample_bytes"));
 }
 
+static void print_ring(const json_t *status)
+{
+	uint64_t wait_ms = answer_number(status, "ring_wait_ms");
+
+	if (wait_ms == 0)
+		return;
+	print_label("Ring waits");
+	printf("%" PRIu64 ", of %" PRIu64 " ms at most\n", answer_number(status, "ring_waits"), wait_ms);
+}
+
 static int print_status(pid_t pid, const json_t *status)
 {
 	char name[TRACING_NAME_MAX];
@@ -104,6 +114,7 @@ static int print_status(pid_t pid, const json_t *status)
 	if (*answer_text(status, "engine_reason"))
 		print_text(strcmp(answer_text(status, "engine"), "ring") == 0 ? "Beside it" : "Why not ring",
 			   answer_text(status, "engine_reason"));
+	print_ring(status);
 	if (answer_true(status, "released"))
 		print_text("Ptrace", "let go");
 	print_exact(status);

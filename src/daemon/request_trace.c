@@ -123,7 +123,7 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 	message->release = param_bool(call->parameters, "release");
 	message->from_exec = param_bool(call->parameters, "wait_for_exec");
 	message->engine = (uint8_t)engine;
-	message->ring_wait_ms = param_count(call->parameters, "ring_wait_ms", 0);
+	message->ring_wait_ms = param_count(call->parameters, "ring_wait_ms", call->daemon->ring_wait_ms);
 	if (message->frames_limit == 0 || message->frames_limit > FRAMES_LIMIT_MAX)
 		fail_invalid_parameter(call, "frames");
 	else if (message->domains == 0)

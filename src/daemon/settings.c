@@ -16,6 +16,7 @@
 #include "model/hidden_rules.h"
 #include "store/history.h"
 #include "tracer/wire.h"
+#include "varlink/codec.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -105,6 +106,18 @@ static int take_stall(const struct setting *setting, const char *value, void *fi
 				  "wants a time from 1ms to less than %llu seconds, such as 200ms, or 0, not '%.80s'",
 				  (unsigned long long)(ALARM_WINDOW_NS / NSEC_PER_SEC), value);
 	*(uint64_t *)field = ns / NSEC_PER_USEC;
+	return 0;
+}
+
+static int take_ring_wait(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	uint64_t ns;
+
+	(void)setting;
+	if (units_parse_duration(value, &ns) < 0 || ns < NSEC_PER_MSEC || ns > CODEC_RING_WAIT_MS_MAX * NSEC_PER_MSEC)
+		return reason_set(ret_reason, -EINVAL, "wants a time from 1ms to %us, such as 100ms or 5s, not '%.80s'",
+				  CODEC_RING_WAIT_MS_MAX / 1000, value);
+	*(unsigned *)field = (unsigned)(ns / NSEC_PER_MSEC);
 	return 0;
 }
 
@@ -271,6 +284,7 @@ const struct setting settings[] = {
 	{ "Snapshots", "MaxDisk", take_bytes, FIELD(limits.file_bytes), .least = MEBIBYTE,
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
 	{ "Tracing", "Engine", take_word, FIELD(engine), .words = engine_kinds, .live = true },
+	{ "Tracing", "RingWait", take_ring_wait, FIELD(ring_wait_ms), .live = true },
 	{ "Tracing", "SampleBytes", take_bytes, FIELD(sample_bytes), .most = SAMPLE_BYTES_MAX, .live = true },
 	{ "Allocators", "Allocator", take_allocator, TEXT_FIELD(allocators), .live = true },
 	{ "Frames", "Hide", take_hidden, TEXT_FIELD(hide), .live = true },

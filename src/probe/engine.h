@@ -43,6 +43,7 @@ struct engine_sink {
 struct engine_counters {
 	uint64_t stops;                /* breakpoints served */
 	uint64_t records;              /* of the ring */
+	uint64_t waits;                /* calls that found no room in it at first, as the program says it */
 	uint64_t allocations, frees;   /* events handed on */
 	uint64_t strays;               /* stops at a return of no pending call: of one inside another, mostly */
 	uint64_t orphans;              /* those of a thread that has no call pending at all: its entry was missed */

@@ -178,7 +178,10 @@ uint32_t engine_pending(const struct engine *engine)
 
 struct engine_counters engine_counters(const struct engine *engine)
 {
-	return engine->counters;
+	struct engine_counters counters = engine->counters;
+
+	counters.waits = engine_has_ring(engine) ? ring_waits(engine->ring.ring) : 0;
+	return counters;
 }
 
 unsigned engine_probe_count(const struct engine *engine)

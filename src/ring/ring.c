@@ -520,3 +520,8 @@ uint64_t ring_take_lost(struct ring *ring)
 	ring->lost = lost;
 	return since;
 }
+
+uint64_t ring_waits(const struct ring *ring)
+{
+	return __atomic_load_n(&ring->control->waits, __ATOMIC_RELAXED);
+}

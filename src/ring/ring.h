@@ -97,5 +97,7 @@ bool ring_filter_has(const struct ring *ring, uint64_t address);
 
 /* Calls that were given up since the last time this was asked. */
 uint64_t ring_take_lost(struct ring *ring);
+/* How many calls ever had to wait for room, as the program says it. */
+uint64_t ring_waits(const struct ring *ring);
 
 #endif

@@ -87,6 +87,7 @@ static int add_domain(void *context, const struct heap_trace *trace)
 
 void session_send_status(struct session *session, uint32_t serial)
 {
+	struct engine_counters counters = engine_counters(session->engine);
 	struct target *target = session->target;
 	const char *reason;
 	struct wire_status status = {
@@ -98,7 +99,7 @@ void session_send_status(struct session *session, uint32_t serial)
 		.block_memory = heap_block_memory(session->heap),
 		.longest_stop_us = target->longest_stop_ns / NSEC_PER_USEC,
 		.held_us = target->held_ns / NSEC_PER_USEC,
-		.events = session->stops + engine_counters(session->engine).records,
+		.events = session->stops + counters.records,
 		.engine = engine_has_ring(session->engine) ? ENGINE_RING : ENGINE_INT3,
 		.children_not_followed = session->not_followed,
 		.tasks = (uint32_t)target->tasks.count,
@@ -110,6 +111,8 @@ void session_send_status(struct session *session, uint32_t serial)
 		.crash_safe = resident_is_safe(target, &reason),
 		.stopped = is_stopped(target),
 		.released = session->released,
+		.ring_waits = counters.waits,
+		.ring_wait_ms = engine_has_ring(session->engine) ? session->ring_wait_ms : 0,
 	};
 
 	heap_each_trace(session->heap, add_domain, &status);

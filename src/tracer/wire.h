@@ -219,6 +219,7 @@ struct wire_status {
 	uint64_t held_us;                       /* all threads together, ever */
 	uint64_t events;                        /* stops handled */
 	uint64_t sample_bytes;                  /* the figures are estimates of one sample for so many bytes; 0: they are not */
+	uint64_t ring_waits;                    /* calls that had to wait for room in the ring */
 	uint64_t children_not_followed;         /* that should have been: past a limit, or without the right to */
 	uint32_t tasks, probes;
 	uint32_t frames_limit;
@@ -226,6 +227,8 @@ struct wire_status {
 	uint8_t engine;                         /* enum engine_kind: int3 or ring */
 	uint32_t pending_calls;
 	uint32_t released;                      /* it is traced without ptrace */
+	uint32_t ring_wait_ms;                  /* for how long one waits at most; 0: there is no ring */
+	uint32_t pad;
 	char crash_unsafe_reason[256];
 	char engine_reason[256];                /* why it is not the one that was asked for, or not all of it; or "" */
 };

@@ -12,7 +12,7 @@
 
 /* Of a question about statistics: a daemon takes no more, so a client with more makes the answer itself. */
 #define CODEC_FILTERS_MAX 64
-/* Attach's ring_wait_ms. */
+/* Attach's ring_wait_ms, and RingWait=. */
 #define CODEC_RING_WAIT_MS_MAX 3600000u
 
 /* A JSON string of arbitrary bytes: what is not UTF-8 is written \xNN, and a backslash as it is unless

@@ -135,18 +135,39 @@ START_TEST(an_engine_in_the_file_serves_who_asks_for_none)
 }
 END_TEST
 
-static long long sampling_of(const char *option, json_t *value)
+/* What a status says of a process that is attached to with this option. */
+static long long figure_of(const char *figure, const char *option, json_t *value)
 {
 	pid_t pid = target_start();
-	long long bytes;
+	long long number;
 	json_t *reply;
 
 	json_decref(call_ok("Attach", json_pack("{s:i, s:o*}", "pid", (int)pid, option, value)));
 	reply = call_ok("GetStatus", pid_of(pid));
-	bytes = json_integer_value(json_object_get(member(reply, "status"), "sample_bytes"));
+	number = json_integer_value(json_object_get(member(reply, "status"), figure));
 	json_decref(reply);
-	return bytes;
+	return number;
 }
+
+static long long sampling_of(const char *option, json_t *value)
+{
+	return figure_of("sample_bytes", option, value);
+}
+
+START_TEST(a_wait_in_the_file_serves_who_does_not_say)
+{
+	configure("[Tracing]\nRingWait=5s\n");
+	daemon_start_default();
+	ck_assert_int_eq(figure_of("ring_wait_ms", "engine", NULL), 5000);
+	ck_assert_int_eq(figure_of("ring_wait_ms", "ring_wait_ms", json_integer(20)), 20);
+	configure("[Tracing]\nRingWait=250ms\n");
+	reload_until("RingWait= has changed");
+	ck_assert_int_eq(figure_of("ring_wait_ms", "engine", NULL), 250);
+	configure("[Tracing]\nRingWait=0\n");
+	reload_until("the configuration is wrong");
+	daemon_log_must_hold("allocwatchd.conf:2: RingWait= wants a time from 1ms to 3600s, such as 100ms or 5s, not '0'");
+}
+END_TEST
 
 START_TEST(a_rate_in_the_file_serves_who_does_not_say)
 {
@@ -385,6 +406,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, drop_ins_come_after_the_file_and_an_empty_value_is_the_default);
 	tcase_add_test(t, one_file_can_take_the_place_of_all);
 	tcase_add_test(t, an_engine_in_the_file_serves_who_asks_for_none);
+	tcase_add_test(t, a_wait_in_the_file_serves_who_does_not_say);
 	tcase_add_test(t, a_rate_in_the_file_serves_who_does_not_say);
 	tcase_add_test(t, a_wrong_file_is_named_and_no_daemon_starts_with_it);
 	tcase_add_test(t, what_is_not_known_is_a_warning);

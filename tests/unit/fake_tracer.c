@@ -34,6 +34,7 @@ static int target_pid, daemon_pid, pidfd = -1;
 static uint64_t start_time, attached_ns;
 static uint8_t engine;                 /* enum engine_kind that was asked for */
 static uint64_t sample_bytes;
+static uint32_t ring_wait_ms;
 static struct heap *heap;
 static struct stack_table *stacks;
 static struct module_map modules;
@@ -356,6 +357,7 @@ static void attach(const struct wire_attach *request)
 	start_time = request->start_time;
 	frames_limit = request->frames_limit;
 	sample_bytes = request->sample_bytes;
+	ring_wait_ms = request->ring_wait_ms;
 	engine = request->engine;
 	attached_ns = attached.attached_realtime_ns = clock_realtime_ns();
 	for (unsigned i = 0; i < WIRE_ALLOCATORS_MAX && request->allocators[i].domain != 0; i++)
@@ -390,6 +392,7 @@ static void status(uint32_t serial)
 	struct wire_status reply = { .counters = heap_counters(heap), .tracer_memory = heap_memory(heap),
 				     .frames_limit = frames_limit, .exact = 1, .crash_safe = 1, .tasks = 1,
 				     .longest_stop_us = 42, .sample_bytes = sample_bytes, .engine = engine == ENGINE_RING ? ENGINE_RING : ENGINE_INT3,
+				     .ring_wait_ms = engine == ENGINE_INT3 ? 0 : ring_wait_ms,
 				     .held_us = 4200, .stopped = mode_is("stopped") };
 
 	reply.domains[DOMAIN_MALLOC].live_bytes = 300;
