@@ -260,8 +260,7 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 				   (uint32_t)request->max_stack_nodes : SESSION_STACK_NODES_DEFAULT;
 	session->waits_for_exec = request->from_exec;
 	session->follows = request->follow_forks;
-	session->wants_ring = request->engine == ENGINE_RING || request->release ||
-			      request->sample_bytes > 0;
+	session->wants_ring = request->engine != ENGINE_INT3 || request->release || request->sample_bytes > 0;
 	session->wants_release = request->release;
 	session->ring_wait_ms = request->ring_wait_ms ? request->ring_wait_ms : RING_WAIT_MS_DEFAULT;
 	session->sample_bytes = request->sample_bytes;

@@ -1,5 +1,5 @@
 /* The ring engine: it serves where it is asked for, and says why where it cannot; what it brings into a process leaves again, also
- * when its tracer died, and the process runs on meanwhile.  All other live tests run with it as LIVE_ENGINE=ring. */
+ * when its tracer died, and the process runs on meanwhile.  All other live tests run with it, too, and with int3 as LIVE_ENGINE=int3. */
 #include "live.h"
 #include "state.h"
 #include "subject.h"
@@ -36,12 +36,29 @@ static bool maps_say(pid_t pid, const char *text)
 	return found;
 }
 
-static void attach_by_ring(struct tool *tool, pid_t pid)
+static void require_ring(struct tool *tool, pid_t pid)
 {
-	tool_out(tool, "attach", "--engine", "ring", pid_text(pid), NULL);
 	if (strcmp(json_text(tool_status(tool, pid), "engine"), "ring"))
 		live_fail("it is traced by %s: %s", json_text(tool_status(tool, pid), "engine"),
 			  json_text(tool_status(tool, pid), "engine_reason"));
+}
+
+static void attach_by_ring(struct tool *tool, pid_t pid)
+{
+	tool_out(tool, "attach", "--engine", "ring", pid_text(pid), NULL);
+	require_ring(tool, pid);
+}
+
+static void auto_is_the_ring_where_it_can_serve(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "1", "--ops", "2000", NULL);
+
+	tool_out(tool, "attach", "--engine", "auto", pid_text(hammer->pid), NULL);
+	require_ring(tool, hammer->pid);
+	tool_detach(tool, hammer->pid);
+	require_unharmed(hammer->pid, NULL);
+	subject_quit(hammer);
 }
 
 static void a_ring_serves_and_is_gone_after_the_detach(void)
@@ -242,6 +259,8 @@ static void a_clear_ends_what_a_loss_has_begun(void)
 	require(kill(tracer, SIGCONT) == 0);
 	subject_line(pairs);
 	require(live_wait(has_lost, &traced, HEAL_MS));
+	require_equal(json_number(tool_status(tool, pairs->pid), "ring_wait_ms"), 1);
+	require_at_least(json_number(tool_status(tool, pairs->pid), "ring_waits"), 1);
 	stats = tool_stats(tool, pid_text(pairs->pid));
 	require_equal(json_is_true(json_object_get(stats, "exact")), 0);
 	require_at_least(json_number(stats, "unknown.lost_events"), 1);
@@ -415,6 +434,7 @@ static void so_have_those_of_a_program_whose_threads_allocate(void)
 }
 
 static const struct live_case cases[] = {
+	LIVE_CASE(auto_is_the_ring_where_it_can_serve),
 	LIVE_CASE(a_ring_serves_and_is_gone_after_the_detach),
 	LIVE_CASE(status_says_which_places_int3_serves_beside_the_ring),
 	LIVE_CASE(an_allocator_that_is_loaded_later_has_jumps_too),

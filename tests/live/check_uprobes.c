@@ -77,12 +77,12 @@ static void read_entry(pid_t pid, struct place place, uint8_t ret[ENTRY_BYTES])
 	close(mem);
 }
 
-/* The ring engine has jumps where the other has int3s. */
+/* The ring engine, which auto means, has jumps where the other has int3s. */
 static bool uses_ring(void)
 {
 	const char *engine = getenv("LIVE_ENGINE");
 
-	return engine && !strcmp(engine, "ring");
+	return !engine || strcmp(engine, "int3") != 0;
 }
 
 /* How far behind a function's start our int3 or jump stands, as a process has it that is traced. */

@@ -333,7 +333,7 @@ pid_t tool_daemons_child(const struct tool *tool, bool heals)
 	return found;
 }
 
-/* Every case runs with the engine that the environment names (LIVE_ENGINE); one that a case names itself comes later, and wins. */
+/* Every case runs with the engine that the environment names (LIVE_ENGINE), or auto; one that a case names itself comes later, and wins. */
 static bool takes_engine(const char *command)
 {
 	return command && (!strcmp(command, "attach") || !strcmp(command, "run") || !strcmp(command, "leaks"));
@@ -346,9 +346,9 @@ static size_t collect(const char **argv, const char *client, va_list args)
 
 	argv[0] = client;
 	argv[n] = va_arg(args, const char *);
-	if (engine && takes_engine(argv[n])) {
+	if (takes_engine(argv[n])) {
 		argv[++n] = "--engine";
-		argv[++n] = engine;
+		argv[++n] = engine ? engine : "auto";
 		/* On a busy machine a tracer gets no processor for longer than anybody would have his program wait. */
 		argv[++n] = "--ring-wait";
 		argv[++n] = "10s";
