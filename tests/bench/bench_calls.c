@@ -8,6 +8,7 @@
 #include "process.h"
 
 #include "base/clock.h"
+#include "model/engine_kind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -203,7 +204,7 @@ static void print(const struct run *run)
 
 static void measure(unsigned threads, unsigned live)
 {
-	struct driver_options options = { .counter_file = COUNTER_FILE };
+	struct driver_options options = { .counter_file = COUNTER_FILE, .engine = ENGINE_INT3 };
 	struct run run = { .threads = threads, .live = live, .counter = map_counter() };
 	char thread_text[16], pair_text[16], live_text[16];
 

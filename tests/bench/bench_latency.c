@@ -216,7 +216,7 @@ static void measure_snapshots(struct victim *victim, struct driver *driver, long
 
 static void measure_blocks(long blocks)
 {
-	struct driver_options options = { 0 };
+	struct driver_options options = { .engine = ENGINE_INT3 };
 	struct victim *victim = start(1, blocks);
 	struct driver *driver = driver_start(&options);
 

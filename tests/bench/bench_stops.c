@@ -11,6 +11,8 @@
 #include "floor.h"
 #include "process.h"
 
+#include "model/engine_kind.h"
+
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -92,7 +94,7 @@ static void check_work(const struct wire_status *before, const struct wire_statu
 
 static void play_traced(struct run *run)
 {
-	struct driver_options options = { .placement = run->placing->tracer };
+	struct driver_options options = { .placement = run->placing->tracer, .engine = ENGINE_INT3 };
 	struct driver *driver = driver_start(&options);
 	struct wire_status before, after;
 
