@@ -357,6 +357,22 @@ tests_live_check_matrix_CFLAGS = $(oracle_cflags)
 tests_live_check_matrix_LDADD = $(oracle_libs)
 EXTRA_DIST += tests/oracle/stacks_and_names.py tests/live/matrix doc/MATRIX.md
 
+# They run with what `auto` means, the ring engine.  These run with int3 as well, and with `make check-int3` all do.
+int3_tests = \
+	tests/live/int3_check_attach \
+	tests/live/int3_check_exact \
+	tests/live/int3_check_signals
+TESTS += $(int3_tests)
+check_SCRIPTS = $(int3_tests)
+CLEANFILES += $(int3_tests)
+$(int3_tests): Makefile
+	$(AM_V_GEN)$(MKDIR_P) tests/live && name=$@ && \
+	printf '#!/bin/sh\nLIVE_ENGINE=int3 exec tests/live/%s "$$@"\n' "$${name#tests/live/int3_}" >$@.part && \
+	chmod +x $@.part && mv $@.part $@
+check-int3:
+	LIVE_ENGINE=int3 $(MAKE) $(AM_MAKEFLAGS) check TESTS="$(live_tests)"
+.PHONY: check-int3
+
 # The long form: minutes to hours, by the counts in live_rounds(); that of check_chaos is a target of its own.
 torture: $(check_PROGRAMS) $(check_DATA) all
 	$(srcdir)/tests/live/torture $(torture_tests)
