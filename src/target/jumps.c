@@ -312,7 +312,7 @@ static void jump_bytes(const struct jump *jump, uint8_t bytes[ARCH_JUMP_SIZE])
 
 static bool is_to_plant(const struct jump *jump)
 {
-	return !jump->planted && !jump->was_planted;
+	return !jump->planted && !jump->was_planted && !jump->gone;
 }
 
 /* In whose window a pc is, of those to be planted. */
@@ -461,8 +461,10 @@ void jumps_drop_module(struct target *target, uint32_t module)
 	for (size_t i = 0; i < target->jumps.count; i++) {
 		struct jump *jump = &target->jumps.items[i];
 
-		if (jump->module == module)
-			jump->planted = jump->was_planted = false;
+		if (jump->module != module)
+			continue;
+		jump->planted = jump->was_planted = false;
+		jump->gone = true;
 	}
 }
 

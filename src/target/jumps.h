@@ -17,6 +17,7 @@ struct jump {
 	uint32_t module;
 	bool planted;
 	bool was_planted;              /* at some time: a copy of the memory may have it still */
+	bool gone;                     /* with its object */
 	bool overwritten;              /* when it was last looked at */
 	uint8_t text[ARCH_WINDOW_MAX]; /* what stood there */
 	struct ring_site site;

@@ -134,6 +134,27 @@ static void an_allocator_that_is_loaded_later_has_jumps_too(void)
 	subject_quit(plugins);
 }
 
+/* Its jumps are gone with it; another object may have its place. */
+static void the_place_of_an_allocator_that_has_gone_is_left_alone(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins = victim_start("tests/victims/plugins", live_text("%s/tests/victims", live_build()), NULL);
+
+	tool_out(tool, "attach", "--engine", "ring", "--ring-wait", "30s", pid_text(plugins->pid), NULL);
+	subject_command(plugins, 'O');
+	subject_command(plugins, 'C');
+	subject_command(plugins, 'I');
+	require_equal(subject_tally(plugins, "same_place"), 1);
+	subject_command(plugins, 'O');
+	for (unsigned i = 0; i < 3; i++)
+		subject_command(plugins, 'G');
+	require_row(tool_stats(tool, pid_text(plugins->pid)), "tests/victims/plugins.c", "/* own block */", 3 * 444, 3);
+	require_nothing_unknown(tool_status(tool, plugins->pid), 0);
+	tool_detach(tool, plugins->pid);
+	require_unharmed(plugins->pid, NULL);
+	subject_quit(plugins);
+}
+
 static bool is_ready(void *context)
 {
 	return __atomic_load_n(&((struct tallies *)context)->pid, __ATOMIC_SEQ_CST) != 0;
@@ -438,6 +459,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_ring_serves_and_is_gone_after_the_detach),
 	LIVE_CASE(status_says_which_places_int3_serves_beside_the_ring),
 	LIVE_CASE(an_allocator_that_is_loaded_later_has_jumps_too),
+	LIVE_CASE(the_place_of_an_allocator_that_has_gone_is_left_alone),
 	LIVE_CASE(a_command_that_is_run_has_a_ring),
 	LIVE_CASE(snapshots_and_their_difference_are_of_the_moment_they_are_asked_for),
 	LIVE_CASE(a_program_whose_tracer_is_dead_runs_on_and_is_healed),

@@ -370,10 +370,10 @@ tests_victims_newonly_LDADD = $(victim_libs)
 endif
 
 # Shared objects that victims load themselves.
-check_DATA += tests/victims/plugin.so tests/victims/otherplugin.so tests/victims/ownmalloc.so tests/victims/registers_lib.so \
+check_DATA += tests/victims/plugin.so tests/victims/otherplugin.so tests/victims/ownmalloc.so tests/victims/idle.so tests/victims/registers_lib.so \
 	tests/victims/wrapper.so
 EXTRA_DIST += tests/victims/plugin.c tests/victims/ownmalloc.c tests/victims/registers_lib.S tests/victims/wrapper.c
-CLEANFILES += tests/victims/plugin.so tests/victims/otherplugin.so tests/victims/ownmalloc.so tests/victims/registers_lib.so \
+CLEANFILES += tests/victims/plugin.so tests/victims/otherplugin.so tests/victims/ownmalloc.so tests/victims/idle.so tests/victims/registers_lib.so \
 	tests/victims/wrapper.so
 victim_link_shared = $(CC) $(victim_cflags) $(CFLAGS) -fPIC -shared -o $@
 
@@ -383,6 +383,9 @@ tests/victims/otherplugin.so: tests/victims/plugin.c
 	$(AM_V_CCLD)$(MKDIR_P) tests/victims && $(victim_link_shared) -DPLUGIN_BYTES=222 $(srcdir)/tests/victims/plugin.c
 tests/victims/ownmalloc.so: tests/victims/ownmalloc.c
 	$(AM_V_CCLD)$(MKDIR_P) tests/victims && $(victim_link_shared) $(srcdir)/tests/victims/ownmalloc.c
+tests/victims/idle.so: tests/victims/ownmalloc.c
+	$(AM_V_CCLD)$(MKDIR_P) tests/victims && $(victim_link_shared) -Dmalloc=idle_m -Dfree=idle_f -Dcalloc=idle_c -Drealloc=idle_r \
+		-DIDLE $(srcdir)/tests/victims/ownmalloc.c
 tests/victims/registers_lib.so: tests/victims/registers_lib.S
 	$(AM_V_CCLD)$(MKDIR_P) tests/victims && $(victim_link_shared) $(srcdir)/tests/victims/registers_lib.S
 tests/victims/wrapper.so: tests/victims/wrapper.c

@@ -1,15 +1,17 @@
 /* Loads plugins while it runs.
  *
  *   plugins FOLDER [--threads N]
- *       where plugin.so, otherplugin.so and ownmalloc.so are; beside N threads that allocate and free all the time
+ *       where plugin.so, otherplugin.so, ownmalloc.so and idle.so are; beside N threads that allocate and free all the time
  *
  * Commands: 'o' dlopens plugin.so, 'g' keeps one block from it, 'c' dlcloses it (its blocks stay);
  * 'O' dlopens ownmalloc.so, a library with a malloc of its own, 'G' keeps one block from that, 'F'
  * frees one of them, 'J' leaves the library's malloc by siglongjmp out of a signal handler and keeps
  * one block afterwards, deeper in the stack; 'M' dlopens ownmalloc.so in a namespace of its own, 'H' in the handler of a
  * signal; 't' has plugin.so and otherplugin.so in turn, TURNS times, each keeping a block; 'S' has plugin.so come and go in STORM
- * threads at once, which keep STORM_ROUNDS blocks each; 'V' has a thread wait in vfork until 'v'.  Tally: plugin_blocks,
- * other_blocks, own_blocks, escapes; same_place: turns at the address of the last one. */
+ * threads at once, which keep STORM_ROUNDS blocks each; 'C' dlcloses it; 'I' dlopens idle.so, which
+ * is as large as that and no allocator; 'A' has ownmalloc.so come and go, OWN_TURNS times, with a block each time; 'V' has a
+ * thread wait in vfork until 'v'.  Tally: plugin_blocks,
+ * other_blocks, own_blocks, escapes; same_place: turns, and idle.so, at the address of the last one. */
 #define _GNU_SOURCE
 #include "victim.h"
 
@@ -26,8 +28,10 @@
 #define PLUGIN_BYTES 333
 #define OWN_BYTES 444
 #define MAX_OWN 1000
+#define PAGE 4096
 #define STACK_BYTES (256 * 1024)
 #define TURNS 40
+#define OWN_TURNS 10
 #define STORM 8
 #define STORM_ROUNDS 25
 
@@ -179,6 +183,23 @@ static void take_turns(void)
 	other_blocks += TURNS / 2;
 }
 
+static void have_own_come_and_go(void)
+{
+	for (int i = 0; i < OWN_TURNS; i++) {
+		open_own();
+		own_free(own_malloc(OWN_BYTES));
+		dlclose(own);
+	}
+}
+
+static void open_idle(void)
+{
+	int (*holds)(const void *);
+
+	look_up(load("idle.so"), "own_holds", &holds);
+	same_place += (uintptr_t)holds / PAGE == (uintptr_t)own_holds / PAGE;
+}
+
 static void *come_and_go(void *left)
 {
 	for (int i = 0; i < STORM_ROUNDS; i++)
@@ -256,6 +277,9 @@ int main(int argc, char **argv)
 		case 'H': open_own_in_handler(); break;
 		case 't': take_turns(); break;
 		case 'S': storm(); break;
+		case 'C': dlclose(own); break;
+		case 'I': open_idle(); break;
+		case 'A': have_own_come_and_go(); break;
 		case 'V': begin_vfork(); break;
 		case 'v': end_vfork(); break;
 		default: die("unknown command '%c'", command);
