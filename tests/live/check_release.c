@@ -340,6 +340,23 @@ static void objects_come_and_go_in_8_threads_at_once(void)
 	tool_end(tool, plugins, NULL);
 }
 
+/* Each time it is another one, and is seized for. */
+static void an_allocator_comes_and_goes(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins = start_plugins("--threads", "2");
+	json_t *status;
+
+	release(tool, plugins->pid);
+	subject_command(plugins, 'A');
+	subject_command(plugins, 'O');
+	allocate_from_own(plugins, 3);
+	require_own_blocks(tool, plugins->pid, 3);
+	status = tool_status(tool, plugins->pid);
+	require_nothing_unknown(status, json_number(status, "unknown.before_attach_frees"));
+	tool_end(tool, plugins, NULL);
+}
+
 static long long count_of_object(json_t *stats, const char *name)
 {
 	json_t *rows = json_object_get(stats, "statistics"), *row;
@@ -534,6 +551,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(an_allocator_is_loaded_into_a_namespace_of_its_own),
 	LIVE_CASE(an_allocator_is_loaded_in_a_signals_handler),
 	LIVE_CASE(objects_come_and_go_in_8_threads_at_once),
+	LIVE_CASE(an_allocator_comes_and_goes),
 	LIVE_CASE(objects_in_turn_at_one_address_are_told_apart),
 	LIVE_CASE(an_allocator_that_is_loaded_under_a_debugger_is_a_gap),
 	LIVE_CASE(an_allocator_that_is_loaded_while_a_thread_is_in_vfork_is_watched_after_that),
