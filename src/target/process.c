@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define PROC_TEXT_MAX (1u << 20)
@@ -17,6 +18,7 @@
 #define FIELD_FLAGS 9                  /* in /proc/PID/stat */
 #define FIELD_THREADS 20
 #define FIELD_SIGNAL 31                /* the thread's own pending ones */
+#define FIELD_WAIT_STATUS 52
 #define SIGKILL_BIT (1u << (SIGKILL - 1))
 #define PF_EXITING 0x4                 /* include/linux/sched.h */
 
@@ -246,4 +248,52 @@ void process_exe(pid_t pid, char *buf, size_t space)
 	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
 	n = readlink(path, buf, space - 1);
 	buf[n > 0 ? n : 0] = '\0';
+}
+
+/* --- how it ended --- */
+
+/* include/uapi/linux/pidfd.h, since 6.15 */
+struct ended_info {
+	uint64_t mask, cgroup;
+	uint32_t ids[11];
+	int32_t wait_status;
+};
+#define PIDFD_GET_INFO _IOWR(0xff, 11, struct ended_info)
+#define PIDFD_INFO_EXIT (UINT64_C(1) << 3)
+
+_Static_assert(sizeof(struct ended_info) == 64, "the first version of struct pidfd_info");
+
+/* To others the kernel shows 0, which is a status, too: by the same right this link is read. */
+static bool may_see_status(pid_t pid)
+{
+	char path[64], link[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
+	return readlink(path, link, sizeof(link)) >= 0;
+}
+
+/* Of one that its parent has not waited for. */
+static bool status_of_zombie(pid_t pid, uint64_t start_time, int *ret_status)
+{
+	uint64_t there, status;
+	char path[64];
+
+	thread_stat(pid, pid, path);
+	if (proc_stat_state(path) != 'Z' || !may_see_status(pid) || proc_stat_number(path, FIELD_WAIT_STATUS, &status) < 0 ||
+	    proc_start_time(pid, &there) < 0 || there != start_time)
+		return false;
+	*ret_status = (int)status;
+	return true;
+}
+
+int process_wait_status(pid_t pid, uint64_t start_time, int pid_fd, int *ret_status)
+{
+	struct ended_info info = { .mask = PIDFD_INFO_EXIT };
+
+	if (status_of_zombie(pid, start_time, ret_status))
+		return 0;
+	if (ioctl(pid_fd, PIDFD_GET_INFO, &info) < 0 || !(info.mask & PIDFD_INFO_EXIT))
+		return -ENODATA;
+	*ret_status = info.wait_status;
+	return 0;
 }

@@ -36,6 +36,9 @@ uint64_t process_blocked_pc(pid_t tid);
 int process_call(pid_t tid, long *ret_number, uint64_t *ret_argument);
 /* How many threads it has, ended ones that nobody has waited for included; 0: not known. */
 uint64_t process_threads(pid_t pid);
+/* How a process that is no child of ours ended, as from waitpid.  0; -ENODATA: that cannot be known, as with kernels before 6.15 once its
+ * parent has waited for it. */
+int process_wait_status(pid_t pid, uint64_t start_time, int pid_fd, int *ret_status);
 /* Gone, or a zombie. */
 bool process_thread_is_dead(pid_t pid, pid_t tid);
 /* Or about to be: it was killed, or exits, and runs no more of its program. */

@@ -181,6 +181,7 @@ static void serve_released_end(struct loop *loop, enum release_state state)
 	engine_catch_up(session->engine);
 	release_forget_threads(session);
 	if (state == RELEASE_ENDED) {
+		release_note_status(session);
 		loop_finish(loop);
 		return;
 	}

@@ -164,6 +164,7 @@ static void leave_released(struct loop *loop, uint32_t serial)
 	engine_catch_up(session->engine);
 	release_forget_threads(session);
 	if (state == RELEASE_ENDED) {
+		release_note_status(session);
 		loop_finish(loop);
 		return;
 	}

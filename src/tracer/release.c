@@ -330,6 +330,13 @@ enum release_state release_state(struct session *session)
 	return RELEASE_EXECUTED;
 }
 
+void release_note_status(struct session *session)
+{
+	const struct target *target = session->target;
+
+	process_wait_status(target->pid, target->start_time, target->pid_fd, &session->exit_status);
+}
+
 static bool is_held(pid_t pid, pid_t tid)
 {
 	char state = process_thread_state(pid, tid);

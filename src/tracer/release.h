@@ -19,6 +19,8 @@ int release_end(struct session *session);
 enum release_state { RELEASE_RUNS, RELEASE_ENDED, RELEASE_EXECUTED };
 /* What has become of the process. */
 enum release_state release_state(struct session *session);
+/* Notes how it ended, where the kernel tells. */
+void release_note_status(struct session *session);
 /* A thread of it is held, by another tracer or by job control: what that is writing will be finished when it goes on. */
 bool release_is_held(const struct session *session);
 /* The loader's list of objects changes, as the ring has recorded it. */

@@ -9,8 +9,10 @@
 
 #include <dirent.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,6 +117,14 @@ static void a_debugger_may_hold_threads_in_the_midst_of_allocations(void)
 	tool_end(tool, hammer, before);
 }
 
+static bool kernel_is_since(int version, int patch)
+{
+	struct utsname name;
+	int a = 0, b = 0;
+
+	return uname(&name) == 0 && sscanf(name.release, "%d.%d", &a, &b) == 2 && (a > version || (a == version && b >= patch));
+}
+
 static struct subject *begin_strace(pid_t pid)
 {
 	const char *const argv[] = { "/usr/bin/strace", "-f", "-o", "/dev/null", "-p", pid_text(pid), NULL };
@@ -205,6 +215,31 @@ static void the_end_of_a_process_without_ptrace_is_seen(void)
 		require(live_wait(is_gone, &gone, WAIT_MS));
 		require(live_wait(exit_is_kept, &gone, WAIT_MS));
 		require_equal(json_number(tool_stats(tool, live_text("%d:exit", gone.pid)), "total.count"), blocks);
+	}
+}
+
+/* Waited for at once, or not before that is asked. */
+static void how_a_process_without_ptrace_ended_is_told(void)
+{
+	struct tool *tool = tool_start();
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct subject *hammer = victim_start(HAMMER, "--threads", "2", NULL);
+		struct traced gone = { tool, hammer->pid };
+		struct tool_run run;
+
+		release(tool, hammer->pid);
+		kill(hammer->pid, SIGKILL);
+		if (i == 0)
+			subject_wait(hammer);
+		require(live_wait(is_gone, &gone, WAIT_MS));
+		run = tool_try(tool, "status", pid_text(gone.pid), NULL);
+		if (i == 0 && strstr(run.err, "has ended;") && !kernel_is_since(6, 15))
+			live_note("this kernel does not tell how a process ended that its parent has waited for");
+		else
+			require_text(run.err, "was killed by signal 9");
+		if (i > 0)
+			subject_wait(hammer);
 	}
 }
 
@@ -542,6 +577,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(another_daemon_leaves_it_alone),
 	LIVE_CASE(strace_can_be_used_while_it_allocates),
 	LIVE_CASE(the_end_of_a_process_without_ptrace_is_seen),
+	LIVE_CASE(how_a_process_without_ptrace_ended_is_told),
 	LIVE_CASE(a_handler_at_1_khz_allocates),
 	LIVE_CASE(a_handler_on_a_sigaltstack_allocates),
 	LIVE_CASE(children_of_a_process_without_ptrace_run_as_ever),
