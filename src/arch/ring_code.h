@@ -117,4 +117,14 @@ struct ring_unfinished {
 enum ring_progress ring_site_settle(const struct ring_site *site, raddr area, const uint64_t words[RING_CODE_WORDS],
 				    unsigned at, struct user_regs_struct *regs, struct ring_unfinished *ret);
 
+/* Where a thread is put to before the record. */
+uint64_t ring_site_before(const struct ring_site *site);
+/* A thread that stands there goes on behind the record, which it does not write; caller: what is on top of its stack, when it is to go
+ * behind a plain return instruction, too, else 0. */
+void ring_site_pass(const struct ring_site *site, uint64_t caller, struct user_regs_struct *regs);
+
+/* Of a step of one instruction that a thread in the site has done: was it of the window, or one that is only there, into the site or
+ * in the record?  One that is about to jump back is put to where it jumps. */
+bool ring_site_is_extra_step(const struct ring_site *site, struct user_regs_struct *regs);
+
 #endif

@@ -81,7 +81,7 @@ static void go_to(const struct ring_site *site, enum ring_progress progress, str
 {
 	uint32_t rest = site->window_length - site->record;
 
-	regs->rip = progress == RING_WRITTEN ? site->at + site->behind : site->at + site->moved[0].length;
+	regs->rip = progress == RING_WRITTEN ? site->at + site->behind : ring_site_before(site);
 	if (progress != RING_WRITTEN || !site->is_return || site->hands_on || rest > RETURN_MAX)
 		return;
 	regs->rip = caller;
@@ -91,7 +91,7 @@ static void go_to(const struct ring_site *site, enum ring_progress progress, str
 /* In the site itself.  `pushed`: whether its register is on the stack. */
 static enum ring_progress progress_in_site(const struct ring_site *site, uint64_t pc, bool *ret_pushed)
 {
-	uint64_t middle = site->at + site->moved[0].length;
+	uint64_t middle = ring_site_before(site);
 
 	*ret_pushed = pc == middle + AT_LOAD || pc == middle + AT_CALL || pc == middle + AT_POP;
 	if (pc == middle + AT_POP || pc == site->at + site->behind)
@@ -101,7 +101,31 @@ static enum ring_progress progress_in_site(const struct ring_site *site, uint64_
 
 uint64_t ring_site_back(const struct ring_site *site)
 {
-	return site->at + site->moved[0].length + AT_POP;
+	return ring_site_before(site) + AT_POP;
+}
+
+uint64_t ring_site_before(const struct ring_site *site)
+{
+	return site->at + site->moved[0].length;
+}
+
+void ring_site_pass(const struct ring_site *site, uint64_t caller, struct user_regs_struct *regs)
+{
+	if (caller != 0)
+		go_to(site, RING_WRITTEN, regs, caller);
+	else
+		regs->rip = site->at + site->behind;
+}
+
+bool ring_site_is_extra_step(const struct ring_site *site, struct user_regs_struct *regs)
+{
+	uint64_t before = ring_site_before(site);
+
+	if (regs->rip == site->at + site->length - ARCH_JUMP_SIZE) {
+		regs->rip = site->window + site->window_length;
+		return false;
+	}
+	return regs->rip == site->at || (regs->rip > before && regs->rip <= site->at + site->behind);
 }
 
 enum ring_progress ring_site_settle(const struct ring_site *site, raddr area, const uint64_t words[RING_CODE_WORDS],

@@ -133,6 +133,9 @@ int engine_install(struct engine *engine);
  * stands at the displaced instruction. */
 void engine_hit(struct engine *engine, struct task *task, const struct breakpoint *bp,
 		const struct user_regs_struct *regs);
+/* With a ring: serves the call or return whose record, of this number, a held task stands before and is not going to write; with its
+ * registers there. */
+void engine_stand_in(struct engine *engine, uint32_t number, const struct user_regs_struct *regs);
 /* A signal is about to be delivered to the task, which has not run the instruction at this breakpoint since it was served.
  * True: what was made of it was taken back, and it is to be served anew when the task comes there again. */
 bool engine_take_back(struct engine *engine, struct task *task, const struct breakpoint *bp, raddr sp);

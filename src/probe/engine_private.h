@@ -1,5 +1,6 @@
 /* The engines' parts: engine_sites.c (where breakpoints and jumps stand), engine_int3.c (who stops there), engine_ring.c (who was
- * recorded there), engine_ring_copy.c (in a child), engine_loader.c (what it loads), serve.c (what that means). */
+ * recorded there), engine_ring_held.c (who is held there), engine_ring_copy.c (in a child), engine_loader.c (what it loads),
+ * serve.c (what that means). */
 #ifndef ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 #define ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 
@@ -32,6 +33,7 @@ struct ring_place {
 	unsigned kinds;                    /* enum site_kind */
 	struct probe *probe;               /* of an entry */
 	raddr address;                     /* of the instruction that is watched; of an entry, of the function */
+	uint32_t sp_below;                 /* of an entry, where its record is written */
 };
 
 #define RING_NO_HOOK UINT32_MAX

@@ -297,7 +297,7 @@ bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint
 	}
 	/* Numbers are given one after the other. */
 	place = vec_push(&engine->ring.places);
-	*place = (struct ring_place){ .kinds = site->kinds, .probe = probe,
+	*place = (struct ring_place){ .kinds = site->kinds, .probe = probe, .sp_below = window.sp_below,
 				      .address = probe ? probe->address : window.address + window.record };
 	return true;
 }
@@ -538,27 +538,6 @@ void engine_task_born(struct engine *engine, struct task *task)
 		return;
 	thread_layout_look_at(task, &engine->ring.layout);
 	engine_ring_publish_stacks(engine);
-}
-
-/* --- calls that an int3 of the same session has seen, whose thread is held --- */
-
-void engine_ring_note(struct engine *engine, const struct task *task, raddr sp, bool pending)
-{
-	if (engine_is_sampling(engine)) {
-		if (!pending)
-			ring_sample_returned(engine->ring.ring, (uint64_t)task->tid, sp);
-		return;
-	}
-	if (engine->ring.ring && pending)
-		ring_note_pending(engine->ring.ring, engine_ring_word(engine, task), sp);
-	else if (engine->ring.ring)
-		ring_note_returned(engine->ring.ring, engine_ring_word(engine, task), sp);
-}
-
-void engine_ring_forget(struct engine *engine, const struct task *task)
-{
-	if (engine->ring.ring)
-		ring_forget_thread(engine->ring.ring, engine_ring_word(engine, task));
 }
 
 void engine_ring_free(struct engine *engine)

@@ -73,6 +73,14 @@ raddr jumps_leave(const struct target *target, raddr pc);
 /* A held thread that was stopped while a record of its was written is put to before that, or behind it; so no handler of a signal
  * comes in between, nor can it be left half-written. */
 void jumps_settle(struct task *task);
+/* Whether it was stopped at the end of a step of one instruction, by its own trap flag, that the program without jumps would not have
+ * done; asked before it is settled. */
+bool jumps_is_extra_step(struct task *task);
+/* A held thread that was settled stands before a record: its number, and the thread's registers there.  *ret_again: so it did at its
+ * last such stop, and has not come any further. */
+bool jumps_stands_before_record(struct task *task, uint32_t *ret_number, struct user_regs_struct *ret_regs, bool *ret_again);
+/* It does not write that record, and goes on behind it; behind_return: and behind a plain return instruction, as when it is settled. */
+void jumps_pass_record(struct task *task, uint32_t number, bool behind_return);
 /* Puts the original bytes into a copy of the target's memory. */
 void jumps_hide(const struct target *target, raddr at, void *buf, size_t len);
 

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 /* Threads that are stopped in the code that writes records. */
 #include "target/jumps.h"
 
@@ -7,6 +8,7 @@
 #include "arch/syscall.h"
 #include "ring/layout.h"
 
+#include <signal.h>
 #include <stddef.h>
 
 static const struct jump_area *area_at(const struct target *target, raddr pc)
@@ -107,4 +109,55 @@ void jumps_settle(struct task *task)
 	/* First the thread: it may be killed, and then what it has reserved is passed as of the dead. */
 	if (ptrace_setregs(task->tid, &regs) == 0 && unfinished.reserved && target->ring != 0)
 		make_void(target, &unfinished);
+}
+
+bool jumps_is_extra_step(struct task *task)
+{
+	const struct target *target = task->target;
+	const struct jump *jump;
+	struct user_regs_struct regs;
+	bool extra;
+	raddr pc;
+	int code;
+
+	if (!target->jump_areas || ptrace_getregs(task->tid, &regs) < 0 || !area_at(target, arch_pc(&regs)) ||
+	    ptrace_signal_code(task->tid, &code) < 0 || code != TRAP_TRACE)
+		return false;
+	pc = arch_pc(&regs);
+	jump = jump_at(target, pc);
+	extra = !jump || ring_site_is_extra_step(&jump->site, &regs);
+	if (arch_pc(&regs) != pc)
+		ptrace_set_pc(task->tid, arch_pc(&regs));
+	return extra;
+}
+
+bool jumps_stands_before_record(struct task *task, uint32_t *ret_number, struct user_regs_struct *ret_regs, bool *ret_again)
+{
+	const struct target *target = task->target;
+	const struct jump *jump;
+
+	if (!target->jump_areas || ptrace_getregs(task->tid, ret_regs) < 0 || !area_at(target, arch_pc(ret_regs)))
+		return false;
+	jump = jump_at(target, arch_pc(ret_regs));
+	if (!jump || arch_pc(ret_regs) != ring_site_before(&jump->site))
+		return false;
+	*ret_again = task->before_record == arch_pc(ret_regs) && task->before_record_sp == arch_sp(ret_regs);
+	*ret_number = (uint32_t)(jump - target->jumps.items);
+	task->before_record = arch_pc(ret_regs);
+	task->before_record_sp = arch_sp(ret_regs);
+	return true;
+}
+
+void jumps_pass_record(struct task *task, uint32_t number, bool behind_return)
+{
+	const struct ring_site *site = &task->target->jumps.items[number].site;
+	struct user_regs_struct regs;
+	uint64_t caller = 0;
+
+	if (ptrace_getregs(task->tid, &regs) < 0 ||
+	    (behind_return && target_read(task->target, arch_sp(&regs), &caller, sizeof(caller)) < 0))
+		return;
+	ring_site_pass(site, caller, &regs);
+	ptrace_setregs(task->tid, &regs);
+	task->before_record = task->before_record_sp = 0;
 }

@@ -420,27 +420,55 @@ static bool tells_nothing(const struct stop *stop)
 	       (stop->kind == STOP_SIGNAL && stop->sig != SIGTRAP);
 }
 
-static void read_what_is_there(struct loop *loop)
+/* False: somebody is just writing. */
+static bool read_what_is_there(struct loop *loop)
 {
 	struct engine *engine = loop->session->engine;
 	pid_t writer;
 
-	if (engine_has_ring(engine))
-		engine_read_until(engine, engine_ring_head(engine), &writer);
+	return !engine_has_ring(engine) || engine_read_until(engine, engine_ring_head(engine), &writer);
+}
+
+/* Each stop puts a thread back to before its record: where it would not get any further, since its next signal is always due before it
+ * has written that, or its own trap flag stops it at each instruction, the call is served here, as at an int3.  With what was
+ * recorded before still to come it is put back once more. */
+static void stand_in(struct loop *loop, struct task *task, bool steps)
+{
+	struct session *session = loop->session;
+	struct user_regs_struct regs;
+	uint32_t number;
+	bool again;
+
+	if (loop->catching_up || session->leaving || !engine_has_ring(session->engine) ||
+	    !jumps_stands_before_record(task, &number, &regs, &again) || (!again && !steps))
+		return;
+	engine_stand_in(session->engine, number, &regs);
+	jumps_pass_record(task, number, !steps);
+}
+
+static bool is_trap(const struct stop *stop)
+{
+	return stop->kind == STOP_SIGNAL && stop->sig == SIGTRAP;
 }
 
 void loop_serve(struct loop *loop, struct task *task, const struct stop *stop)
 {
+	bool extra_step = is_trap(stop) && jumps_is_extra_step(task), caught_up;
+
 	if (may_be_writing(stop->kind))
 		jumps_settle(task);
-	if (tells_nothing(stop))
-		read_what_is_there(loop);
 	/* What was recorded before comes before.  Of the thread itself nothing more will come now. */
-	else if (!loop_catch_up(loop, task->tid) && stop->kind == STOP_SIGNAL)
-		loop->session->out_of_order++;
+	caught_up = tells_nothing(stop) ? read_what_is_there(loop) : loop_catch_up(loop, task->tid);
+	loop->session->out_of_order += !caught_up && is_trap(stop);
 	/* What was served meanwhile may have been an exec, which ends the other threads and lets guests go. */
 	if (loop->done || task_find(stop->tid) != task)
 		return;
+	if (may_be_writing(stop->kind) && (caught_up || extra_step))
+		stand_in(loop, task, extra_step);
+	if (extra_step && !loop->session->leaving) {
+		resume_running(task);
+		return;
+	}
 	if (stop->kind == STOP_SIGNAL && !loop->session->leaving) {
 		serve_signal(loop, task, stop);
 		return;

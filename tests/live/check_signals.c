@@ -290,6 +290,29 @@ static void the_red_zone_is_kept(void)
 	subject_quit(v);
 }
 
+/* Each is told to its thread, and the thread comes on all the same: a record that it is put back to before, time and again, is made
+ * for it. */
+static void signals_at_10_khz_hold_nobody_up(void)
+{
+	static const char *const engines[] = { "int3", "ring" };
+	struct tool *tool = tool_start();
+
+	for (size_t i = 0; i < 2; i++) {
+		struct subject *stormed = victim_start("tests/victims/stormed", NULL);
+		struct state *before = state_take(stormed->pid);
+
+		tool_out(tool, "attach", pid_text(stormed->pid), "--engine", engines[i], NULL);
+		for (unsigned k = 0; k < live_rounds(3, 200); k++)
+			subject_command(stormed, 'g');
+		require_nothing_unknown(tool_status(tool, stormed->pid), 0);
+		require_row(tool_stats(tool, pid_text(stormed->pid)), "tests/victims/stormed.c", "/* kept */",
+			    subject_tally(stormed, "bytes"), subject_tally(stormed, "blocks"));
+		live_note("%s: %ld signals", engines[i], subject_tally(stormed, "signals"));
+		require_at_least(subject_tally(stormed, "signals"), 10);
+		tool_end(tool, stormed, before);
+	}
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(a_handler_at_1_khz_allocates),
 	LIVE_CASE(a_handler_on_a_sigaltstack_allocates),
@@ -303,6 +326,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(every_register_is_kept),
 	LIVE_CASE(registers_are_set_beside_one_that_cannot_be),
 	LIVE_CASE(the_red_zone_is_kept),
+	LIVE_CASE(signals_at_10_khz_hold_nobody_up),
 };
 
 int main(int argc, char **argv)

@@ -52,6 +52,7 @@ check_PROGRAMS += \
 	tests/victims/sampled \
 	tests/victims/sharer \
 	tests/victims/spawner \
+	tests/victims/stormed \
 	tests/victims/tallies \
 	tests/victims/ticker \
 	tests/victims/trapper \
@@ -86,6 +87,11 @@ tests_victims_traps_SOURCES = tests/victims/traps.c
 tests_victims_traps_CFLAGS = $(victim_cflags)
 tests_victims_traps_LDFLAGS = $(victim_ldflags)
 tests_victims_traps_LDADD = $(victim_libs)
+
+tests_victims_stormed_SOURCES = tests/victims/stormed.c
+tests_victims_stormed_CFLAGS = $(victim_cflags)
+tests_victims_stormed_LDFLAGS = $(victim_ldflags)
+tests_victims_stormed_LDADD = $(victim_libs)
 
 tests_victims_tallies_SOURCES = tests/victims/tallies.c tests/victims/tallies.h
 tests_victims_tallies_CFLAGS = $(victim_cflags)

@@ -1,0 +1,74 @@
+/* Calls of held threads in a session with a ring: that an int3 beside it has seen, and those in the place of a record. */
+#include "probe/engine_private.h"
+#include "probe/serve.h"
+
+#include "arch/arch.h"
+
+#include <string.h>
+
+void engine_ring_note(struct engine *engine, const struct task *task, raddr sp, bool pending)
+{
+	if (engine_is_sampling(engine)) {
+		if (!pending)
+			ring_sample_returned(engine->ring.ring, (uint64_t)task->tid, sp);
+		return;
+	}
+	if (engine->ring.ring && pending)
+		ring_note_pending(engine->ring.ring, engine_ring_word(engine, task), sp);
+	else if (engine->ring.ring)
+		ring_note_returned(engine->ring.ring, engine_ring_word(engine, task), sp);
+}
+
+void engine_ring_forget(struct engine *engine, const struct task *task)
+{
+	if (engine->ring.ring)
+		ring_forget_thread(engine->ring.ring, engine_ring_word(engine, task));
+}
+
+/* Whose record it would be: a guest may have the number of another thread in its thread data. */
+static struct task *writer_of(const struct engine *engine, const struct user_regs_struct *regs)
+{
+	raddr at = arch_thread_pointer(regs) + engine->ring.layout.tid;
+	uint32_t word;
+
+	return target_read(engine->target, at, &word, sizeof(word)) == 0 ? engine_ring_writer(engine, word) : NULL;
+}
+
+static struct sighting sighting_of_place(struct engine *engine, struct task *writer, const struct ring_place *place,
+					 const struct user_regs_struct *regs)
+{
+	struct sighting seen = { .tid = writer->tid, .kinds = place->kinds, .probe = place->probe, .reader = &engine->reader,
+				 .calls = writer->calls, .result = arch_result(regs) };
+
+	if (place->kinds & SITE_ENTRY)
+		seen.calls = engine_task_calls(writer);
+	for (int i = 0; i < SIGHTING_ARGS; i++)
+		seen.args[i] = arch_argument(regs, i);
+	arch_regs_from_user(regs, &seen.regs);
+	seen.regs.reg[ARCH_DWARF_PC] = place->address;
+	seen.regs.reg[ARCH_DWARF_SP] += place->sp_below;
+	return seen;
+}
+
+void engine_stand_in(struct engine *engine, uint32_t number, const struct user_regs_struct *regs)
+{
+	const struct ring_place *place = number < engine->ring.places.count ? &engine->ring.places.items[number] : NULL;
+	struct task *writer = place ? writer_of(engine, regs) : NULL;
+	struct serving serving;
+	struct sighting seen;
+
+	if (place && (place->kinds & SITE_LOADER))
+		return;
+	if (!writer || writer->target != engine->target) {
+		engine->counters.failed_reads++;
+		return;
+	}
+	seen = sighting_of_place(engine, writer, place, regs);
+	serving_init(&serving, engine, &seen);
+	if (place->kinds & SITE_ENTRY)
+		serve_entry(&serving);
+	else
+		serve_return(&serving);
+	if (!(place->kinds & SITE_ENTRY) || catalog_allocates(place->probe->entry))
+		engine_ring_note(engine, writer, seen.regs.reg[ARCH_DWARF_SP], place->kinds & SITE_ENTRY);
+}
