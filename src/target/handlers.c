@@ -3,7 +3,6 @@
 #include "target/ptrace.h"
 #include "target/resident.h"
 #include "arch/arch.h"
-#include "arch/sigframe.h"
 
 #include <string.h>
 
@@ -71,6 +70,14 @@ bool task_mask_outside(struct task *task, uint64_t *ret_mask)
 		sp = frame.sp;
 	}
 	return nested > 0;
+}
+
+bool task_handler_begins(struct target *target, raddr sp, struct arch_sigframe *ret_frame)
+{
+	raddr restorer;
+
+	return target_read(target, sp, &restorer, sizeof(restorer)) == 0 && is_restorer(target, restorer) &&
+	       read_frame(target, sp, ret_frame);
 }
 
 /* Stubs and the handler end by themselves. */

@@ -5,9 +5,14 @@
 
 #include "target/target.h"
 
+#include "arch/sigframe.h"
+
 /* The mask that a held thread has once it has left the handlers that it is in, by what stands on its stack.  False: it is
  * in none, or that is not to be seen. */
 bool task_mask_outside(struct task *task, uint64_t *ret_mask);
+
+/* Whether a handler at whose first instruction a thread has this stack pointer goes on at the end with what *ret_frame says. */
+bool task_handler_begins(struct target *target, raddr sp, struct arch_sigframe *ret_frame);
 
 /* Whether a held thread, once it has left the handlers that it is in, goes on in resident code: a signal came while it was
  * there, and nobody lived who would have moved it out before.  Out of displaced instructions it is moved here. */

@@ -19,6 +19,7 @@
 
 #define REACH ((raddr)1 << 31)
 #define SITE_ALIGN 16u
+#define HANDLERS_MAX 64                    /* of signals that come to one thread while it makes our calls */
 
 /* --- calls of the target --- */
 
@@ -327,22 +328,50 @@ static const struct jump *jump_to_plant_at(const struct target *target, raddr pc
 	return NULL;
 }
 
-static int enter_site(const struct target *target, const struct task *task)
+/* Where it goes on that is at this pc now: in a site, or where it is.  0 or -EBUSY. */
+static int enter_site(const struct target *target, raddr *pc)
+{
+	const struct jump *jump = jump_to_plant_at(target, *pc);
+
+	if (jump)
+		*pc = ring_site_enter(&jump->site, *pc);
+	return *pc == ARCH_NOWHERE ? -EBUSY : 0;
+}
+
+/* A signal that came while the thread made our calls was delivered, and its handler, which has run no instruction yet, goes back to
+ * where the thread was found: that no look at its stack has seen.  One frame directly upon another, when there were several. */
+static int enter_site_later(struct target *target, raddr sp)
+{
+	struct arch_sigframe frame;
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && task_handler_begins(target, sp, &frame); i++) {
+		raddr pc = frame.pc;
+
+		if (i == HANDLERS_MAX)
+			return -EBUSY;
+
+		r = enter_site(target, &pc);
+		if (r == 0 && pc != frame.pc)
+			r = target_write(target, sp + ARCH_SIGFRAME_PC, &pc, sizeof(pc));
+		sp = frame.sp;
+	}
+	return r;
+}
+
+static int enter_site_of(struct target *target, const struct task *task)
 {
 	struct user_regs_struct regs;
-	const struct jump *jump;
 	raddr pc;
+	int r;
 
 	if (!task->stopped || stop_is_end(task->stop.kind) || ptrace_getregs(task->tid, &regs) < 0)
 		return 0;
-	jump = jump_to_plant_at(target, arch_pc(&regs));
-	if (!jump)
-		return 0;
-	pc = ring_site_enter(&jump->site, arch_pc(&regs));
-	if (pc == ARCH_NOWHERE)
-		return -EBUSY;
-	arch_set_pc(&regs, pc);
-	return ptrace_setregs(task->tid, &regs) < 0 ? -ESRCH : 0;
+	pc = arch_pc(&regs);
+	r = enter_site(target, &pc);
+	if (r == 0 && pc != arch_pc(&regs))
+		r = ptrace_set_pc(task->tid, pc) < 0 ? -ESRCH : 0;
+	return r < 0 ? r : enter_site_later(target, arch_sp(&regs));
 }
 
 /* Each thread is looked at once, however many jumps there are: there may be thousands of both.  A site does the same as what
@@ -352,7 +381,7 @@ static int enter_sites(struct target *target)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < target->tasks.count; i++)
-		r = enter_site(target, target->tasks.items[i]);
+		r = enter_site_of(target, target->tasks.items[i]);
 	return r;
 }
 

@@ -381,6 +381,49 @@ static void nothing_is_left_whenever_the_tracer_dies_in_the_attach(void)
 	subject_quit(hammer);
 }
 
+/* --- signals --- */
+
+/* As soon as the process has the ring's memory, and before it has the jumps. */
+static pid_t begin_to_signal(pid_t pid)
+{
+	pid_t sender = fork();
+
+	if (sender != 0)
+		return sender;
+	while (!maps_say(pid, "/memfd:allocwatch-ring"))
+		;
+	kill(pid, SIGPROF);
+	_exit(0);
+}
+
+/* A thread that is found between the instructions which a jump is put over, and makes our calls for that: where it is to go on stands on
+ * its stack only since a signal came in the midst of these. */
+static void a_signal_in_the_attach_leads_nobody_into_a_jump(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *stormed = victim_start("tests/victims/stormed_dawdling", "--alone", "--usec", "0", NULL);
+	struct state *before = state_take(stormed->pid);
+	unsigned rounds = live_rounds(30, 1000);
+
+	for (unsigned i = 0; i < rounds; i++) {
+		pid_t sender;
+		int status;
+
+		subject_command(stormed, 's');
+		sender = begin_to_signal(stormed->pid);
+		attach_by_ring(tool, stormed->pid);
+		subject_command(stormed, 't');
+		require_equal(waitpid(sender, &status, 0), sender);
+		require_nothing_unknown(tool_status(tool, stormed->pid),
+					json_number(tool_status(tool, stormed->pid), "unknown.before_attach_frees"));
+		tool_detach(tool, stormed->pid);
+	}
+	subject_command(stormed, 't');
+	require_equal(subject_tally(stormed, "signals"), rounds);
+	require_unharmed(stormed->pid, before);
+	subject_quit(stormed);
+}
+
 /* --- children that are followed --- */
 
 struct child {
@@ -467,6 +510,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_clear_ends_what_a_loss_has_begun),
 	LIVE_CASE(jumps_that_are_overwritten_are_told_once),
 	LIVE_CASE(nothing_is_left_whenever_the_tracer_dies_in_the_attach),
+	LIVE_CASE(a_signal_in_the_attach_leads_nobody_into_a_jump),
 	LIVE_CASE(followed_children_have_rings_of_their_own),
 	LIVE_CASE(so_have_those_of_a_program_whose_threads_allocate),
 };

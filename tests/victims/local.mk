@@ -53,6 +53,7 @@ check_PROGRAMS += \
 	tests/victims/sharer \
 	tests/victims/spawner \
 	tests/victims/stormed \
+	tests/victims/stormed_dawdling \
 	tests/victims/tallies \
 	tests/victims/ticker \
 	tests/victims/trapper \
@@ -92,6 +93,11 @@ tests_victims_stormed_SOURCES = tests/victims/stormed.c
 tests_victims_stormed_CFLAGS = $(victim_cflags)
 tests_victims_stormed_LDFLAGS = $(victim_ldflags)
 tests_victims_stormed_LDADD = $(victim_libs)
+
+tests_victims_stormed_dawdling_SOURCES = tests/victims/stormed.c tests/victims/dawdling.S
+tests_victims_stormed_dawdling_CFLAGS = $(victim_cflags)
+tests_victims_stormed_dawdling_LDFLAGS = $(victim_ldflags)
+tests_victims_stormed_dawdling_LDADD = $(victim_libs)
 
 tests_victims_tallies_SOURCES = tests/victims/tallies.c tests/victims/tallies.h
 tests_victims_tallies_CFLAGS = $(victim_cflags)
