@@ -24,6 +24,10 @@ int target_seize(struct target *target, struct sharers *sharers);
  * many tasks still run, or -ESRCH when the process has ended. */
 int target_stop_all(struct target *target);
 
+/* The same for all that have the memory: also those that were being made when their makers were seized, which nobody tells of.  Else as
+ * target_seize. */
+int target_hold_all(struct target *target, struct sharers *sharers);
+
 /* A task that has just made another is in the middle of a system call, from which it cannot make one for us: its child is
  * dealt with, and it goes on to the call's end, where an interruption holds it.  (After vfork that is when the child lets
  * it.)  False: that is not what it was stopped for. */

@@ -5,6 +5,7 @@
 #include "target/process.h"
 #include "arch/resident.h"
 #include "base/fd.h"
+#include "base/proc.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +20,7 @@
 #define PAGE 4096
 #define LINE_MAX_BYTES 256
 #define SINCE_MAX 4096                 /* numbers tried one by one; past that all processes are looked at */
+#define GIVEN_BEFORE 256               /* and so many that were given before the look: who has one is there only some time later */
 #define LOOKS 4                        /* at sizes that change meanwhile */
 
 static const unsigned proof_pages[] = { 37, 11 };
@@ -65,10 +67,24 @@ static bool has_same_size(const struct target *target, pid_t pid)
 	return true;
 }
 
+static bool is_noted(const struct sharers *sharers, pid_t pid)
+{
+	for (size_t i = 0; i < sharers->found.count; i++)
+		if (sharers->found.items[i] == pid)
+			return true;
+	for (size_t i = 0; i < sharers->suspects.count; i++)
+		if (sharers->suspects.items[i] == pid)
+			return true;
+	return false;
+}
+
 static int note(struct sharers *sharers, bool suspect, pid_t pid)
 {
-	pid_t *slot = suspect ? vec_push(&sharers->suspects) : vec_push(&sharers->found);
+	pid_t *slot;
 
+	if (is_noted(sharers, pid))
+		return 0;
+	slot = suspect ? vec_push(&sharers->suspects) : vec_push(&sharers->found);
 	if (!slot)
 		return -ENOMEM;
 	*slot = pid;
@@ -79,8 +95,9 @@ static int look_at(const struct target *target, struct sharers *sharers, pid_t p
 {
 	long r = syscall(SYS_kcmp, target->memory_tid, pid, KCMP_VM, 0, 0);
 
+	/* Its own threads are among the numbers that are tried. */
 	if (r == 0)
-		return note(sharers, false, pid);
+		return proc_thread_group(pid) == target->pid ? 0 : note(sharers, false, pid);
 	if (r < 0 && errno == EPERM && has_same_size(target, pid))
 		return note(sharers, true, pid);
 	return 0;
@@ -118,7 +135,7 @@ int sharers_look_again(const struct target *target, struct sharers *sharers)
 
 	if (since == 0 || last < since || last - since > SINCE_MAX)
 		return sharers_look(target, sharers);
-	for (pid_t pid = since + 1; r == 0 && pid <= last; pid++) {
+	for (pid_t pid = since > GIVEN_BEFORE ? since - GIVEN_BEFORE + 1 : 1; r == 0 && pid <= last; pid++) {
 		if (pid != target->pid)
 			r = look_at(target, sharers, pid);
 	}

@@ -162,7 +162,7 @@ static int hold_and_plant(struct session *session, struct sharers *sharers)
 	r = target_seize(target, sharers);
 	if (r < 0 || session->waits_for_exec)
 		return r;
-	r = target_stop_all(target);
+	r = target_hold_all(target, sharers);
 	if (r >= 0 && !target_holds_any(target)) {
 		r = target_wait_for_any(target);
 		if (r == 0)
@@ -170,7 +170,7 @@ static int hold_and_plant(struct session *session, struct sharers *sharers)
 		if (r == 0)
 			r = target_seize(target, sharers);
 		if (r == 0)
-			r = target_stop_all(target);
+			r = target_hold_all(target, sharers);
 	}
 	if (r < 0)
 		return r;

@@ -147,9 +147,9 @@ static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_M
 	r = sharers_look(target, &sharers);
 	if (r == 0)
 		r = seize(target, &sharers);
-	sharers_fini(&sharers);
 	if (r == 0)
-		r = target_stop_all(target);
+		r = target_hold_all(target, &sharers);
+	sharers_fini(&sharers);
 	if (r < 0)
 		result = say(text, is_gone(target->pid) || is_anothers(target) ? HEAL_NOTHING : HEAL_FAILED,
 			     "cannot be healed", strerror(-r));

@@ -89,7 +89,7 @@ static int seize_again(struct target *target)
 	if (r == 0)
 		r = target_seize(target, &sharers);
 	if (r == 0)
-		r = target_stop_all(target);
+		r = target_hold_all(target, &sharers);
 	sharers_fini(&sharers);
 	return r < 0 ? r : 0;
 }

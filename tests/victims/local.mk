@@ -63,6 +63,7 @@ check_PROGRAMS += \
 	tests/victims/twins_plain \
 	tests/victims/twins_plain_moved \
 	tests/victims/turnover \
+	tests/victims/unborn \
 	tests/victims/vforker \
 	tests/victims/waiters \
 	tests/victims/watched \
@@ -98,6 +99,11 @@ tests_victims_stormed_dawdling_SOURCES = tests/victims/stormed.c tests/victims/d
 tests_victims_stormed_dawdling_CFLAGS = $(victim_cflags)
 tests_victims_stormed_dawdling_LDFLAGS = $(victim_ldflags)
 tests_victims_stormed_dawdling_LDADD = $(victim_libs)
+
+tests_victims_unborn_SOURCES = tests/victims/unborn.c
+tests_victims_unborn_CFLAGS = $(victim_cflags)
+tests_victims_unborn_LDFLAGS = $(victim_ldflags)
+tests_victims_unborn_LDADD = $(victim_libs)
 
 tests_victims_tallies_SOURCES = tests/victims/tallies.c tests/victims/tallies.h
 tests_victims_tallies_CFLAGS = $(victim_cflags)
