@@ -456,7 +456,10 @@ x86_64_ring_return:
 	find_bounds
 	mov	%rdx, %rcx
 	sub	%rsi, %rdi
-	mov	%rdi, %rdx
+	mov	%rcx, %rdx		/* distances are multiples of 8: one from a thread's end has 1 more, from a page's 3 */
+	shr	$62, %rdx
+	cmp	CONTROL_MAIN(%r8), %rcx
+	adc	%rdi, %rdx
 	shl	$KEY_SHIFT, %rdx
 	xor	CALLER(%rsp), %rdx
 	imul	.Lfactor(%rip), %rdx

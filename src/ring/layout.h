@@ -35,7 +35,9 @@ enum ring_state { RING_OFF, RING_ON, RING_STALLED };
 enum ring_mark { RING_OPEN = 1, RING_COMMITTED = 2 };  /* beside (position ^ key), whose low bits are zero */
 
 /* How much stack a call's record is to have is learned for the place that it is made from: its return address, and how far from the
- * end of its stack it is, which together tell the way that led there but for few.  Both are made into a key: the upper half of
+ * end of its stack it is, which together tell the way that led there but for few.  The outermost frame is as far from the end on each
+ * thread's stack, and further on the program's first one, behind the environment: so which kind of stack it is belongs to
+ * the distance, in bits that are 0 in a number of words.  All is made into a key: the upper half of
  *	(return address ^ distance << RING_KEY_SHIFT) * RING_KEY_FACTOR
  * whose upper bits are a set of entries, the next 16 its tag in that. */
 #define RING_LENGTHS 16384u                    /* a power of two */

@@ -327,6 +327,51 @@ START_TEST(a_threads_stack_is_read_to_its_end_and_not_beyond)
 }
 END_TEST
 
+/* Records that were made so far from the end of the stack that they are on. */
+struct far_records {
+	uint64_t end, distance;
+	struct ring_record call, record;
+};
+
+static __attribute__((noinline)) void allocate_lower(struct far_records *far, size_t bytes)
+{
+	volatile char *room = __builtin_alloca(bytes + 16);
+
+	room[0] = 1;
+	sample_alloc(1);
+	far->call = next_record();
+	far->record = next_record();
+}
+
+static void *allocate_far(void *argument)
+{
+	struct far_records *far = argument;
+	uint64_t end = far->end ? far->end : thread_pointer(), least;
+
+	allocate_lower(far, 0);
+	least = end - far->record.sp;
+	REQUIRE(far->distance >= least && (far->distance - least) % 16 == 0);
+	allocate_lower(far, far->distance - least);
+	REQUIRE(end - far->record.sp == far->distance);
+	return NULL;
+}
+
+/* By one wrapper of malloc, say: as far from the end the one needs more than the other. */
+START_TEST(a_threads_place_is_another_one_than_the_first_threads)
+{
+	struct far_records first, other = { .distance = 128UL * 1024 + 8 };
+
+	know_main_stack();
+	first = (struct far_records){ .end = control->main_stack_end, .distance = other.distance };
+	run_thread(find_in_thread, &control->stack_offset, NULL);
+	ck_assert_uint_ne(control->stack_offset, 0);
+	allocate_far(&first);
+	run_thread(allocate_far, &other, NULL);
+	ck_assert_uint_eq(first.call.return_address, other.call.return_address);
+	ck_assert_uint_ne(first.record.length_key, other.record.length_key);
+}
+END_TEST
+
 /* --- calls within others --- */
 
 static __attribute__((noinline)) void allocate_below(volatile uint64_t pattern[16])
@@ -1446,6 +1491,7 @@ int main(void)
 	tcase_add_test(tests, a_record_is_written_once_wherever_its_thread_is_stopped);
 	tcase_add_test(tests, the_first_stack_is_read_to_its_end_and_not_beyond);
 	tcase_add_test(tests, a_threads_stack_is_read_to_its_end_and_not_beyond);
+	tcase_add_test(tests, a_threads_place_is_another_one_than_the_first_threads);
 	tcase_add_test(tests, an_unknown_stack_is_read_to_the_end_of_its_page);
 	tcase_add_test(tests, an_unknown_stack_is_read_as_far_as_it_goes_and_is_needed);
 	tcase_add_test(tests, what_a_handler_on_a_stack_of_its_own_does_comes_with_both_stacks);
