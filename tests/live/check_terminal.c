@@ -138,7 +138,8 @@ static void a_shell_has_its_own_job_control(void)
 	terminal_expect("within\nwithin");
 	terminal_keys("C-z");
 	terminal_expect("Stopped");
-	terminal_keys("'kill -KILL %1; exit 7' Enter");
+	/* It does not exit before it has heard of the end: fg waits for that. */
+	terminal_keys("'kill -KILL %1; fg; exit 7' Enter");
 	terminal_expect("still allocated");
 	terminal_expect_status(7);
 	terminal_end();
