@@ -126,6 +126,11 @@ uint32_t arch_entry_room(const struct arch_function *function, uint32_t *ret_off
 #define ARCH_FUNCTION_MAX (16u << 20)
 int arch_decode_function(const uint8_t *code, size_t len, uint64_t address,
 			 struct arch_function *ret_function, const char **ret_reason);
+/* The same of a function that nobody says the length of, but that no other one begins in code[1..len) which has a name: what direct
+ * branches lead to from its first instruction is all that is looked at, since what lies between may be another one's.  -ENOTSUP
+ * with any indirect jump. */
+int arch_decode_unsized(const uint8_t *code, size_t len, uint64_t address,
+			struct arch_function *ret_function, const char **ret_reason);
 void arch_function_fini(struct arch_function *function);
 
 /* The fewest whole instructions of code[0..room) that a jump has room in, in bytes; 0: there are not so many. */

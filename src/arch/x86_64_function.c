@@ -202,6 +202,8 @@ static int check_indirect(struct scan *scan, uint32_t offset, const struct insn 
 	if (!switch_recognise(&code, offset, insn))
 		return refuse(scan, "it has an indirect tail call");
 	scan->has_switch = true;
+	if (scan->unsized)
+		return refuse(scan, "it has a switch table, and nothing says how far it reaches");
 	if (!sound)
 		return refuse(scan, "it has a switch table and data between its instructions");
 	return 0;
@@ -351,11 +353,12 @@ static void choose_entry(const struct scan *scan, struct arch_function *function
 
 static int scan_function(struct scan *scan, struct arch_function *function)
 {
-	bool sound;
+	bool sound = false;
 	int r = follow(scan, 0, MARK_FLOW);
 
-	if (r == 0)
+	if (r == 0 && !scan->unsized)
 		r = follow_gaps(scan, &sound);
+	scan->has_data |= scan->unsized;
 	if (r == 0)
 		r = check_first(scan, function);
 	if (r == 0)
@@ -367,10 +370,10 @@ static int scan_function(struct scan *scan, struct arch_function *function)
 	return r;
 }
 
-int arch_decode_function(const uint8_t *code, size_t len, uint64_t address,
-			 struct arch_function *ret_function, const char **ret_reason)
+static int decode(const uint8_t *code, size_t len, uint64_t address, bool unsized,
+		  struct arch_function *ret_function, const char **ret_reason)
 {
-	struct scan scan = {.code = code, .len = len, .address = address};
+	struct scan scan = {.code = code, .len = len, .address = address, .unsized = unsized};
 	struct arch_function function = {0};
 	int r;
 
@@ -392,6 +395,18 @@ int arch_decode_function(const uint8_t *code, size_t len, uint64_t address,
 	}
 	*ret_function = function;
 	return 0;
+}
+
+int arch_decode_function(const uint8_t *code, size_t len, uint64_t address,
+			 struct arch_function *ret_function, const char **ret_reason)
+{
+	return decode(code, len, address, false, ret_function, ret_reason);
+}
+
+int arch_decode_unsized(const uint8_t *code, size_t len, uint64_t address,
+			struct arch_function *ret_function, const char **ret_reason)
+{
+	return decode(code, len, address, true, ret_function, ret_reason);
 }
 
 void arch_function_fini(struct arch_function *function)

@@ -24,6 +24,7 @@ struct scan {
 	uint8_t *marks;
 	VEC_OF(uint32_t) pending;            /* offsets still to be followed */
 	uint64_t targets;                    /* a bit for each offset below ENTRY_REACH that something branches to */
+	bool unsized;                        /* it may end before all of the code */
 	bool has_switch;                     /* what it may branch to is not known in full */
 	bool has_data;                       /* so what lies between its instructions is not looked at */
 	const char *reason;

@@ -247,6 +247,47 @@ uint64_t elf_code_function_size(struct elf_code *code, uint64_t vaddr)
 	return search.size;
 }
 
+struct next_search {
+	uint64_t vaddr, next;
+};
+
+static int visit_next(void *context, const GElf_Sym *symbol, const char *name)
+{
+	struct next_search *search = context;
+
+	(void)name;
+	if (symbol->st_value > search->vaddr && symbol->st_value < search->next)
+		search->next = symbol->st_value;
+	return 0;
+}
+
+uint64_t elf_code_next_function(struct elf_code *code, uint64_t vaddr)
+{
+	struct next_search search = { vaddr, UINT64_MAX };
+
+	each_symbol(code, STT_FUNC, visit_next, &search);
+	return search.next;
+}
+
+struct name_search {
+	const char *name;
+	uint64_t vaddr;
+};
+
+static int visit_name(void *context, const GElf_Sym *symbol, const char *name)
+{
+	const struct name_search *search = context;
+
+	return symbol->st_value == search->vaddr && strcmp(name, search->name) == 0;
+}
+
+bool elf_code_is_named(struct elf_code *code, uint64_t vaddr, const char *name)
+{
+	struct name_search search = { name, vaddr };
+
+	return each_symbol(code, STT_FUNC, visit_name, &search) != 0;
+}
+
 /* What fills the pointer at vaddr. */
 static bool find_import(const struct elf_code *code, uint64_t vaddr, GElf_Rela *ret_rela, size_t *ret_table)
 {

@@ -28,6 +28,10 @@ bool elf_code_find_variable(struct elf_code *code, const char *name, uint64_t *r
 /* How far the function at vaddr reaches, by the unwind tables (which know static functions, too, and cut
  * off cold parts that lie elsewhere), else by a symbol's size; 0: unknown. */
 uint64_t elf_code_function_size(struct elf_code *code, uint64_t vaddr);
+/* Where the next function behind vaddr begins that has a symbol; UINT64_MAX: there is none. */
+uint64_t elf_code_next_function(struct elf_code *code, uint64_t vaddr);
+/* Whether the function at vaddr has this name, perhaps among others. */
+bool elf_code_is_named(struct elf_code *code, uint64_t vaddr, const char *name);
 /* What the pointer at vaddr (of an import stub) is bound to: a symbol's name, "" for a function of this
  * object that is chosen at run time (IFUNC) and has no name here; NULL: no relocation fills it. */
 const char *elf_code_import_name(const struct elf_code *code, uint64_t vaddr);

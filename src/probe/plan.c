@@ -70,15 +70,16 @@ static int decode(struct elf_code *code, uint64_t vaddr, struct arch_function *r
 {
 	size_t len;
 	const uint8_t *text = elf_code_at(code, vaddr, &len);
-	uint64_t size = elf_code_function_size(code, vaddr);
+	uint64_t size = elf_code_function_size(code, vaddr), reach = size > 0 ? size : elf_code_next_function(code, vaddr) - vaddr;
 
 	if (!text) {
 		*ret_reason = "its code is not in the file";
 		return -ENOTSUP;
 	}
-	if (size > 0 && size < len)
-		len = size;
-	return arch_decode_function(text, len, vaddr, ret, ret_reason);
+	if (reach < len)
+		len = reach;
+	return size > 0 ? arch_decode_function(text, len, vaddr, ret, ret_reason) :
+			  arch_decode_unsized(text, len, vaddr, ret, ret_reason);
 }
 
 /* One function's way out, which may lead through others. */
@@ -88,6 +89,7 @@ struct ways_out {
 	struct plan_function *function;
 	struct elf_code *code;
 	VEC_OF(uint64_t) parts;                /* to follow: the function, then what it jumps to */
+	size_t part;                           /* the present one's number */
 	size_t exits;
 };
 
@@ -147,6 +149,10 @@ static int mark(struct ways_out *out, const struct way_out *way)
 		set_exit_window(site, out->code, way);
 	else if (way->room.before < site->window.record)
 		site->window.length = 0;
+	if (out->part == 0)
+		site->kinds &= ~SITE_SHARED;
+	else if (site->kinds == 0)
+		site->kinds |= SITE_SHARED;
 	site->kinds |= way->kind;
 	site->reads_memory |= out->function->entry->out_arg != ARG_NONE || out->function->entry->mapping != MAPPING_NONE;
 	site->ambiguous |= way->ambiguous;
@@ -197,8 +203,19 @@ static const struct catalog_entry *find_imported(const struct naming *naming, co
 	return entry;
 }
 
+/* memset's returns are everybody's. */
+static bool may_end_in_memset(const struct ways_out *out, const struct arch_jump *jump)
+{
+	return !jump->conditional && out->function->entry->count_arg != ARG_NONE && out->function->entry->old_arg == ARG_NONE;
+}
+
+static int mark_tail(struct ways_out *out, const struct arch_jump *jump)
+{
+	return mark(out, &(struct way_out){ jump->address, jump->length, SITE_TAIL, false, jump->room });
+}
+
 /* A jump to an imported function: another allocator function, whose own returns serve; or, in calloc,
- * memset, whose returns are everybody's. */
+ * memset. */
 static int leave_by_import(struct ways_out *out, const struct arch_jump *jump, uint64_t pointer)
 {
 	const char *name = elf_code_import_name(out->code, pointer);
@@ -210,9 +227,8 @@ static int leave_by_import(struct ways_out *out, const struct arch_jump *jump, u
 		out->exits++;
 		return 0;
 	}
-	if (name && (strcmp(name, "memset") == 0 || *name == '\0') && !jump->conditional &&
-	    out->function->entry->count_arg != ARG_NONE && out->function->entry->old_arg == ARG_NONE)
-		return mark(out, &(struct way_out){ jump->address, jump->length, SITE_TAIL, false, jump->room });
+	if (name && (strcmp(name, "memset") == 0 || *name == '\0') && may_end_in_memset(out, jump))
+		return mark_tail(out, jump);
 	/* To itself by way of the linker, as libraries do that export all they have (tcmalloc, mimalloc). */
 	if (name && elf_code_import_is_own(out->code, pointer, &target))
 		return follow(out, target);
@@ -227,6 +243,8 @@ static int leave_by_jump(struct ways_out *out, const struct arch_jump *jump)
 
 	if (text && arch_decode_import_stub(text, len, jump->target, &pointer))
 		return leave_by_import(out, jump, pointer);
+	if (may_end_in_memset(out, jump) && elf_code_is_named(out->code, jump->target, "memset"))
+		return mark_tail(out, jump);
 	return follow(out, jump->target);
 }
 
@@ -253,6 +271,8 @@ static int note_part(struct plan_function *function, struct elf_code *code, uint
 		return -ENOMEM;
 	part->address = vaddr;
 	part->size = elf_code_function_size(code, vaddr);
+	if (part->size == 0)
+		part->size = elf_code_next_function(code, vaddr) - vaddr;
 	return 0;
 }
 
@@ -263,8 +283,8 @@ static int add_exits(const struct naming *naming, struct plan_function *function
 	struct ways_out out = { .naming = naming, .plan = naming->plan, .function = function, .code = code };
 	int r = follow(&out, function->vaddr);
 
-	for (size_t i = 0; r == 0 && i < out.parts.count; i++)
-		r = add_part(&out, out.parts.items[i]);
+	for (; r == 0 && out.part < out.parts.count; out.part++)
+		r = add_part(&out, out.parts.items[out.part]);
 	if (r == 0 && out.exits == 0)
 		r = refuse(&out, "it has no return instruction");
 	for (size_t i = 1; r == 0 && i < out.parts.count; i++)
@@ -372,7 +392,7 @@ static int note_function(void *context, const char *symbol, uint64_t vaddr)
 	const struct catalog_entry *entry = find_entry(naming, symbol, &prefix);
 	struct plan_function *function;
 
-	plan->is_glibc |= strcmp(symbol, "__libc_malloc") == 0;
+	plan->is_glibc |= strcmp(symbol, "__libc_memalign") == 0;
 	if (!entry)
 		return 0;
 	if (prefix > 0)

@@ -413,7 +413,7 @@ static void serve_stray(struct serving *serving)
 	if (engine_is_sampling(engine))
 		return;
 	engine->counters.strays++;
-	engine->counters.orphans += !seen->calls || calls_pending(seen->calls) == 0;
+	engine->counters.orphans += !(seen->kinds & SITE_SHARED) && (!seen->calls || calls_pending(seen->calls) == 0);
 	if (seen->kinds & SITE_EXIT && seen->result != 0)
 		serve_emit(engine, seen, (struct alloc_event){ .kind = ALLOC_GIVEN, .address = seen->result });
 }

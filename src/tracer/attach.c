@@ -133,7 +133,7 @@ static int check_allocators(struct session *session, const struct wire_attach *r
 	}
 	if (engine_unwatchable(session->engine, &module, &reason)) {
 		session_fail(session->link, request->head.serial, target->pid, FAILURE_NO_ALLOCATOR, 0,
-			     "malloc in %s of process %d cannot be watched: %s; this version knows glibc's and jemalloc's "
+			     "malloc in %s of process %d cannot be watched: %s; this version knows glibc's, musl's and jemalloc's "
 			     "and those that end by plain returns", target->modules.modules.items[module].path,
 			     target->pid, reason);
 		return -ENOTSUP;

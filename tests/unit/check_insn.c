@@ -273,6 +273,23 @@ START_TEST(code_without_a_branch_to_it_is_found)
 }
 END_TEST
 
+/* What else there is may be the next function. */
+START_TEST(of_a_function_of_unknown_length_is_looked_at_what_is_reached)
+{
+	size_t len = (size_t)(sample_landing_pad_end - sample_landing_pad);
+	struct arch_function function;
+	const char *reason = "";
+
+	ck_assert_int_eq(arch_decode_unsized(sample_landing_pad, len, (uint64_t)sample_landing_pad, &function, &reason), 0);
+	ck_assert_uint_eq(function.exits.count, 1);
+	arch_function_fini(&function);
+	len = (size_t)(sample_switch_of_gcc_end - sample_switch_of_gcc);
+	ck_assert_int_eq(arch_decode_unsized(sample_switch_of_gcc, len, (uint64_t)sample_switch_of_gcc, &function, &reason),
+			 -ENOTSUP);
+	ck_assert_msg(strstr(reason, "how far it reaches") != NULL, "%s", reason);
+}
+END_TEST
+
 START_TEST(branch_over_a_lock_prefix_is_followed)
 {
 	expect_exits(decode_over_lock, 1, 0);
@@ -454,6 +471,7 @@ static void add_sample_tests(Suite *suite)
 	tcase_add_test(samples, ret_before_a_branch_target_is_ambiguous);
 	tcase_add_test(samples, data_is_not_taken_for_rets);
 	tcase_add_test(samples, code_without_a_branch_to_it_is_found);
+	tcase_add_test(samples, of_a_function_of_unknown_length_is_looked_at_what_is_reached);
 	tcase_add_test(samples, branch_over_a_lock_prefix_is_followed);
 	tcase_add_test(samples, running_off_the_end_is_a_tail_call);
 	tcase_add_test(samples, switches_are_recognised_and_their_cases_found);

@@ -513,6 +513,7 @@ static const struct plan_function *planned(const struct plan *plan, const char *
 }
 
 #define LIBC "/lib/x86_64-linux-gnu/libc.so.6"
+#define MUSL "/usr/lib/x86_64-linux-musl/libc.so"
 #define JEMALLOC "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 
 static void all_can_be_probed(const char *path, unsigned at_least)
@@ -556,6 +557,27 @@ END_TEST
 START_TEST(every_function_of_jemalloc_can_be_probed)
 {
 	all_can_be_probed(JEMALLOC, 20);
+}
+END_TEST
+
+/* Of what malloc and realloc jump to nothing says the length; calloc jumps straight to memset, which everybody calls. */
+START_TEST(musls_functions_are_followed_where_neither_symbols_nor_tables_are)
+{
+	unsigned shared = 0, tails = 0;
+	struct plan plan;
+
+	all_can_be_probed(MUSL, 9);
+	ck_assert(make_plan(MUSL, &plan));
+	for (size_t i = 0; i < plan.sites.count; i++) {
+		shared += (plan.sites.items[i].kinds & SITE_SHARED) != 0;
+		tails += (plan.sites.items[i].kinds & SITE_TAIL) != 0;
+	}
+	/* Of malloc 2 returns, of realloc 1: libc calls these functions itself, by no name. */
+	ck_assert_uint_eq(shared, 3);
+	ck_assert_uint_eq(tails, 1);
+	ck_assert_uint_eq(planned(&plan, "malloc")->parts.count, 2);
+	ck_assert(!plan.is_glibc);
+	plan_fini(&plan);
 }
 END_TEST
 
@@ -716,6 +738,7 @@ int main(void)
 	tcase_add_test(plans, the_catalog_knows_its_names_and_no_others);
 	tcase_add_test(plans, every_function_of_glibc_can_be_probed);
 	tcase_add_test(plans, every_function_of_jemalloc_can_be_probed);
+	tcase_add_test(plans, musls_functions_are_followed_where_neither_symbols_nor_tables_are);
 	tcase_add_loop_test(plans, the_mallocs_and_news_of_tcmalloc_and_mimalloc_can_be_probed, 0, 2);
 	tcase_add_test(plans, the_local_malloc_of_a_static_program_is_found);
 	tcase_add_test(plans, mappings_are_watched_when_that_is_asked_for);
