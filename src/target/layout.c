@@ -18,10 +18,19 @@ static bool read_registers(const struct task *task, struct user_regs_struct *reg
 	return task->stopped && !task->guest && !stop_is_end(task->stop.kind) && ptrace_getregs(task->tid, regs) == 0;
 }
 
+/* As much as there is: the first thread's data may be the last of its C library's (musl). */
 static bool read_thread(struct task *task, uint8_t bytes[LOOK_BYTES], struct user_regs_struct *regs)
 {
-	return read_registers(task, regs) &&
-	       target_read(task->target, arch_thread_pointer(regs), bytes, LOOK_BYTES) == 0;
+	uint64_t pointer, to_page_end;
+
+	if (!read_registers(task, regs))
+		return false;
+	pointer = arch_thread_pointer(regs);
+	to_page_end = PAGE - pointer % PAGE;
+	if (target_read(task->target, pointer, bytes, LOOK_BYTES) == 0)
+		return true;
+	memset(bytes, 0, LOOK_BYTES);
+	return to_page_end < LOOK_BYTES && target_read(task->target, pointer, bytes, to_page_end) == 0;
 }
 
 static uint32_t word32(const uint8_t *bytes, uint32_t at)
