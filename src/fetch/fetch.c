@@ -1,5 +1,6 @@
-#define _GNU_SOURCE              /* nftw, O_PATH, asprintf */
+#define _GNU_SOURCE              /* O_PATH */
 #include "fetch/fetch.h"
+#include "fetch/folder.h"
 
 #include "base/fd.h"
 #include "base/mounts.h"
@@ -8,15 +9,12 @@
 #include <elfutils/debuginfod.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define FOLDERS_OPEN_MAX 8       /* at a time, while they are removed */
 
 static bool (*is_cancelled)(void);
 
@@ -85,12 +83,6 @@ static int find(const struct fetch_request *request)
 	return r < 0 ? r : fd;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
-{
-	(void)st, (void)type, (void)walk;
-	return remove(path);
-}
-
 /* The daemon is to hold the file, and closing one there must not mean to wait for anybody. */
 static bool may_wait(const char *folder)
 {
@@ -109,23 +101,19 @@ static bool may_wait(const char *folder)
 
 int fetch_debuginfo(const struct fetch_request *request, const char *folder, bool (*cancelled)(void))
 {
-	char *cache;
+	struct fetch_folder cache;
 	int r;
 
 	if (may_wait(folder))
 		return -EREMOTE;
-	if (asprintf(&cache, "%s/allocwatch-fetcher-XXXXXX", folder) < 0)
-		return -ENOMEM;
-	if (!mkdtemp(cache)) {
-		r = -errno;
-		free(cache);
+	fetch_folder_remove_left(folder);
+	r = fetch_folder_make(folder, &cache);
+	if (r < 0)
 		return r;
-	}
 	is_cancelled = cancelled;
-	r = set_environment(request, cache);
+	r = set_environment(request, cache.path);
 	if (r == 0)
 		r = find(request);
-	nftw(cache, remove_one, FOLDERS_OPEN_MAX, FTW_DEPTH | FTW_PHYS);
-	free(cache);
+	fetch_folder_remove(&cache);
 	return r;
 }

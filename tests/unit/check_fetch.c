@@ -250,6 +250,57 @@ START_TEST(when_the_daemon_closes_its_socket_it_ends)
 }
 END_TEST
 
+/* Waits for one with another name than this, which becomes that. */
+static bool has_begun(char name[64])
+{
+	uint64_t deadline = clock_monotonic_ns() + PATIENCE_MS * NSEC_PER_MSEC;
+	bool found = false;
+	char pattern[64];
+	glob_t all;
+
+	snprintf(pattern, sizeof(pattern), "%s/*", folder);
+	while (!found && !clock_passed(deadline)) {
+		found = glob(pattern, 0, NULL, &all) == 0 && all.gl_pathc == 1 && strcmp(all.gl_pathv[0], name) != 0;
+		if (found)
+			snprintf(name, 64, "%s", all.gl_pathv[0]);
+		globfree(&all);
+		poll(NULL, 0, 10);
+	}
+	return found;
+}
+
+START_TEST(what_a_killed_one_has_left_goes_with_the_next_and_what_another_uses_stays)
+{
+	struct fetch_request request;
+	char name[64] = "";
+	pid_t living;
+	int kept;
+
+	server = debug_server_misbehave(DEBUG_SERVER_SILENT, url, sizeof(url));
+	request = request_of(url);
+	request.silence_s = request.time_s = 600;
+	begin(&request);
+	ck_assert(has_begun(name));
+	kill(fetcher, SIGKILL);
+	ck_assert(has_ended());
+	close(sock);
+	ck_assert_uint_eq(folders_left(), 1);
+
+	begin(&request);
+	ck_assert(has_begun(name));
+	living = fetcher;
+	kept = sock;
+	request = request_of("http://127.0.0.1:9");
+	ck_assert_int_lt(fetch(&request), 0);
+	fetcher = living;
+	ck_assert_uint_eq(folders_left(), 1);
+	ck_assert_int_eq(waitpid(living, NULL, WNOHANG), 0);
+	close(kept);
+	ck_assert(has_ended());
+	ck_assert_uint_eq(folders_left(), 0);
+}
+END_TEST
+
 START_TEST(what_is_no_request_is_not_answered)
 {
 	struct fetch_request request = request_of("http://127.0.0.1:9");
@@ -287,6 +338,7 @@ int main(void)
 	tcase_add_test(bad, what_is_no_elf_file_is_not_taken);
 	tcase_add_test(bad, what_does_not_end_is_no_larger_than_the_limit);
 	tcase_add_test(bad, when_the_daemon_closes_its_socket_it_ends);
+	tcase_add_test(bad, what_a_killed_one_has_left_goes_with_the_next_and_what_another_uses_stays);
 	tcase_add_test(bad, what_is_no_request_is_not_answered);
 	suite_add_tcase(suite, bad);
 	srunner_run_all(runner, CK_NORMAL);
