@@ -26,6 +26,10 @@ struct planned_module {
 	struct plan plan;
 };
 
+/* Without ptrace nobody tells of threads but their records, which may come when the thread has ended, and may be forged: so many
+ * that are in no list of the kernel's have their calls kept at a time.  What further ones record is lost, and counted. */
+#define RING_UNLISTED_MAX 1024
+
 #define RING_ARGS 3                        /* that a call's record has */
 
 /* What stands behind one jump. */

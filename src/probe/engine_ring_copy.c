@@ -66,12 +66,47 @@ pid_t engine_ring_tid(const struct engine *engine, uint64_t thread)
 	return (pid_t)(engine->ring.tid != 0 && thread == engine->ring.word ? engine->ring.tid : thread);
 }
 
+static size_t count_unlisted(const struct target *target)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < target->tasks.count; i++)
+		count += target->tasks.items[i]->unlisted;
+	return count;
+}
+
+/* Nothing of theirs is kept but that they were there. */
+static void drop_unlisted_without_calls(struct target *target)
+{
+	for (size_t i = target->tasks.count; i-- > 0;) {
+		struct task *task = target->tasks.items[i];
+
+		if (task->unlisted && (!task->calls || calls_pending(task->calls) == 0))
+			target->task_gone(target->context, task);
+	}
+}
+
+static struct task *add_unlisted(struct target *target, pid_t tid)
+{
+	struct task *task;
+
+	if (count_unlisted(target) >= RING_UNLISTED_MAX)
+		drop_unlisted_without_calls(target);
+	if (count_unlisted(target) >= RING_UNLISTED_MAX || task_add(target, tid, &task) < 0)
+		return NULL;
+	task->unlisted = true;
+	return task;
+}
+
 /* One that has ended is nobody's any more; another process's thread it never was. */
-static bool may_be_a_thread_of(const struct target *target, pid_t tid)
+static struct task *add_writer(struct target *target, pid_t tid)
 {
 	pid_t group = tid > 0 ? proc_thread_group(tid) : -1;
+	struct task *task;
 
-	return tid > 0 && (group <= 0 || group == target->pid);
+	if (group == 0)
+		return add_unlisted(target, tid);
+	return group == target->pid && task_add(target, tid, &task) == 0 ? task : NULL;
 }
 
 struct task *engine_ring_writer(const struct engine *engine, uint64_t thread)
@@ -79,9 +114,7 @@ struct task *engine_ring_writer(const struct engine *engine, uint64_t thread)
 	pid_t tid = engine_ring_tid(engine, thread);
 	struct task *task = task_find(tid);
 
-	if (!task && engine->ring.options.alone && may_be_a_thread_of(engine->target, tid))
-		task_add(engine->target, tid, &task);
-	return task;
+	return task || !engine->ring.options.alone ? task : add_writer(engine->target, tid);
 }
 
 bool engine_ring_writer_is_gone(const struct engine *engine, uint64_t thread)

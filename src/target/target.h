@@ -42,6 +42,7 @@ struct task {
 	uint64_t running_ns;           /* when it was last known to run */
 	bool stopped;
 	bool guest;                    /* shares the memory, belongs to another process; let go at exec */
+	bool unlisted;                 /* it had ended, or never was, when it was first heard of */
 	bool interrupt_due;            /* PTRACE_INTERRUPT sent, its stop not seen yet */
 	bool masked;                   /* SIGTRAP was looked at in its mask (cleared if need be) */
 	bool sigtrap_was_blocked;

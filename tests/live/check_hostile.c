@@ -21,6 +21,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* For 1,024 threads' calls, and what the ring's stacks took. */
+#define UNLISTED_MOST_KB 24576
+
 /* What tools may take that have to wait for a file system in vain, on a busy machine, too. */
 #define MUTE_MOST_MS 15000
 
@@ -367,6 +370,30 @@ static void births_of_threads_without_an_end_take_no_memory(void)
 	tool_end(h.tool, h.subject, h.before);
 }
 
+/* Without ptrace there is nothing but the records to tell of threads. */
+static void threads_that_there_are_none_of_take_no_memory(void)
+{
+	struct hostile h = start_hostile(victim_start("tests/victims/hostile", "0", NULL));
+	long long before_kb;
+	pid_t tracer;
+	json_t *status;
+
+	tool_out(h.tool, "attach", "--release", "--ring-wait", "30s", "--allocator", "forged forged_get(size)",
+		 pid_text(h.subject->pid), NULL);
+	subject_command(h.subject, 'g');
+	tracer = tool_daemons_child(h.tool, false);
+	before_kb = status_number(tracer, "VmHWM", 10);
+	subject_command(h.subject, 'f');
+	status = tool_status(h.tool, h.subject->pid);
+	live_note("tracer's most RSS %lld kB before, %lld kB at the end; %lld events lost", before_kb,
+		  status_number(tracer, "VmHWM", 10), json_number(status, "unknown.lost_events"));
+	require_at_least(before_kb + UNLISTED_MOST_KB, status_number(tracer, "VmHWM", 10));
+	require_at_least(json_number(status, "unknown.lost_events"), 1);
+	require(!json_is_true(json_object_get(status, "exact")));
+	subject_command(h.subject, 'g');
+	tool_end(h.tool, h.subject, h.before);
+}
+
 /* --- debug information that names what nobody may read --- */
 
 #define SECRET "root:an-allocwatch-secret:19000:0:99999:7:::"
@@ -493,6 +520,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(traps_that_are_overwritten_are_told_and_set_again),
 	LIVE_CASE(a_stack_that_ends_in_nothing_is_told),
 	LIVE_CASE(a_process_that_unmaps_its_libc_is_let_go),
+	LIVE_CASE(threads_that_there_are_none_of_take_no_memory),
 	LIVE_CASE(births_of_threads_without_an_end_take_no_memory),
 	LIVE_CASE(nothing_opens_a_secret_file_that_debug_information_names),
 	LIVE_CASE(a_name_that_steers_a_terminal_is_made_harmless),

@@ -9,6 +9,7 @@
  *   r   writes the text of malloc, free and realloc anew, as their file has it
  *   d   forges the loader's r_debug: a list that goes round, and a hook in the middle of an instruction of getenv()
  *   s   calls malloc with a stack that ends right behind the call
+ *   f   calls forged_get(size) as threads that there are none of, with their numbers where the C library keeps its own
  *   t   bears and ends threads of its own making, a thousand at a time
  *   o   loads a library and unloads it, so that whoever follows the loader looks at the mappings
  *   l   unmaps the C library; it then obeys only q, which is answered by exit_group
@@ -21,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,6 +38,9 @@
 #define KEPT_BYTES 48
 #define TEXT_BYTES 64
 #define BIRTHS 1000
+#define FORGERIES 50000
+#define NUMBERS_FROM 10000000          /* beyond what the kernel gives to threads */
+#define THREAD_DATA 2048
 #define TINY_STACK 16384
 
 static void *mapped[MAPS_MAX];
@@ -219,6 +224,45 @@ static void bear_threads(void)
 	}
 }
 
+/* --- the numbers of threads --- */
+
+static volatile pid_t *own_number(void)
+{
+	uintptr_t at = (uintptr_t)pthread_self(), end = at + THREAD_DATA;
+
+	while (at < end && *(volatile pid_t *)at != gettid())
+		at += sizeof(pid_t);
+	if (at == end)
+		die("where is the thread's number?");
+	return (volatile pid_t *)at;
+}
+
+static volatile pid_t *thread_number;
+static pid_t forged = NUMBERS_FROM;
+
+/* Entered by one thread, it is left by another. */
+void *forged_get(size_t size);
+__attribute__((noinline, used)) void *forged_get(size_t size)
+{
+	static char blocks_of_nobody[FORGERIES];
+
+	*thread_number = forged++;
+	return &blocks_of_nobody[(size_t)forged % FORGERIES + size - size];
+}
+
+static void forge_threads(void)
+{
+	pid_t true_number;
+
+	thread_number = own_number();
+	true_number = *thread_number;
+	for (unsigned i = 0; i < FORGERIES; i++) {
+		*thread_number = forged++;
+		forged_get(1);
+	}
+	*thread_number = true_number;
+}
+
 /* --- without a C library --- */
 
 static inline __attribute__((always_inline)) long raw(long number, long a, long b, long c)
@@ -285,6 +329,7 @@ int main(int argc, char **argv)
 		case 'r': rewrite_text(); break;
 		case 'd': forge(); break;
 		case 's': call_with_little_stack(); break;
+		case 'f': forge_threads(); break;
 		case 't': bear_threads(); break;
 		case 'o': load_one(); break;
 		case 'l': lose_libc();
