@@ -224,14 +224,14 @@
 	ret
 	.endm
 
-/* The ring's address, or there is nothing to do; eax is the site: goes to r9d. */
-	.macro	begin	done
+/* The ring's address, or there is nothing to do; eax is the site: goes to r9d.  off: the ring is not on. */
+	.macro	begin	done, off
 	save
 	mov	.Lheader+CODE_SIZE(%rip), %r8
 	test	%r8, %r8
 	jz	\done
 	cmpl	$STATE_ON, CONTROL_STATE(%r8)
-	jne	\done
+	jne	\off
 	mov	%eax, %r9d
 	lea	CALLER(%rsp), %rsi
 	.endm
@@ -303,7 +303,7 @@ x86_64_ring_stretches:
 
 /* At an entry: eax site, on the stack the site's return address, its rax, the function's return address. */
 x86_64_ring_code:
-	begin	.Lcall_done
+	begin	.Lcall_done, .Lcall_off
 	add_below eax, rax
 	cmpq	$0, CONTROL_SAMPLE(%r8)
 	jne	.Lsample
@@ -322,7 +322,7 @@ x86_64_ring_code:
 	mov	%rsi, SLOT_SP(%r10)
 .Lcall_plain:
 	mov	$CALL_SIZE, %edx
-	reserve	x86_64_ring_code, .Lcall_done, .Lcall_done, .Lwithin, .Lcall_done
+	reserve	x86_64_ring_code, .Lcall_done, .Lcall_done, .Lwithin, .Lcall_lost
 	begin_record
 	fill_call 0
 	inc	%rax
@@ -441,14 +441,13 @@ x86_64_ring_code:
 	mov	%rax, (%rdx)
 .Lwithin_done:
 	pop	%r10
-.Lwithin_lost:
 	pop	%r10
 	jmp	.Lcall_done
 
 /* Before a return instruction, and before a jump that ends a function: the same, and rax is the result. */
 	.balign	16
 x86_64_ring_return:
-	begin	.Lreturn_done
+	begin	.Lreturn_done, .Lreturn_off
 	cmpq	$0, CONTROL_SAMPLE(%r8)
 	jne	.Lsample_return
 .Lreturn_recorded:
@@ -491,7 +490,7 @@ x86_64_ring_return:
 	add	$RETURN_SIZE+63, %edx
 	and	$-64, %edx
 
-	reserve	x86_64_ring_return, .Lreturned, .Lreturned, .Lelsewhere, .Lreturned
+	reserve	x86_64_ring_return, .Lreturned, .Lreturned, .Lelsewhere, .Lreturn_lost
 	begin_record
 	mov	%rax, %r11
 	fill_return 0
@@ -552,7 +551,6 @@ x86_64_ring_return:
 	mov	%rax, (%rcx)
 .Lelsewhere_done:
 	pop	%r10
-.Lelsewhere_lost:
 	pop	%rdx
 	jmp	.Lreturned
 
@@ -670,7 +668,6 @@ x86_64_ring_return:
 	mov	$STATE_STALLED, %ecx
 	lock cmpxchg %ecx, CONTROL_STATE(%r8)
 .Llost:
-	lock incq CONTROL_LOST(%r8)
 	mov	$1, %eax
 	pop	%rdx
 	ret
@@ -679,9 +676,9 @@ x86_64_ring_return:
  * whether it is still to wait.  In vain only once: then nobody waits until the reader says that it serves again. */
 	.balign	16
 x86_64_ring_hook:
-	begin	.Lhook_done
+	begin	.Lhook_done, .Lhook_done
 	mov	$CALL_SIZE, %edx
-	reserve	x86_64_ring_hook, .Lhook_written, .Lhook_written, .Lhook_end, .Lhook_done
+	reserve	x86_64_ring_hook, .Lhook_written, .Lhook_written, .Lhook_end, .Lhook_lost
 	begin_record
 	fill_call 0
 	inc	%rax
@@ -723,9 +720,92 @@ x86_64_ring_hook:
 	movl	$0, CONTROL_HOOKS(%r8)
 	inc	%r10
 	mov	%r10, CONTROL_LEFT(%r8)
+	jmp	.Lhook_done
+.Lhook_lost:
+	lock incq CONTROL_LOST(%r8)
 .Lhook_done:
 	restore
 .Lhook_end:
+
+/* --- what is not recorded --- */
+
+/* Each call counts once: at its entry; at its return when the entry was recorded, which the slot says, or what was drawn.  A thread
+ * that is stopped behind the count is put to behind the record, as if there was one. */
+
+	/* An entry that has waited in vain. */
+	.balign	16
+.Lwithin_lost:
+	pop	%r10
+.Lcall_lost:
+	call	.Lfind_noted
+	jne	.Lcall_count
+	movq	$0, (%r10)
+	jmp	.Lcall_count
+.Lcall_off:
+	cmpl	$STATE_STALLED, CONTROL_STATE(%r8)
+	jne	.Lcall_done
+.Lcall_count:
+	lock incq CONTROL_LOST(%r8)
+.Lcall_counted:
+	restore
+.Lcall_counted_end:
+
+	/* A return that has. */
+.Lelsewhere_lost:
+	pop	%rdx
+.Lreturn_lost:
+	lock incq CONTROL_LOST(%r8)
+.Lreturn_counted:
+	jmp	.Lreturned
+.Lreturn_off:
+	cmpl	$STATE_STALLED, CONTROL_STATE(%r8)
+	jne	.Lreturn_done
+	lea	CALLER(%rsp), %rsi
+	call	.Lfind_noted
+	jne	.Lreturn_done
+	lock incq CONTROL_LOST(%r8)
+.Lreturn_missed:
+	movq	$0, (%r10)
+	restore
+.Lreturn_missed_end:
+	.pushsection .rodata.x86_64_ring_stretches, "a", @progbits
+	.rept	6
+	.long	.Lcall_counted - x86_64_ring_code
+	.endr
+	.long	.Lcall_counted_end - x86_64_ring_code
+	.rept	6
+	.long	.Lreturn_counted - x86_64_ring_code
+	.endr
+	.long	.Lreturn_off - x86_64_ring_code
+	.rept	6
+	.long	.Lreturn_missed - x86_64_ring_code
+	.endr
+	.long	.Lreturn_missed_end - x86_64_ring_code
+	.popsection
+
+/* Zero flag: r10 is where the call at rsi is noted, whose entry was recorded; with sampling, or whose old block was.  Uses rcx, r11. */
+.Lfind_noted:
+	cmpq	$0, CONTROL_SAMPLE(%r8)
+	jne	2f
+	find_slot
+	cmp	%r11, SLOT_THREAD(%r10)
+	jne	3f
+1:	add	$8, %r10
+	cmp	%rsi, (%r10)
+	je	3f
+	lea	8(%r10), %rcx
+	test	$(SLOT_SIZE - 1), %ecx
+	jnz	1b
+	test	%r8, %r8
+	ret
+2:	find_draw
+	add	$DRAW_SP, %r10
+	cmp	%rsi, (%r10)
+	jne	3f
+	cmpl	$0, DRAW_FATE-DRAW_SP(%r10)
+	sete	%cl
+	test	%cl, %cl
+3:	ret
 
 /* --- sampling --- */
 

@@ -406,7 +406,8 @@ static void serve_record(struct engine *engine, const struct ring_record *record
 
 /* --- reading --- */
 
-/* A writer has waited for too long, so that some calls were not recorded: nobody knows how many. */
+/* A writer has waited for too long, so that some calls were not recorded, which their threads have counted.  The first of them counts
+ * a moment after it has stalled the ring. */
 static void begin_anew(struct engine *engine)
 {
 	struct ring_control *control = ring_control(engine->ring.ring);

@@ -11,7 +11,7 @@
  * can be taken for one.  Only the reader moves `tail`.  The program may write anything at any time: the reader trusts nothing.
  *
  * Full is when a record does not fit between head and tail + size.  Then a writer waits until `wait_ticks` have
- * passed, and turns the ring to RING_STALLED: nobody waits any more, nothing is recorded, until the reader turns it on again. So a
+ * passed, and turns the ring to RING_STALLED: nobody waits any more, nothing is recorded but counted (`lost`), until the reader turns it on again.  So a
  * program whose tracer has died or stopped is held up once, and runs on.
  *
  * A call of the loader's hook is a struct ring_call as well.  Its writer waits until `hook_served` is behind it, so that nobody calls
@@ -109,7 +109,7 @@ struct ring_control {
 	uint64_t tail;                         /* the reader, now and then */
 	uint8_t padding3[56];
 	/* Writers, seldom. */
-	uint64_t lost;                         /* calls given up after a wait; those while it is stalled are not counted */
+	uint64_t lost;                         /* calls that are not recorded: given up after a wait, or made while it is stalled */
 	uint64_t waits;                        /* calls that had to wait */
 	uint64_t draws;                        /* how often something was drawn: the generator's state */
 	uint64_t hook_left;                    /* behind the last record of the loader's hook that was not waited for to the end */

@@ -295,6 +295,49 @@ static void a_clear_ends_what_a_loss_has_begun(void)
 	subject_quit(pairs);
 }
 
+#define STALLED_PAIRS 20000
+
+static bool all_are_told(void *context)
+{
+	const struct traced *traced = context;
+	json_t *status = tool_status(traced->tool, traced->pid);
+
+	return json_number(status, "allocations") + json_number(status, "frees") + json_number(status, "unknown.lost_events") >=
+	       2 * STALLED_PAIRS;
+}
+
+/* While the tracer is held, and the daemon, which would take it for stuck. */
+static void make_pairs_unread(struct tool *tool, struct subject *pairs)
+{
+	pid_t tracer = tool_tracer(pairs->pid), daemon = tool_daemon(tool);
+
+	require(kill(daemon, SIGSTOP) == 0 && kill(tracer, SIGSTOP) == 0);
+	subject_command(pairs, 'g');
+	require(kill(tracer, SIGCONT) == 0 && kill(daemon, SIGCONT) == 0);
+}
+
+/* Each call is recorded or counted. */
+static void calls_that_a_stalled_ring_did_not_record_are_lost_events(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *pairs = victim_start("tests/bench/pairs", "--threads", "1", "--pairs", "20000", NULL);
+	struct traced traced = { tool, pairs->pid };
+	json_t *status;
+
+	tool_out(tool, "attach", "--engine", "ring", "--ring-wait", "1ms", pid_text(pairs->pid), NULL);
+	make_pairs_unread(tool, pairs);
+	require(live_wait(all_are_told, &traced, HEAL_MS));
+	status = tool_status(tool, pairs->pid);
+	live_note("%lld allocations, %lld frees, %lld lost", json_number(status, "allocations"), json_number(status, "frees"),
+		  json_number(status, "unknown.lost_events"));
+	require_at_least(json_number(status, "unknown.lost_events"), STALLED_PAIRS);
+	require_equal(json_number(status, "allocations") + json_number(status, "frees") +
+		      json_number(status, "unknown.lost_events"), 2 * STALLED_PAIRS);
+	tool_detach(tool, pairs->pid);
+	require_unharmed(pairs->pid, NULL);
+	subject_quit(pairs);
+}
+
 /* By the program itself, which writes its libc's text anew; without ptrace they are looked at all the same. */
 static void require_overwriting_told(const char *option)
 {
@@ -507,6 +550,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(snapshots_and_their_difference_are_of_the_moment_they_are_asked_for),
 	LIVE_CASE(a_program_whose_tracer_is_dead_runs_on_and_is_healed),
 	LIVE_CASE(a_thread_waits_for_room_as_long_as_is_asked_for),
+	LIVE_CASE(calls_that_a_stalled_ring_did_not_record_are_lost_events),
 	LIVE_CASE(a_clear_ends_what_a_loss_has_begun),
 	LIVE_CASE(jumps_that_are_overwritten_are_told_once),
 	LIVE_CASE(nothing_is_left_whenever_the_tracer_dies_in_the_attach),

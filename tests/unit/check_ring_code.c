@@ -935,14 +935,68 @@ START_TEST(a_full_ring_holds_a_thread_up_once_and_then_it_runs_on)
 	for (int i = 0; i < 1000; i++)
 		sample_alloc(1);
 	ck_assert_uint_eq(control->waits, 1);
-	ck_assert_uint_eq(control->lost, 1);
+	ck_assert_uint_eq(control->lost, 1001);
 	for (unsigned i = 0; i < SIZE / RING_UNIT; i++)
 		next_record();
 	expect_nothing();
 	control->state = RING_ON;
 	sample_free(5);
 	ck_assert_uint_eq(next_record().args[0], 5);
-	ck_assert_uint_eq(ring_take_lost(ring), 1);
+	ck_assert_uint_eq(ring_take_lost(ring), 1001);
+}
+END_TEST
+
+/* Once for each call: of one whose entry was recorded it is the return that is lost. */
+START_TEST(calls_that_a_stalled_ring_does_not_record_are_counted)
+{
+	const struct ring_slot *slot;
+
+	note_pending_calls();
+	slot = &control->slots[thread_pointer() & control->thread_mask & (RING_SLOTS - 1)];
+	for (unsigned i = 0; i < SIZE / RING_UNIT - 1; i++)
+		sample_free(1);
+	sample_alloc(1);
+	ck_assert_uint_eq(control->head, SIZE);
+	ck_assert_uint_eq(control->state, RING_STALLED);
+	ck_assert_uint_eq(control->lost, 1);
+	for (int i = 0; i < 50; i++) {
+		sample_alloc(1);
+		sample_free(1);
+	}
+	ck_assert_uint_eq(control->lost, 101);
+	for (unsigned i = 0; i < RING_PENDING_MAX; i++)
+		ck_assert_uint_eq(slot->sp[i], 0);
+	control->state = RING_OFF;
+	sample_alloc(1);
+	sample_free(1);
+	ck_assert_uint_eq(control->lost, 101);
+}
+END_TEST
+
+static __attribute__((noinline)) void alloc_one(void)
+{
+	sample_alloc(1);
+}
+
+START_TEST(a_return_whose_entry_was_recorded_is_lost_while_it_is_stalled)
+{
+	const struct ring_slot *slot;
+	uint64_t sp;
+
+	note_pending_calls();
+	slot = &control->slots[thread_pointer() & control->thread_mask & (RING_SLOTS - 1)];
+	alloc_one();
+	sp = next_record().sp;
+	next_record();
+	/* As if the ring had been stalled meanwhile. */
+	ring_note_pending(ring, thread_pointer(), sp);
+	control->state = RING_STALLED;
+	alloc_one();
+	ck_assert_uint_eq(control->lost, 2);
+	ck_assert_uint_eq(slot->sp[0], 0);
+	alloc_one();
+	ck_assert_uint_eq(control->lost, 3);
+	expect_nothing();
 }
 END_TEST
 
@@ -1505,6 +1559,8 @@ int main(void)
 	tcase_add_test(tests, sites_that_alternate_come_out_equal);
 	tcase_add_test(tests, a_sampled_record_is_written_once_wherever_its_thread_is_stopped);
 	tcase_add_test(tests, a_full_ring_holds_a_thread_up_once_and_then_it_runs_on);
+	tcase_add_test(tests, calls_that_a_stalled_ring_does_not_record_are_counted);
+	tcase_add_test(tests, a_return_whose_entry_was_recorded_is_lost_while_it_is_stalled);
 	tcase_add_test(tests, a_thread_that_waits_loses_nothing_when_room_is_made_in_time);
 	tcase_add_test(tests, who_is_in_the_loaders_hook_waits_until_it_is_served);
 	tcase_add_test(tests, nobody_waits_there_after_that_was_in_vain);
