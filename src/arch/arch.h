@@ -53,6 +53,8 @@ uint64_t arch_thread_pointer(const struct user_regs_struct *regs);
 
 /* The counter that the ring's records are dated by, in its own unit. */
 uint64_t arch_ticks(void);
+/* What the kernel calls it among its clock sources, where it goes evenly and the same on all processors. */
+#define ARCH_TICKS_CLOCK "tsc"
 
 /* The bytes before a return address end in a call instruction.  May be true by chance, is never false
  * for a real return address as long as ARCH_CALL_MAX bytes are given. */

@@ -8,6 +8,7 @@
 #include "probe/forms.h"
 #include "probe/plan.h"
 #include "probe/probe.h"
+#include "probe/tick_clock.h"
 
 #include "ring/ring.h"
 #include "target/jumps.h"
@@ -46,6 +47,7 @@ struct ring_side {
 	bool wanted, begun;
 	bool planting;                     /* jumps may be prepared: all threads are held */
 	struct ring_options options;
+	struct tick_clock clock;           /* of the records' ticks */
 	uint64_t wait_ticks;
 	struct ring *ring;                 /* NULL: there is none (yet) */
 	struct ring *parents;              /* of the process that this one was forked from: not read */

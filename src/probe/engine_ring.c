@@ -16,9 +16,6 @@
 #include <string.h>
 #include <time.h>
 
-#define CALIBRATION_NS (2 * NSEC_PER_MSEC)
-#define CLOCK_READ_NS 5000             /* as long as it takes, undisturbed, many times over */
-#define CLOCK_READS_MOST 32
 #define RETURN_ADDRESS_SIZE 8
 #define READ_AT_ONCE 64
 #define FIRST_STACK_ROOM ((raddr)64 << 20)
@@ -27,45 +24,14 @@
 
 /* --- beginning --- */
 
-struct moment {
-	uint64_t ns, ticks;
-};
-
-/* By both clocks; once more when this thread has lost its processor between them. */
-static struct moment read_clocks(void)
-{
-	uint64_t shortest = UINT64_MAX;
-	struct moment moment = { 0, 0 };
-
-	for (unsigned i = 0; i < CLOCK_READS_MOST && shortest > CLOCK_READ_NS; i++) {
-		uint64_t before = clock_monotonic_ns(), ticks = arch_ticks(), took = clock_monotonic_ns() - before;
-
-		if (took < shortest) {
-			shortest = took;
-			moment = (struct moment){ before + took / 2, ticks };
-		}
-	}
-	return moment;
-}
-
-/* Of the time stamp counter, in a millisecond. */
-static uint64_t ticks_per_ms(void)
-{
-	const struct timespec pause = { 0, CALIBRATION_NS };
-	struct moment begun = read_clocks(), ended;
-
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-	ended = read_clocks();
-	return (ended.ticks - begun.ticks) * NSEC_PER_MSEC / (ended.ns > begun.ns ? ended.ns - begun.ns : 1);
-}
-
 void engine_want_ring(struct engine *engine, const struct ring_options *options)
 {
 	engine->ring.wanted = true;
 	engine->ring.late = UINT64_MAX;
 	engine->ring.hook = RING_NO_HOOK;
 	engine->ring.options = *options;
-	engine->ring.wait_ticks = options->wait_ms * ticks_per_ms();
+	tick_clock_begin(&engine->ring.clock);
+	engine->ring.wait_ticks = options->wait_ms * tick_clock_per_ms(&engine->ring.clock);
 }
 
 static void give_up(struct engine *engine, const char *reason)
@@ -395,6 +361,8 @@ static void serve_record(struct engine *engine, const struct ring_record *record
 	registers_of(record, place->address, &seen.regs);
 	memcpy(seen.args, record->args, sizeof(record->args));
 	seen.result = record->result;
+	if (record->is_return)
+		seen.time_ns = tick_clock_ns(&engine->ring.clock, record->time, clock_monotonic_ns());
 	if (place->kinds & SITE_TAIL)
 		seen.args[0] = record->result;
 	serving_init(&serving, engine, &seen);
@@ -459,6 +427,8 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 
 	if (ret_writer)
 		*ret_writer = 0;
+	if (engine->ring.ring)
+		tick_clock_follow(&engine->ring.clock, clock_monotonic_ns());
 	while (engine->ring.ring && served < most) {
 		int r = ring_next(engine->ring.ring, &record);
 

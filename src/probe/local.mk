@@ -20,4 +20,5 @@ src_libprobe_a_SOURCES = \
 	src/probe/ring_stack.c src/probe/ring_stack.h \
 	src/probe/serve.c src/probe/serve.h \
 	src/probe/serve_mapping.c src/probe/serve_mapping.h \
+	src/probe/tick_clock.c src/probe/tick_clock.h \
 	src/probe/view.c src/probe/view.h

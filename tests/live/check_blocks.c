@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 
+#include <signal.h>
+
 static int add_blocks(void *all, json_t *reply)
 {
 	return json_array_extend(all, json_object_get(json_object_get(reply, "tables"), "blocks"));
@@ -132,9 +134,48 @@ static void blocks_are_found_by_each_of_their_bytes_and_are_as_old_as_they_are(v
 	tool_end(tool, subject, before);
 }
 
+/* A record says when it was written, also when it is read long after. */
+#define LAG_NS (400 * NSEC_PER_MSEC)
+#define ROUNDED_NS (20 * NSEC_PER_MSEC)
+
+static void a_block_is_as_old_as_it_is_when_its_tracer_was_late(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *subject = victim_start("tests/victims/turnover", NULL);
+	struct state *before = state_take(subject->pid);
+	struct varlink_client *client = client_of(tool);
+	uint64_t begun_ns, made_ns, asked_ns, answered_ns, age_ns, address;
+	pid_t tracer, daemon = tool_daemon(tool);
+	json_t *row, *found;
+
+	tool_out(tool, "attach", "--engine", "ring", pid_text(subject->pid), NULL);
+	require_text(json_text(tool_status(tool, subject->pid), "engine"), "ring");
+	tracer = tool_tracer(subject->pid);
+	/* The daemon would take a tracer that is stopped for stuck. */
+	require(kill(daemon, SIGSTOP) == 0 && kill(tracer, SIGSTOP) == 0);
+	begun_ns = clock_monotonic_ns();
+	subject_command(subject, 'g');
+	made_ns = clock_monotonic_ns();
+	live_let_pass(LAG_NS);
+	require(kill(tracer, SIGCONT) == 0 && kill(daemon, SIGCONT) == 0);
+	asked_ns = clock_monotonic_ns();
+	row = json_array_get(all_blocks(client, subject->pid), 0);
+	address = half(row, 0) << 32 | half(row, 1);
+	found = find(client, subject->pid, address);
+	answered_ns = clock_monotonic_ns();
+	age_ns = (uint64_t)(json_number_value(json_object_get(json_array_get(found, 0), "age_seconds")) * 1e9);
+	live_note("%.1f ms old, %.1f ms after it was made", (double)age_ns / NSEC_PER_MSEC,
+		  (double)(asked_ns - made_ns) / NSEC_PER_MSEC);
+	require(age_ns + ROUNDED_NS >= asked_ns - made_ns);
+	require(age_ns <= answered_ns - begun_ns + ROUNDED_NS);
+	varlink_client_close(client);
+	tool_end(tool, subject, before);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(current_and_peak_are_those_since_clear_and_reset_peak),
 	LIVE_CASE(blocks_are_found_by_each_of_their_bytes_and_are_as_old_as_they_are),
+	LIVE_CASE(a_block_is_as_old_as_it_is_when_its_tracer_was_late),
 };
 
 int main(int argc, char **argv)
