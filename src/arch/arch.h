@@ -63,6 +63,11 @@ bool arch_ends_in_call(const uint8_t *code, size_t len);
 /* Where the call before `end` leads, whose bytes are the last ones of `code`; false when it may be none that says so itself. */
 bool arch_direct_call(const uint8_t *code, size_t len, raddr end, raddr *ret_target);
 
+/* Likewise, of a jump that begins there. */
+bool arch_direct_jump(const uint8_t *code, size_t len, raddr at, raddr *ret_target);
+/* Whether what a call that returned to `at` has returned is made the argument of another function, with nothing between; which it is. */
+bool arch_passes_result(const uint8_t *code, size_t len, raddr at, raddr *ret_function);
+
 /* Likewise, of a call through a pointer at a fixed address, where that lies. */
 bool arch_call_through(const uint8_t *code, size_t len, raddr end, raddr *ret_pointer);
 
@@ -171,6 +176,30 @@ int arch_displace(const uint8_t *insn, size_t len, uint64_t from, uint64_t to,
  * its jumps.  ARCH_NOWHERE for every other pc: no thread can be there. */
 #define ARCH_NOWHERE UINT64_MAX
 raddr arch_slot_resume(const uint8_t *insn, size_t len, uint64_t from, uint64_t to, raddr pc);
+
+/* --- a frame without unwind tables (arch/x86_64_way_out.c) --- */
+
+struct arch_code {
+	int (*read)(void *context, raddr at, void *buf, size_t len);        /* as a reader's */
+	bool (*never_returns)(void *context, raddr function);               /* what is called there */
+	void *context;
+};
+
+/* Where a frame has what its caller is to have again: as a plain row of unwind tables says it. */
+struct arch_way_out {
+	bool from_bp;                      /* CFA = frame pointer + offset; else stack pointer + offset */
+	int32_t cfa_offset;
+	uint8_t saved_mask;                /* bit i: arch_callee_saved[i] is restored from */
+	int16_t saved[ARCH_CALLEE_SAVED];  /* so far from the CFA; -8 for the others */
+};
+
+#define ARCH_FRAME_MAX (1 << 20)       /* bytes of a frame */
+#define ARCH_SAVED_REACH 2048          /* registers are saved within so many bytes below the CFA */
+#define ARCH_WAY_COST_MAX 64           /* calls on the way to a return, or fewer where a function may end behind one */
+
+/* Found by following the code from pc, with the registers as they are there, on to a return.  False: none was found.  May be wrong
+ * where a call on the way never returns and `never_returns` does not know it: the return address that it leads to is to be looked at. */
+bool arch_find_way_out(const struct arch_code *code, raddr pc, struct arch_way_out *ret);
 
 /* --- instructions moved to make room for a jump (arch/x86_64_move.c) --- */
 

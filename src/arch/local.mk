@@ -21,4 +21,5 @@ src_libarch_a_SOURCES = \
 	src/arch/x86_64_sigframe.c \
 	src/arch/x86_64_stub.c \
 	src/arch/x86_64_switch.c src/arch/x86_64_switch.h \
-	src/arch/x86_64_syscall.c
+	src/arch/x86_64_syscall.c \
+	src/arch/x86_64_way_out.c

@@ -59,6 +59,26 @@ bool arch_direct_call(const uint8_t *code, size_t len, raddr end, raddr *ret_tar
 	return true;
 }
 
+bool arch_direct_jump(const uint8_t *code, size_t len, raddr at, raddr *ret_target)
+{
+	int32_t distance;
+
+	if (len < 5 || code[0] != 0xe9)
+		return false;
+	memcpy(&distance, code + 1, sizeof(distance));
+	*ret_target = at + 5 + (uint64_t)(int64_t)distance;
+	return true;
+}
+
+/* mov %eax, %edi or mov %rax, %rdi; call */
+bool arch_passes_result(const uint8_t *code, size_t len, raddr at, raddr *ret_function)
+{
+	size_t wide = len > 0 && code[0] == 0x48;
+
+	return len >= wide + 7 && code[wide] == 0x89 && code[wide + 1] == 0xc7 &&
+	       arch_direct_call(code, wide + 7, at + wide + 7, ret_function);
+}
+
 bool arch_call_through(const uint8_t *code, size_t len, raddr end, raddr *ret_pointer)
 {
 	int32_t distance;

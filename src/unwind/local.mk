@@ -2,6 +2,7 @@
 noinst_LIBRARIES += src/libaw_unwind.a
 src_libaw_unwind_a_CFLAGS = $(AM_CFLAGS) $(DW_CFLAGS) $(ELF_CFLAGS) $(UNWIND_CFLAGS)
 src_libaw_unwind_a_SOURCES = \
+	src/unwind/by_code.c src/unwind/by_code.h \
 	src/unwind/cfi_cursor.h \
 	src/unwind/cfi_entry.c src/unwind/cfi_entry.h \
 	src/unwind/cfi_find.c src/unwind/cfi_find.h \
@@ -11,6 +12,7 @@ src_libaw_unwind_a_SOURCES = \
 	src/unwind/cfi_rows.c src/unwind/cfi_rows.h \
 	src/unwind/cfi_section.c src/unwind/cfi_section.h \
 	src/unwind/dwarf.c src/unwind/dwarf.h \
+	src/unwind/endings.c src/unwind/endings.h \
 	src/unwind/expression.c src/unwind/expression.h \
 	src/unwind/framepointer.c src/unwind/framepointer.h \
 	src/unwind/lookup.c src/unwind/lookup.h \

@@ -102,6 +102,7 @@ void unwinder_free(struct unwinder *unwinder)
 	for (size_t i = 0; i < unwinder->modules.count; i++)
 		dwarf_cfi_close(unwinder->modules.items[i]);
 	vec_fini(&unwinder->modules);
+	endings_fini(&unwinder->endings);
 	trails_fini(&unwinder->trails);
 	stack_copy_fini(&unwinder->memory);
 	free(unwinder->frames);
@@ -123,7 +124,9 @@ int unwinder_add_module(struct unwinder *unwinder, uint32_t module, int elf_fd)
 			return -ENOMEM;
 	}
 	unwinder_remove_module(unwinder, module);
-	err = dwarf_cfi_open(elf_fd, &cfi);
+	err = endings_add(&unwinder->endings, module, elf_fd);
+	if (err == 0)
+		err = dwarf_cfi_open(elf_fd, &cfi);
 	if (err < 0)
 		return err;
 	if (unwinder->tables + dwarf_cfi_memory(cfi) > UNWIND_TABLES_MAX) {
@@ -139,6 +142,7 @@ void unwinder_remove_module(struct unwinder *unwinder, uint32_t module)
 {
 	trails_forget(&unwinder->trails);
 	cfi_rows_remove_module(&unwinder->rows, module);
+	endings_drop(&unwinder->endings, module);
 	if (module >= unwinder->modules.count || !unwinder->modules.items[module])
 		return;
 	unwinder->tables -= dwarf_cfi_memory(unwinder->modules.items[module]);
@@ -163,7 +167,7 @@ size_t unwinder_memory(const struct unwinder *unwinder)
 	size_t bytes = sizeof(*unwinder) + cfi_rows_memory(&unwinder->rows) + trails_memory() +
 		       STACK_WINDOWS * (size_t)STACK_WINDOW_MAX +
 		       (2 * sizeof(uint32_t) + sizeof(struct passed)) * unwinder->frames_space +
-		       vec_memory(&unwinder->modules) + libunwind_memory();
+		       vec_memory(&unwinder->modules) + vec_memory(&unwinder->endings.items) + libunwind_memory();
 
 	for (size_t i = 0; i < unwinder->modules.count; i++)
 		if (unwinder->modules.items[i])

@@ -22,6 +22,7 @@ struct unwind_counters {
 	uint64_t row_misses;           /* rows made from CFI */
 	uint64_t expression_steps;     /* steps by DWARF expression */
 	uint64_t trampoline_steps, frame_pointer_steps;
+	uint64_t code_rows;                /* made of code that no table knows */
 	uint64_t truncated[TRUNCATED_COUNT];   /* [TRUNCATED_LIMIT] is not a fault */
 };
 

@@ -5,6 +5,7 @@
 
 #include "unwind/cfi_rows.h"
 #include "unwind/dwarf.h"
+#include "unwind/endings.h"
 #include "unwind/libunwind.h"
 #include "unwind/stack_copy.h"
 #include "unwind/trail.h"
@@ -26,6 +27,7 @@ struct unwinder {
 	size_t tables;                     /* bytes of them */
 	struct libunwind *libunwind;
 	VEC_OF(struct dwarf_cfi *) modules;/* by module id, NULL: no CFI */
+	struct endings endings;
 	uint32_t *frames;                  /* ids, of the present stack, innermost first */
 	uint32_t *nodes;                   /* of the stack from each frame outwards, by the same index */
 	struct passed *passed;             /* by the same index; only those of walk_plain are filled in */

@@ -1,5 +1,6 @@
 #include "unwind/walk.h"
 
+#include "unwind/by_code.h"
 #include "unwind/framepointer.h"
 #include "unwind/libunwind.h"
 #include "unwind/lookup.h"
@@ -104,6 +105,19 @@ static enum cfi_row_kind kind_after(enum step step)
 	return step == STEP_NO_CFI ? CFI_ROW_FRAME_POINTER : CFI_ROW_TRAMPOLINE;
 }
 
+/* The innermost function is mostly at its entry, which its caller's return address shows at the top of the stack. */
+static enum step step_by_code(struct walk *walk, struct cfi_row *row)
+{
+	struct unwinder *unwinder = walk->unwinder;
+	struct cfi_row found = *row;
+
+	if (row->kind != CFI_ROW_NONE || (walk->exact && walk->count == 1) || !by_code_row(unwinder, &walk->regs, &found))
+		return STEP_NO_CFI;
+	lookup_set_kind(unwinder, walk->regs.reg[ARCH_DWARF_PC], walk->exact, &found, CFI_ROW_PLAIN);
+	unwinder->counters.code_rows++;
+	return step_plain(walk, &found);
+}
+
 /* A trampoline first, and whether it is one is remembered. */
 static enum step step_without_cfi(struct walk *walk, const struct cfi_row *row)
 {
@@ -114,8 +128,10 @@ static enum step step_without_cfi(struct walk *walk, const struct cfi_row *row)
 	enum step step = step_trampoline(walk);
 
 	/* A signal's trampoline is called by nobody, either. */
-	if (step == STEP_NO_CFI && !exact && lookup_is_bottom(unwinder, copy.module, pc))
+	if (step == STEP_NO_CFI && !exact && (lookup_is_bottom(unwinder, copy.module, pc) || by_code_is_bottom(unwinder, pc)))
 		step = STEP_END;
+	if (step == STEP_NO_CFI && step_by_code(walk, &copy) == STEP_OUT)
+		return STEP_OUT;
 	if (copy.kind == CFI_ROW_NONE)
 		lookup_set_kind(unwinder, pc, exact, &copy, kind_after(step));
 	return step == STEP_NO_CFI ? step_frame_pointer(walk, &copy) : step;

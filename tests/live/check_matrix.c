@@ -179,6 +179,7 @@ static struct oracle_counts write_down(const struct matrix_row *row)
 	struct oracle_options options = {
 		.sampler = { .argv = argv, .stdin_path = matrix_in_folder("input"), .functions = allocator, .all = true },
 		.gdb_alone = row->gdb_alone,
+		.gdb_guesses = row->gdb_guesses,
 		.moving = row->moving,
 		.record = create("record"),
 	};
@@ -198,8 +199,9 @@ static struct oracle_counts write_down(const struct matrix_row *row)
 			oracle_ask_gdb(oracle);
 	}
 	counts = oracle_counts(oracle);
-	live_note("%u stacks (%u distinct) compared with libunwind, %u differ; %u with gdb, %u differ, %u are cut", counts.compared,
-		  counts.distinct, counts.differ, counts.gdb_compared, counts.gdb_differ, counts.cut);
+	live_note("%u stacks (%u distinct) compared with libunwind, %u differ; %u with gdb, %u differ, %u are cut, at %u it guesses",
+		  counts.compared, counts.distinct, counts.differ, counts.gdb_compared, counts.gdb_differ, counts.cut,
+		  counts.guessed);
 	oracle_free(oracle);
 	fclose(options.record);
 	free(argv[0]);

@@ -11,7 +11,6 @@
 #define LIBRARY(name) "/usr/lib/x86_64-linux-gnu/" name
 #define NEWS "g++ -g -O2 -fno-builtin $S/news.cc" PROGRAM
 #define WITH(file) GCC "-O2 -DMORE_SHAPES" SOURCES " $S/" file
-#define GUESSED "what a call within another has made is guessed, for the stack cannot be followed through libc"
 #define BESIDE_IT " -Wl,-rpath,'$ORIGIN'"
 #define LIBRARY_OF_IT(flags) GCC flags " -shared -fPIC $S/builds_more.c"
 #define WITH_LIBRARY LIBRARY_OF_IT("-O2") " -o libmore.so && cp libmore.so reference-libmore.so && " \
@@ -43,10 +42,9 @@ const struct matrix_row matrix_rows[] = {
 	  .gdb_alone = true },
 	{ .name = "ld -z noseparate-code", .build = GCC "-O2 -Wl,-z,noseparate-code" SOURCES PROGRAM },
 	/* gdb does not know the signal's trampoline of one without symbols */
-	{ .name = "musl", .build = MUSL "-O2 -DNO_SIGNAL" SOURCES PROGRAM, .gdb_alone = true, .cut = TRUNCATED_NO_CFI,
-	  .is_short = true, .faults = { [MATRIX_RING] = GUESSED } },
-	{ .name = "musl -static", .build = MUSL "-O2 -static" SOURCES PROGRAM, .gdb_alone = true, .cut = TRUNCATED_NO_CFI,
-	  .faults = { [MATRIX_RING] = GUESSED } },
+	{ .name = "musl", .build = MUSL "-O2 -DNO_SIGNAL" SOURCES PROGRAM, .gdb_alone = true, .gdb_guesses = true,
+	  .is_short = true },
+	{ .name = "musl -static", .build = MUSL "-O2 -static" SOURCES PROGRAM, .gdb_alone = true, .gdb_guesses = true },
 	/* debug information */
 	{ .name = "DWARF 4", .build = GCC "-O2 -gdwarf-4" SOURCES PROGRAM },
 	{ .name = "DWARF 5", .build = GCC "-O2 -gdwarf-5" SOURCES PROGRAM },

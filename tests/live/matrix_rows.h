@@ -19,6 +19,7 @@ struct matrix_row {
 	const char *meanwhile;             /* a shell command in the folder once the program runs; NULL: none */
 	bool is_short;                     /* also a part of the suite's run */
 	bool gdb_alone;                    /* libunwind 1.6 finds no way through its stacks */
+	bool gdb_guesses;                  /* an object of it has no unwind tables */
 	bool moving;                       /* its objects come and go */
 	enum truncation cut;               /* why some of its stacks end early, and say so; TRUNCATED_NONE: none does */
 	bool own_pid_namespace;            /* it is the first process of one */

@@ -30,7 +30,7 @@ struct oracle {
 	uint8_t *seen;                     /* by node */
 	struct oracle_counts counts;
 	FILE *record;
-	bool gdb_alone, generated, moving;
+	bool gdb_alone, gdb_guesses, generated, moving;
 	uint64_t ends[ENDS_MAX];           /* outermost frames of whole stacks */
 	size_t end_count;
 };
@@ -205,6 +205,26 @@ static bool begins_with(const struct trace *whole, const struct trace *part)
 	return part->count <= whole->count && memcmp(whole->pc, part->pc, part->count * sizeof(part->pc[0])) == 0;
 }
 
+/* Whether all of its frames are among those, in their order, and the outermost ones the same. */
+static bool is_among(const struct trace *part, const struct trace *whole)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; at < part->count && i < whole->count; i++)
+		at += part->pc[at] == whole->pc[i];
+	return at == part->count && part->count > 0 && part->pc[part->count - 1] == whole->pc[whole->count - 1];
+}
+
+/* Takes ours for what gdb has guessed at. */
+static bool is_guess_at(struct oracle *o, const struct trace *mine, struct trace *theirs)
+{
+	if (!begins_with(mine, theirs) && !is_among(mine, theirs))
+		return false;
+	o->counts.guessed++;
+	*theirs = *mine;
+	return true;
+}
+
 /* gdb goes wrong below generated code.  Ours must be the same down to there; then it says that it is cut, or ends
  * where others do. */
 static bool is_right(struct oracle *o, const struct trace *mine, bool is_whole, struct trace *theirs)
@@ -218,7 +238,7 @@ static bool is_right(struct oracle *o, const struct trace *mine, bool is_whole, 
 	if (!is_whole)
 		return begins_with(theirs, mine);
 	learn_end(o, mine);
-	return same(mine, theirs);
+	return same(mine, theirs) || (o->gdb_guesses && is_guess_at(o, mine, theirs));
 }
 
 /* Of a process that is killed meanwhile, as its time is over, gdb says nothing that could be compared. */
@@ -269,6 +289,7 @@ struct oracle *oracle_start(const struct oracle_options *options)
 	o->record = options->record;
 	o->gdb_alone = options->gdb_alone || options->generated;
 	o->generated = options->generated;
+	o->gdb_guesses = options->gdb_guesses;
 	o->moving = options->moving;
 	o->stacks = stack_table_new(NODES_MAX);
 	o->unwinder = unwinder_new(&o->map, o->stacks);

@@ -14,6 +14,7 @@ struct oracle;
 struct oracle_counts {
 	unsigned compared, distinct, differ, gdb_compared, gdb_differ;
 	unsigned cut;                      /* of those gdb was asked about: ours end earlier and say why */
+	unsigned guessed;                  /* gdb shows frames beside ours, or fewer */
 	unsigned generated;                /* and of those compared down to the first frame in generated code */
 	uint64_t frames;
 };
@@ -28,6 +29,9 @@ struct oracle_options {
 	/* The same of a program that runs code that it makes, about which gdb knows nothing: compared down to there.  It is
 	 * asked about few stacks that do not go through it. */
 	bool generated;
+	/* An object of it has no unwind tables: gdb reads there what a function begins with, and mostly shows words of the stack as
+	 * frames, or ends.  Ours are among its frames then, or go on from where it ends. */
+	bool gdb_guesses;
 	bool moving;                       /* its objects come and go */
 };
 
