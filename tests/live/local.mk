@@ -361,7 +361,13 @@ EXTRA_DIST += tests/oracle/stacks_and_names.py tests/live/matrix doc/MATRIX.md
 int3_tests = \
 	tests/live/int3_check_attach \
 	tests/live/int3_check_exact \
-	tests/live/int3_check_signals
+	tests/live/int3_check_detach \
+	tests/live/int3_check_children \
+	tests/live/int3_check_execs \
+	tests/live/int3_check_signals \
+	tests/live/int3_check_heal \
+	tests/live/int3_check_calls \
+	tests/live/int3_check_chaos
 TESTS += $(int3_tests)
 check_SCRIPTS = $(int3_tests)
 CLEANFILES += $(int3_tests)
