@@ -120,7 +120,8 @@ static void begin_ring(struct session *session, struct task *task)
 {
 	int r = engine_ring_begin_copy(session->engine, task);
 
-	if (r == 0)
+	/* It was killed: that comes next, and is its end. */
+	if (r == 0 || r == -ESRCH)
 		return;
 	session->refused = true;
 	session_say_farewell(session, FAILURE_INTERNAL, "it was to have a ring of its own, as the process has that it was forked "
