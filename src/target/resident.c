@@ -56,10 +56,11 @@ int resident_install_handler(struct target *target)
 	if (r < 0)
 		return r;
 	ours = action_ours(target);
+	/* Even when nobody has seen it done: at the end it is asked which one is there. */
+	target->handler_installed = true;
 	r = action_set(task, &ours);
 	if (r < 0)
 		return r;
-	target->handler_installed = true;
 	target->handler_lost = target->handler_replaced = false;
 	install_in_guests(target, &ours);
 	return 0;
