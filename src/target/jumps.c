@@ -75,6 +75,8 @@ static int map_area(struct target *target, raddr near, struct jump_area **ret_ar
 	if (!task)
 		return -EAGAIN;
 	r = resident_map(target, task, near, RING_CODE_SIZE + JUMPS_PAGE, PROT_READ | PROT_EXEC, &start);
+	if (r == -ETIMEDOUT)
+		resident_begun(target, &target->area_lost);
 	if (r == 0)
 		r = jumps_add_area(target, start, ret_area);
 	if (r == 0)
@@ -563,12 +565,16 @@ int jumps_remove(struct target *target, struct task *task)
 {
 	int failed = 0;
 
-	if (!target->jump_areas && target->ring == 0 && !jumps_descriptor_is_begun(target))
+	if (!target->jump_areas && target->ring == 0 && !jumps_descriptor_is_begun(target) && target->area_lost == 0)
 		return 0;
 	if (!task)
 		return -EAGAIN;
-	if (jumps_descriptor_is_begun(target))
+	if (target->ring_lost)
+		failed = jumps_find_ring(target);
+	if (failed == 0 && jumps_descriptor_is_begun(target))
 		failed = jumps_close_descriptor(target, task);
+	if (failed == 0 && target->area_lost != 0)
+		failed = resident_remove_unlinked(target, task, target->area_lost);
 	for (const struct jump_area *area = target->jump_areas; area; area = area->next) {
 		int r = resident_unmap(task, area->start, RING_CODE_SIZE + JUMPS_PAGE);
 
@@ -589,5 +595,6 @@ void jumps_forget(struct target *target)
 		free(area);
 	}
 	vec_fini(&target->jumps);
-	target->ring = target->ring_size = 0;
+	target->ring = target->ring_size = target->area_lost = 0;
+	target->ring_lost = false;
 }

@@ -95,15 +95,6 @@ static bool may_be_area(const struct map_line *map)
 	       (size == RING_CODE_SIZE || size == RING_CODE_SIZE + JUMPS_PAGE);
 }
 
-/* It is mapped in two pieces that lie side by side. */
-static void note_ring(struct target *target, const struct map_line *map)
-{
-	if (target->ring == 0)
-		target->ring = map->start;
-	if (map->start == target->ring + target->ring_size)
-		target->ring_size += map->end - map->start;
-}
-
 int jumps_adopt(struct target *target)
 {
 	struct map_line map;
@@ -116,9 +107,8 @@ int jumps_adopt(struct target *target)
 		return r;
 	cursor = text;
 	while (r == 0 && maps_next(&cursor, &map)) {
-		if (map.shared && strcmp(map.path, "/memfd:" JUMPS_RING_NAME) == 0)
-			note_ring(target, &map);
-		else if (may_be_area(&map))
+		jumps_note_ring(target, &map);
+		if (may_be_area(&map))
 			r = adopt_area(target, map.start);
 	}
 	free(text);

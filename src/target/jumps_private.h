@@ -2,6 +2,7 @@
 #ifndef ALLOCWATCH_TARGET_JUMPS_PRIVATE_H
 #define ALLOCWATCH_TARGET_JUMPS_PRIVATE_H
 
+#include "target/maps.h"
 #include "target/target.h"
 
 #include "arch/resident.h"
@@ -25,6 +26,10 @@ int jumps_call_plain(struct task *task, uint64_t number, uint64_t a, uint64_t b,
 /* A tracer that died had made the ring's memfd in the process, and not closed it yet. */
 bool jumps_descriptor_is_begun(const struct target *target);
 int jumps_close_descriptor(struct target *target, struct task *task);
+
+/* A mapping that is the ring's, or a part of it, is made known; and all that there are, in the place of what was known. */
+void jumps_note_ring(struct target *target, const struct map_line *map);
+int jumps_find_ring(struct target *target);
 
 int jumps_add_area(struct target *target, raddr start, struct jump_area **ret_area);
 

@@ -5,6 +5,7 @@
 #include "target/jumps_private.h"
 
 #include "target/inject.h"
+#include "target/maps.h"
 #include "target/resident_area.h"
 
 #include "base/fd.h"
@@ -96,15 +97,20 @@ int jumps_map_ring(struct target *target, uint64_t control, uint64_t data, int *
 	if (r < 0)
 		return r;
 	r = make_memfd(task, &number);
+	target->ring_lost = r == -ETIMEDOUT;
 	if (r < 0) {
-		resident_note_begun(target, 0);
+		if (!target->ring_lost)
+			resident_note_begun(target, 0);
 		return r;
 	}
 	r = open_memfd(target, number, control + data, ret_fd);
 	if (r == 0)
 		r = map_pieces(target, task, number, control, data);
+	target->ring_lost = r == -ETIMEDOUT;
 	if (jumps_call_plain(task, SYS_close, (uint64_t)number, 0, 0) == 0)
 		resident_note_begun(target, 0);
+	else
+		target->ring_lost = true;
 	if (r < 0)
 		fd_close(ret_fd);
 	return r;
@@ -112,7 +118,37 @@ int jumps_map_ring(struct target *target, uint64_t control, uint64_t data, int *
 
 bool jumps_descriptor_is_begun(const struct target *target)
 {
-	return target->adopted && target->areas && target->areas->header.begun == JUMPS_DESCRIPTOR_BEGUN;
+	return target->ring_lost ||
+	       (target->adopted && target->areas && target->areas->header.begun == JUMPS_DESCRIPTOR_BEGUN);
+}
+
+/* It is mapped in two pieces that lie side by side. */
+void jumps_note_ring(struct target *target, const struct map_line *map)
+{
+	if (!map->shared || strcmp(map->path, "/memfd:" JUMPS_RING_NAME) != 0)
+		return;
+	if (target->ring == 0)
+		target->ring = map->start;
+	if (map->start == target->ring + target->ring_size)
+		target->ring_size += map->end - map->start;
+}
+
+int jumps_find_ring(struct target *target)
+{
+	struct map_line map;
+	char path[64], *text, *cursor;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", target->memory_tid);
+	r = file_read_text(path, MAPS_TEXT_MAX, &text, NULL);
+	if (r < 0)
+		return r;
+	target->ring = target->ring_size = 0;
+	cursor = text;
+	while (maps_next(&cursor, &map))
+		jumps_note_ring(target, &map);
+	free(text);
+	return 0;
 }
 
 /* Only then is it looked for, since a process may have many. */

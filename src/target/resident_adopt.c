@@ -389,14 +389,25 @@ static int clear_begun(struct target *target, raddr at)
 	return target_write(target, at, zeros, header.area_size);
 }
 
+int resident_begun(struct target *target, raddr *ret_at)
+{
+	return target_read(target, target->areas->start + offsetof(struct resident_header, begun), ret_at, sizeof(*ret_at));
+}
+
 int resident_remove_begun(struct target *target, struct task *task)
 {
-	struct map_line map;
 	raddr at;
-	int r = target_read(target, target->areas->start + offsetof(struct resident_header, begun), &at, sizeof(at));
+	int r = resident_begun(target, &at);
 
-	if (r < 0 || at == 0 || at == target->masks || is_adopted(target, at))
-		return r;
+	return r < 0 || at == 0 ? r : resident_remove_unlinked(target, task, at);
+}
+
+int resident_remove_unlinked(struct target *target, struct task *task, raddr at)
+{
+	struct map_line map;
+
+	if (at == target->masks || is_adopted(target, at))
+		return 0;
 	if (slack_at(target, at))
 		return clear_begun(target, at);
 	if (!find_mapping(target, at, &map))

@@ -30,6 +30,9 @@ int resident_move_stub(struct target *target);
 int resident_note_begun(struct target *target, raddr at);
 /* Takes out what a tracer that died was about to link, or had unlinked, and is still there. */
 int resident_remove_begun(struct target *target, struct task *task);
+/* What is noted as begun; and takes out what is there, unless it is linked. */
+int resident_begun(struct target *target, raddr *ret_at);
+int resident_remove_unlinked(struct target *target, struct task *task, raddr at);
 int resident_area_write_header(struct target *target, const struct resident_area *area);
 /* By a system call of the task.  0 or negative errno. */
 int resident_unmap(struct task *task, raddr start, uint64_t size);

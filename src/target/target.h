@@ -89,6 +89,8 @@ struct target {
 	VEC_OF(struct jump) jumps;     /* of the ring engine, by number: see jumps.h */
 	struct jump_area *jump_areas;
 	raddr ring, ring_size;         /* the ring's mapping; 0: none */
+	bool ring_lost;                /* a call for it was not seen to its end: what it has made is found by its name */
+	raddr area_lost;               /* likewise where an area of jumps may be mapped; 0: nowhere */
 	raddr masks;                   /* the notes of masks.h; 0: none */
 	uint32_t mask_count;           /* of them ever used */
 	VEC_OF(uint32_t) mask_places;  /* of these, free again */

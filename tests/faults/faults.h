@@ -10,6 +10,7 @@
 #define FAULTS_VARIABLE "ALLOCWATCH_FAULTS"
 #define FAULTS_ERRORS 3            /* ways in which one call fails */
 #define FAULT_SHORT (-1)           /* less than was asked for is read or written */
+#define FAULT_LATE_MS 1300         /* longer than is waited for a call of the target's (INJECT_DEADLINE_MS) */
 
 /* The ways: X(name, text, errors), most plausible first; 0: no further one.  Those of ptrace are named for the request. */
 #define FAULT_CALLS(X) \
@@ -76,6 +77,7 @@ enum fault_kind {
 	FAULT_ONCE,                    /* that call alone */
 	FAULT_FROM_THEN,               /* that and all later ones of its name */
 	FAULT_SEGV, FAULT_ABORT,       /* the tracer ends there */
+	FAULT_LATE,                    /* that call is made, and no stop is seen for FAULT_LATE_MS after it */
 };
 
 struct faults {

@@ -22,10 +22,12 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct faults *faults;
 static uint32_t is_healer;
+static int64_t blind_until_ms;
 
 #define REAL(result, name, ...) \
 	extern result __real_##name(__VA_ARGS__); \
@@ -60,6 +62,14 @@ static void end_by(int sig)
 	raise(sig);
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 /* True: this call fails now; *ret_error says how.  errno is the caller's business then. */
 static bool fails(enum fault_call call, int *ret_error)
 {
@@ -76,6 +86,10 @@ static bool fails(enum fault_call call, int *ret_error)
 		end_by(SIGSEGV);
 	if (faults->kind == FAULT_ABORT)
 		end_by(SIGABRT);
+	if (faults->kind == FAULT_LATE) {
+		blind_until_ms = now_ms() + FAULT_LATE_MS;
+		return false;
+	}
 	*ret_error = faults->error;
 	return true;
 }
@@ -150,7 +164,13 @@ long __wrap_ptrace(int request, ...)
 REAL(int, waitid, idtype_t type, id_t id, siginfo_t *info, int options);
 int __wrap_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
-	return fails_with_errno(FAULT_WAITID) ? -1 : __real_waitid(type, id, info, options);
+	if (fails_with_errno(FAULT_WAITID))
+		return -1;
+	if ((options & WNOHANG) && blind_until_ms != 0 && now_ms() < blind_until_ms) {
+		info->si_pid = 0;
+		return 0;
+	}
+	return __real_waitid(type, id, info, options);
 }
 
 /* --- memory --- */

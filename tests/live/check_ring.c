@@ -380,10 +380,10 @@ static struct faults *map_faults(void)
 }
 
 /* At the step with this number (0: at none) of those in which a thread makes calls for us.  How many there were. */
-static unsigned attach_and_die(struct tool *tool, struct faults *faults, pid_t pid, unsigned at)
+static unsigned attach_with_fault(struct tool *tool, struct faults *faults, pid_t pid, enum fault_kind kind, unsigned at)
 {
 	memset(faults, 0, sizeof(*faults));
-	faults->kind = at ? FAULT_SEGV : FAULT_NONE;
+	faults->kind = at ? kind : FAULT_NONE;
 	faults->call = FAULT_PTRACE_SYSCALL;
 	faults->at = at;
 	__atomic_store_n(&faults->armed, 1, __ATOMIC_RELEASE);
@@ -403,14 +403,14 @@ static void nothing_is_left_whenever_the_tracer_dies_in_the_attach(void)
 	struct faults *faults = map_faults();
 	struct tool *tool = tool_start_with_tracer("tests/faults/tracer");
 	struct subject *hammer = victim_start(HAMMER, "--threads", "2", "--ops", "100", NULL);
-	unsigned points = attach_and_die(tool, faults, hammer->pid, 0), hit = 0;
+	unsigned points = attach_with_fault(tool, faults, hammer->pid, FAULT_SEGV, 0), hit = 0;
 	struct state *before;
 
 	tool_detach(tool, hammer->pid);
 	subject_command(hammer, 'g');
 	before = state_take(hammer->pid);
 	for (unsigned at = 1; at <= points; at++) {
-		attach_and_die(tool, faults, hammer->pid, at);
+		attach_with_fault(tool, faults, hammer->pid, FAULT_SEGV, at);
 		hit += faults->hit;
 		require(live_wait(is_free, &hammer->pid, HEAL_MS));
 		require_equal(tool_heal(pid_text(hammer->pid)), 0);
@@ -421,6 +421,35 @@ static void nothing_is_left_whenever_the_tracer_dies_in_the_attach(void)
 	require_equal(hit, points);
 	require_unharmed(hammer->pid, before);
 	subject_command(hammer, 'g');
+	subject_quit(hammer);
+}
+
+/* As on a machine where the thread that makes a call for us gets no processor: it makes it all the same, when it is no longer waited
+ * for, and who cannot say what came of it takes that out at the end. */
+static void nothing_is_left_of_a_call_that_came_too_late(void)
+{
+	struct faults *faults = map_faults();
+	struct tool *tool = tool_start_with_tracer("tests/faults/tracer");
+	struct subject *hammer = victim_start(HAMMER, "--threads", "2", "--ops", "100", NULL);
+	unsigned points = attach_with_fault(tool, faults, hammer->pid, FAULT_LATE, 0), hit = 0, tried = 0;
+	unsigned step = live_rounds(points / 8 + 1, 1);
+	struct state *before;
+
+	tool_detach(tool, hammer->pid);
+	subject_command(hammer, 'g');
+	before = state_take(hammer->pid);
+	for (unsigned at = 1 + (unsigned)live_random(step); at <= points; at += step, tried++) {
+		attach_with_fault(tool, faults, hammer->pid, FAULT_LATE, at);
+		hit += faults->hit;
+		if (tool_lists(tool, hammer->pid))
+			tool_detach(tool, hammer->pid);
+		require(live_wait(is_free, &hammer->pid, HEAL_MS));
+		require(!maps_say(hammer->pid, "/memfd:allocwatch-ring"));
+		state_require_same(hammer->pid, before, true);
+	}
+	live_note("late at %u of %u steps", hit, points);
+	require_equal(hit, tried);
+	require_unharmed(hammer->pid, before);
 	subject_quit(hammer);
 }
 
@@ -554,6 +583,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_clear_ends_what_a_loss_has_begun),
 	LIVE_CASE(jumps_that_are_overwritten_are_told_once),
 	LIVE_CASE(nothing_is_left_whenever_the_tracer_dies_in_the_attach),
+	LIVE_CASE(nothing_is_left_of_a_call_that_came_too_late),
 	LIVE_CASE(a_signal_in_the_attach_leads_nobody_into_a_jump),
 	LIVE_CASE(followed_children_have_rings_of_their_own),
 	LIVE_CASE(so_have_those_of_a_program_whose_threads_allocate),
