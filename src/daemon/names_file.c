@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define MAGIC "AWnames"
-#define VERSION 1
+#define VERSION 2
 #define STRING_MAX 16384             /* longer ones are left out, with their frame */
 
 /* In this order, each part as often as the head says. */
@@ -92,7 +92,7 @@ static int list_numbers(struct encoder *encoder, const struct symbolize_files *f
 	for (size_t i = 0; i < files->items.count; i++) {
 		const struct symbolize_file *file = files->items.items[i];
 
-		if (file->has_debug && !file->names)
+		if (file->has_debug && !file->incomplete && !file->names)
 			encoder->numbers[encoder->number_count++] = (struct number){ file->number, file, -1 };
 	}
 	qsort(encoder->numbers, encoder->number_count, sizeof(*encoder->numbers), compare_numbers);

@@ -1,5 +1,5 @@
 /* Names of frames as bytes, for a file that outlives the daemon.  Only names that come from debug information are in it: where
- * there was none it may be installed later, and symbols are quickly read again.
+ * there was none, or a part of it was missing, it may be installed later, and symbols are quickly read again.
  *
  * The bytes are of this machine and of this version of the daemon.  Whatever else they are, they are refused as a whole: they
  * have a checksum, and nothing in them is believed before it was compared with their size. */

@@ -145,6 +145,7 @@ static int take_answers(struct symbolize *symbolize, const struct symbol_wire_an
 		return -EBADMSG;
 	for (uint32_t i = 0; i < answers->count; location += counts[i], i++)
 		take_answer(symbolize, work, location, counts[i], symbol_wire_text(answers));
+	work->file->incomplete |= answers->incomplete;
 	symbolize->answered += answers->count;
 	symbolize->moved_on = true;
 	if (symbolize->answered < symbolize->asked)

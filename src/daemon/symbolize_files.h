@@ -30,6 +30,7 @@ struct symbolize_file {
 	bool names;                  /* of generated code; else an ELF file */
 	bool unreadable;             /* the symbolizer said it is no such file */
 	bool has_debug;              /* its names come from debug information */
+	bool incomplete;             /* some of which was missing, and may be there later */
 	bool lacks_debug;            /* open there without the debug information that may be had later */
 	int slot;                    /* in the running symbolizer, or -1 */
 };

@@ -104,6 +104,11 @@ bool answers_add(struct answers *answers, const struct symbol_location *location
 	return true;
 }
 
+void answers_set_incomplete(struct answers *answers)
+{
+	answers->head.incomplete = 1;
+}
+
 uint32_t answers_count(const struct answers *answers)
 {
 	return answers->head.count;

@@ -209,10 +209,10 @@ int debugfile_find_alternate(Dwarf *dwarf, const struct elf_file *file, const ch
 	else if (directory_of(file->fd, dir, sizeof(dir)) == 0)
 		snprintf(path, sizeof(path), "%s/%s", dir, name);
 	else
-		return 0;
+		return -ENOENT;
 	r = elf_file_open_path(path, &found);
 	if (r < 0)
-		return is_absent(r) ? 0 : r == -ENOMEM ? r : -EXDEV;
+		return is_absent(r) ? -ENOENT : r == -ENOMEM ? r : -EXDEV;
 	if (!elf_file_same_build_id(found, build_id, (size_t)len)) {
 		elf_file_free(found);
 		return -EXDEV;

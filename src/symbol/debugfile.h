@@ -14,7 +14,7 @@ int debugfile_find(const struct elf_file *file, const char *debug_root, struct e
 int debugfile_fetch(const struct elf_file *file, struct elf_file **ret);
 
 /* The file that dwz moved common parts to (.gnu_debugaltlink).  0: *ret is it, or NULL when `dwarf`
- * needs none or there is none; -EXDEV: a wrong one lies in its place, so that `dwarf` must not be
+ * needs none; -ENOENT: there is none; -EXDEV: a wrong one lies in its place, so that `dwarf` must not be
  * read: libdw would open that one unasked. */
 int debugfile_find_alternate(Dwarf *dwarf, const struct elf_file *file, const char *debug_root,
 			     struct elf_file **ret);

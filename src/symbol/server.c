@@ -129,9 +129,13 @@ static int handle_open(struct server *server, const struct symbol_wire_head *hea
 
 static int flush(struct server *server)
 {
+	const struct symbol_module *elf = server->modules[server->asked.module].elf;
+	const void *message;
 	size_t len;
-	const void *message = answers_finish(server->answers, &len);
 
+	if (elf && symbol_module_is_incomplete(elf))
+		answers_set_incomplete(server->answers);
+	message = answers_finish(server->answers, &len);
 	server->sent_ns = clock_monotonic_ns();
 	return fd_send_message(server->sock, message, len, -1);
 }

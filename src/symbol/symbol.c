@@ -22,6 +22,7 @@ struct symbol_module {
 	struct symtab *symtab;
 	struct strtab *strings;
 	unsigned sources;
+	bool lacks_alternate;
 };
 
 static bool has_dwarf(const struct elf_file *file)
@@ -34,8 +35,9 @@ static int attach_alternate(struct symbol_module *module, const struct elf_file 
 {
 	int r = debugfile_find_alternate(module->dwarf, from, debug_root, &module->alternate);
 
+	module->lacks_alternate = r == -ENOENT || r == -EXDEV;
 	if (r < 0 || !module->alternate)
-		return r;
+		return r == -ENOENT ? 0 : r;
 	module->alternate_dwarf = dwarf_begin_elf(module->alternate->elf, DWARF_C_READ, NULL);
 	if (!module->alternate_dwarf)
 		return -EXDEV;
@@ -157,6 +159,11 @@ void symbol_module_free(struct symbol_module *module)
 unsigned symbol_module_sources(const struct symbol_module *module)
 {
 	return module->sources;
+}
+
+bool symbol_module_is_incomplete(const struct symbol_module *module)
+{
+	return module->lacks_alternate || (module->units && units_incomplete(module->units));
 }
 
 static const char *intern(struct symbol_module *module, const char *text, size_t len)

@@ -44,4 +44,8 @@ enum { SYMBOL_FROM_DWARF = 1, SYMBOL_FROM_DEBUG_FILE = 2, SYMBOL_FROM_SYMTAB = 4
        SYMBOL_FROM_MINIDEBUG = 8, SYMBOL_FROM_DYNSYM = 16 };
 unsigned symbol_module_sources(const struct symbol_module *module);
 
+/* Whether files that belong to its debug information were missing so far: split units are only looked for when they are
+ * needed. */
+bool symbol_module_is_incomplete(const struct symbol_module *module);
+
 #endif

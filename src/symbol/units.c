@@ -27,7 +27,7 @@ struct units {
 	VEC_OF(struct unit) units;           /* by DIE offset */
 	struct intervals index, gathered;    /* values are indexes of `units` */
 	bool complete;                       /* units that do not list their ranges are in, too */
-	bool out_of_memory;
+	bool out_of_memory, incomplete;
 };
 
 struct gather {
@@ -168,6 +168,11 @@ bool units_out_of_memory(const struct units *units)
 	return units->out_of_memory;
 }
 
+bool units_incomplete(const struct units *units)
+{
+	return units->incomplete;
+}
+
 /* A split unit's children are in another file, which libdw looks for beside this one. */
 static void open_unit(struct unit *unit)
 {
@@ -175,8 +180,9 @@ static void open_unit(struct unit *unit)
 
 	unit->opened = true;
 	unit->full = unit->die;
-	if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) == 0 && type == DW_UT_skeleton)
-		split_unit(&unit->owner->split, &unit->die, &unit->full);
+	if (dwarf_cu_info(unit->die.cu, NULL, &type, NULL, NULL, NULL, NULL, NULL) == 0 && type == DW_UT_skeleton &&
+	    split_unit(&unit->owner->split, &unit->die, &unit->full) < 0)
+		unit->owner->incomplete = true;
 	if (scopes_new(&unit->full, unit->owner->file, &unit->scopes) < 0)
 		unit->owner->out_of_memory = true;
 }

@@ -19,6 +19,8 @@ void units_free(struct units *units);                         /* accepts NULL */
 struct unit *units_find(struct units *units, uint64_t address);
 /* Whether something is missing from what was read only because memory ran out. */
 bool units_out_of_memory(const struct units *units);
+/* Whether the other file of a split unit that was needed was missing, or none that belongs. */
+bool units_incomplete(const struct units *units);
 
 /* The unit's scopes; NULL when it has none that can be read. */
 struct scopes *unit_scopes(struct unit *unit);

@@ -36,7 +36,7 @@ static int check_answers_size(const struct symbol_wire_answers *answers, size_t 
 	if (len < sizeof(*answers) || answers->count == 0 ||
 	    answers->count > SYMBOL_WIRE_QUERIES_MAX || answers->first > SYMBOL_WIRE_QUERIES_MAX ||
 	    answers->location_count > SYMBOL_WIRE_MESSAGE_MAX / sizeof(struct symbol_wire_location) ||
-	    answers->text_length == 0 || answers->text_length > SYMBOL_WIRE_MESSAGE_MAX)
+	    answers->text_length == 0 || answers->text_length > SYMBOL_WIRE_MESSAGE_MAX || answers->incomplete > 1)
 		return -EBADMSG;
 	return len == sizeof(*answers) + answers->count * sizeof(uint32_t) +
 		      answers->location_count * sizeof(struct symbol_wire_location) +

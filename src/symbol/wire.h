@@ -91,6 +91,8 @@ struct symbol_wire_answers {
 	uint32_t first, count;     /* which of the request's queries */
 	uint32_t location_count;   /* the sum of location_counts */
 	uint32_t text_length;
+	uint32_t incomplete;       /* 1: files that belong to the module were missing, so that there may be better answers later */
+	uint32_t pad;
 };
 
 /* The parts of an ANSWERS message that symbol_wire_check() has accepted. */

@@ -104,6 +104,22 @@ START_TEST(what_has_no_debug_information_is_not_kept)
 }
 END_TEST
 
+/* The parts that other files have may be put there later. */
+START_TEST(what_lacks_a_part_of_its_debug_information_is_not_kept)
+{
+	size_t len;
+	void *data;
+
+	start(SYMBOLIZER);
+	fixture_run("gcc -O2 -g -gsplit-dwarf -c -o levels.o $DATA/levels.c && gcc -o levels levels.o && mv levels.dwo away");
+	ck_assert_uint_gt(name_all("levels", &user_one), 0);
+	encode(&data, &len);
+	ck_assert_int_eq(start_another(data, len), 0);
+	ck_assert_uint_eq(name_all("levels", &user_one), 0);
+	free(data);
+}
+END_TEST
+
 START_TEST(what_is_damaged_is_refused_as_a_whole)
 {
 	unsigned char *data;
@@ -215,6 +231,7 @@ int main(void)
 	tcase_add_test(tcase, another_daemon_has_the_same_names_without_asking);
 	tcase_add_test(tcase, they_are_no_other_users_and_no_other_files);
 	tcase_add_test(tcase, what_has_no_debug_information_is_not_kept);
+	tcase_add_test(tcase, what_lacks_a_part_of_its_debug_information_is_not_kept);
 	tcase_add_test(tcase, what_is_damaged_is_refused_as_a_whole);
 	tcase_add_test(tcase, whatever_has_a_right_checksum_is_taken_or_refused);
 	tcase_add_test(tcase, no_more_is_kept_than_the_limit);

@@ -48,6 +48,19 @@ static unsigned sources_of(const char *path, const char *debug_root)
 	return sources;
 }
 
+/* By what its function main is called for. */
+static bool is_incomplete(const char *path, const char *debug_root)
+{
+	struct symbol_location locations[SYMBOL_LOCATIONS_MAX];
+	struct symbol_module *module;
+	bool is;
+
+	ck_assert_int_gt(resolve(path, debug_root, fixture_address(path, "main", NULL), false, locations, &module), 0);
+	is = symbol_module_is_incomplete(module);
+	symbol_module_free(module);
+	return is;
+}
+
 static void assert_agrees(const char *what, const char *path, const char *reference,
 			  const char *debug_root, size_t max, size_t min)
 {
@@ -493,6 +506,23 @@ START_TEST(what_dwz_shares_is_read_from_the_third_file)
 }
 END_TEST
 
+START_TEST(a_module_says_that_files_of_its_are_missing)
+{
+	make_shared();
+	ck_assert(!is_incomplete("unshared", NO_ROOT));
+	ck_assert(!is_incomplete("full", NO_ROOT));
+	fixture_run("rm common");
+	ck_assert(is_incomplete("full", NO_ROOT));
+	fixture_run("gcc -O2 -g -gsplit-dwarf -c -o levels.o $DATA/levels.c && gcc -o full levels.o");
+	ck_assert(!is_incomplete("full", NO_ROOT));
+	fixture_run("mv levels.dwo away");
+	ck_assert(is_incomplete("full", NO_ROOT));
+	/* A package with another program's units. */
+	fixture_run("gcc -g -gdwarf-4 -gsplit-dwarf -c -o other.o $DATA/levels.c && dwp -o full.dwp other.dwo");
+	ck_assert(is_incomplete("full", NO_ROOT));
+}
+END_TEST
+
 START_TEST(a_wrong_third_file_of_dwz_is_not_used)
 {
 	make_shared();
@@ -596,6 +626,7 @@ int main(void)
 	tcase_add_test(separate, a_debug_file_that_is_no_file_is_not_waited_for);
 	tcase_add_test(separate, split_dwarf_that_is_no_file_is_not_opened);
 	tcase_add_test(separate, what_dwz_shares_is_read_from_the_third_file);
+	tcase_add_test(separate, a_module_says_that_files_of_its_are_missing);
 	tcase_add_test(separate, a_wrong_third_file_of_dwz_is_not_used);
 	tcase_add_test(real, libc_reads_as_addr2line_says);
 	tcase_add_test(real, a_debug_python_reads_as_addr2line_says);
