@@ -6,7 +6,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
+_Static_assert(SYMBOL_WIRE_BUILD_ID_MAX == BUILD_ID_MAX, "a build-id must fit");
 _Static_assert(SYMBOL_WIRE_LOCATIONS_MAX <= SYMBOLIZE_LOCATIONS_MAX, "an answer must fit");
 
 /* In the middle of a question.  -ETIMEDOUT: the module is to blame; -ECANCELED: the process is ended for another
@@ -75,8 +77,28 @@ static int take_need(struct symbolize *symbolize, const struct symbol_wire_need 
 	return send_file(symbolize, -EACCES);
 }
 
+/* Its own build-id the tracer has told; the other one a file of anybody's says. */
+static int note_wanted(struct symbolize_work *work, const struct symbol_wire_need_debug *need)
+{
+	if (need->build_id_len == 0) {
+		work->wanted_len = work->file->build_id_len;
+		memcpy(work->wanted, work->file->build_id, work->wanted_len);
+		return 0;
+	}
+	if (work->shared_len == 0) {
+		work->shared_len = need->build_id_len;
+		memcpy(work->shared, need->build_id, work->shared_len);
+	}
+	if (work->shared_len != need->build_id_len || memcmp(work->shared, need->build_id, work->shared_len) != 0)
+		return -EBADMSG;
+	work->wanted_len = work->shared_len;
+	memcpy(work->wanted, work->shared, work->wanted_len);
+	return 0;
+}
+
 /* Answered at once: nobody else's names wait for a server. */
-static int take_need_debug(struct symbolize *symbolize, struct symbolize_work *work)
+static int take_need_debug(struct symbolize *symbolize, const struct symbol_wire_need_debug *need,
+			   struct symbolize_work *work)
 {
 	struct symbolize_job *job = symbolize_current_job(symbolize);
 	int fd, r;
@@ -84,6 +106,8 @@ static int take_need_debug(struct symbolize *symbolize, struct symbolize_work *w
 	if (symbolize->phase != OPENING || symbolize->needs_file)
 		return -EBADMSG;
 	r = may_go_on(symbolize, work);
+	if (r == 0)
+		r = note_wanted(work, need);
 	if (r < 0)
 		return r;
 	fd = symbolize_debug_of(symbolize, job, work);
@@ -172,7 +196,7 @@ int symbolize_on_message(void *context, const void *data, size_t len)
 	if (head->type == SYMBOL_WIRE_NEED)
 		return take_need(symbolize, data, work);
 	if (head->type == SYMBOL_WIRE_NEED_DEBUG)
-		return take_need_debug(symbolize, work);
+		return take_need_debug(symbolize, data, work);
 	if (symbolize->needs_file)
 		return -EBADMSG;
 	if (head->type == SYMBOL_WIRE_OPENED)

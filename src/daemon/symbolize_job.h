@@ -20,6 +20,10 @@ struct symbolize_work {
 	bool waits;                          /* for debug information from elsewhere; it is then passed over */
 	bool is_later;                       /* the symbolizer was told that it comes later */
 	bool is_partial;                     /* it could not be had: answers are true of this snapshot only */
+	uint8_t wanted[BUILD_ID_MAX];        /* of the debug information that it asked for last */
+	size_t wanted_len;
+	uint8_t shared[BUILD_ID_MAX];        /* what dwz has moved out of it: one file, or it could ask for any */
+	size_t shared_len;
 };
 
 struct symbolize_job {

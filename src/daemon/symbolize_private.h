@@ -72,7 +72,7 @@ int symbolize_wait_init(struct symbolize *symbolize);
 void symbolize_wait_fini(struct symbolize *symbolize);
 /* The current job, which has nothing else to do than to wait for debug information: true when it was set aside. */
 bool symbolize_set_aside(struct symbolize *symbolize);
-/* As struct symbolize_debug's get. */
+/* As struct symbolize_debug's get, of what the module wants. */
 int symbolize_debug_of(const struct symbolize *symbolize, const struct symbolize_job *job, const struct symbolize_work *work);
 
 #endif

@@ -10,11 +10,9 @@
 
 int symbolize_debug_of(const struct symbolize *symbolize, const struct symbolize_job *job, const struct symbolize_work *work)
 {
-	const struct symbolize_file *file = work->file;
-
-	if (!symbolize->debug.get || file->names || file->build_id_len == 0)
+	if (!symbolize->debug.get || work->file->names || work->wanted_len == 0)
 		return -ENOENT;
-	return symbolize->debug.get(symbolize->debug.context, &job->user, file->build_id, file->build_id_len);
+	return symbolize->debug.get(symbolize->debug.context, &job->user, work->wanted, work->wanted_len);
 }
 
 /* Whether something of it can be asked about now. */

@@ -162,26 +162,34 @@ int debugfile_find(const struct elf_file *file, const char *debug_root, struct e
 	return r == 0 || r == -ENOMEM ? r : -ENOENT;
 }
 
-int debugfile_fetch(const struct elf_file *file, struct elf_file **ret)
+/* own: it is that of the object itself; else of what dwz has made. */
+static int fetch(const void *build_id, size_t len, bool own, struct elf_file **ret)
 {
 	struct elf_file *found;
 	int fd, r;
 
-	if (file->build_id_len < BUILD_ID_BYTES_MIN || file->build_id_len > BUILD_ID_BYTES_MAX)
+	if (len < BUILD_ID_BYTES_MIN || len > BUILD_ID_BYTES_MAX)
 		return -ENOENT;
-	fd = opener_fetch();
+	fd = own ? opener_fetch(NULL, 0) : opener_fetch(build_id, len);
 	if (fd < 0)
 		return fd == -EINPROGRESS || fd == -ENOMEM ? fd : -ENOENT;
 	r = elf_file_open(fd, &found);
 	if (r < 0)
 		return r == -ENOMEM ? r : -ENOENT;
-	if (!elf_file_same_build_id(found, file->build_id, file->build_id_len)) {
+	if (!elf_file_same_build_id(found, build_id, len)) {
 		elf_file_free(found);
 		return -ENOENT;
 	}
 	*ret = found;
 	return 0;
 }
+
+int debugfile_fetch(const struct elf_file *file, struct elf_file **ret)
+{
+	return fetch(file->build_id, file->build_id_len, true, ret);
+}
+
+/* --- what dwz has moved to a file of its own --- */
 
 /* Nothing is there that libdw could open in our place. */
 static bool is_absent(int error)
@@ -189,34 +197,68 @@ static bool is_absent(int error)
 	return error == -ENOENT || error == -ENOTDIR || error == -EACCES;
 }
 
-int debugfile_find_alternate(Dwarf *dwarf, const struct elf_file *file, const char *debug_root,
-			     struct elf_file **ret)
+/* Where the link says; without a folder of its own nothing is beside it. */
+static int linked_path(const struct elf_file *file, const char *name, char *path, size_t space)
 {
-	char dir[PATH_MAX], path[2 * PATH_MAX];
-	struct elf_file *found;
-	const void *build_id;
-	const char *name;
-	ssize_t len = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &build_id);
-	int r;
+	char dir[PATH_MAX];
 
-	*ret = NULL;
-	if (len <= 0)
-		return 0;
-	if (open_by_build_id(debug_root, build_id, (size_t)len, ret) == 0)
-		return 0;
 	if (name[0] == '/')
-		snprintf(path, sizeof(path), "%s", name);
+		snprintf(path, space, "%s", name);
 	else if (directory_of(file->fd, dir, sizeof(dir)) == 0)
-		snprintf(path, sizeof(path), "%s/%s", dir, name);
+		snprintf(path, space, "%s/%s", dir, name);
 	else
 		return -ENOENT;
-	r = elf_file_open_path(path, &found);
+	return 0;
+}
+
+/* Debian and Fedora have all of them below one folder, whatever leads there from the file. */
+static int distribution_path(const char *root, const char *name, char *path, size_t space)
+{
+	static const char folder[] = "/.dwz/";
+	const char *at = strstr(name, folder);
+
+	if (!at)
+		return -ENOENT;
+	snprintf(path, space, "%s%s", root, at);
+	return 0;
+}
+
+/* -EXDEV: it is another one. */
+static int open_alternate(const char *path, const void *build_id, size_t len, struct elf_file **ret)
+{
+	struct elf_file *found;
+	int r = elf_file_open_path(path, &found);
+
 	if (r < 0)
 		return is_absent(r) ? -ENOENT : r == -ENOMEM ? r : -EXDEV;
-	if (!elf_file_same_build_id(found, build_id, (size_t)len)) {
+	if (!elf_file_same_build_id(found, build_id, len)) {
 		elf_file_free(found);
 		return -EXDEV;
 	}
 	*ret = found;
 	return 0;
+}
+
+int debugfile_find_alternate(Dwarf *dwarf, const struct elf_file *file, const char *debug_root,
+			     struct elf_file **ret)
+{
+	char path[2 * PATH_MAX];
+	const void *build_id;
+	const char *name;
+	ssize_t len = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &build_id);
+	int linked = -ENOENT, r;
+
+	*ret = NULL;
+	if (len <= 0)
+		return 0;
+	r = open_by_build_id(debug_root, build_id, (size_t)len, ret);
+	if (r < 0 && r != -ENOMEM && linked_path(file, name, path, sizeof(path)) == 0)
+		r = linked = open_alternate(path, build_id, (size_t)len, ret);
+	if (r < 0 && r != -ENOMEM && distribution_path(debug_root, name, path, sizeof(path)) == 0)
+		r = open_alternate(path, build_id, (size_t)len, ret);
+	if (r < 0 && r != -ENOMEM)
+		r = fetch(build_id, (size_t)len, false, ret);
+	if (r == 0 || r == -ENOMEM || r == -EINPROGRESS)
+		return r;
+	return linked == -EXDEV ? -EXDEV : -ENOENT;
 }

@@ -13,9 +13,10 @@ int debugfile_find(const struct elf_file *file, const char *debug_root, struct e
 /* The same from elsewhere (opener_fetch()), for one with a build-id; -EINPROGRESS: later. */
 int debugfile_fetch(const struct elf_file *file, struct elf_file **ret);
 
-/* The file that dwz moved common parts to (.gnu_debugaltlink).  0: *ret is it, or NULL when `dwarf`
- * needs none; -ENOENT: there is none; -EXDEV: a wrong one lies in its place, so that `dwarf` must not be
- * read: libdw would open that one unasked. */
+/* The file that dwz moved common parts to (.gnu_debugaltlink): by build-id, by its name, in ROOT/.dwz, where distributions
+ * have it, or from elsewhere.  0: *ret is it, or NULL when `dwarf` needs none; -ENOENT: there is none; -EXDEV: nor is there, but
+ * a wrong one lies in its place, so that `dwarf` must not be read: libdw would open that one unasked; -EINPROGRESS: later;
+ * -ENOMEM. */
 int debugfile_find_alternate(Dwarf *dwarf, const struct elf_file *file, const char *debug_root,
 			     struct elf_file **ret);
 

@@ -28,9 +28,9 @@ int opener_open(const char *path)
 	return chosen.open ? chosen.open(chosen.context, path) : file_open_plain(path);
 }
 
-int opener_fetch(void)
+int opener_fetch(const void *build_id, size_t len)
 {
-	return chosen.fetch ? chosen.fetch(chosen.context) : -ENOENT;
+	return chosen.fetch ? chosen.fetch(chosen.context, build_id, len) : -ENOENT;
 }
 
 void opener_enter(int (*otherwise)(void *context), void *context)

@@ -72,13 +72,21 @@ static int receive_file(struct server *server)
 	return file.result < 0 ? file.result : fd;
 }
 
-static int fetch_debug(void *context)
+static int fetch_debug(void *context, const void *build_id, size_t len)
 {
 	struct server *server = context;
-	const struct symbol_wire_head need = { SYMBOL_WIRE_NEED_DEBUG, server->asked.serial, server->asked.module,
-					       sizeof(need) };
-	int r = server->broken < 0 ? -EIO : fd_send_message(server->sock, &need, sizeof(need), -1);
+	struct symbol_wire_need_debug need = {
+		.head = { SYMBOL_WIRE_NEED_DEBUG, server->asked.serial, server->asked.module, sizeof(need) },
+		.build_id_len = (uint32_t)len,
+	};
+	int r = server->broken < 0 ? -EIO : 0;
 
+	if (len > sizeof(need.build_id))
+		return -ENOENT;
+	if (len > 0)
+		memcpy(need.build_id, build_id, len);
+	if (r == 0)
+		r = fd_send_message(server->sock, &need, sizeof(need), -1);
 	return r < 0 ? r : receive_file(server);
 }
 

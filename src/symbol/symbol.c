@@ -109,7 +109,7 @@ static int read_everything(struct symbol_module *module, const char *debug_root)
 	if (r == -ENOMEM || r == -EINPROGRESS)
 		return r;
 	r = open_dwarf(module, debug_root);
-	if (r == -ENOMEM)
+	if (r == -ENOMEM || r == -EINPROGRESS)
 		return r;
 	return read_symbols(module);
 }

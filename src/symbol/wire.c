@@ -80,6 +80,11 @@ static int check_need(const struct symbol_wire_need *need, size_t len)
 	return 0;
 }
 
+static int check_need_debug(const struct symbol_wire_need_debug *need, size_t len)
+{
+	return len == sizeof(*need) && need->build_id_len <= SYMBOL_WIRE_BUILD_ID_MAX ? 0 : -EBADMSG;
+}
+
 int symbol_wire_check(const void *data, size_t len, bool from_symbolizer)
 {
 	const struct symbol_wire_head *head = data;
@@ -93,7 +98,6 @@ int symbol_wire_check(const void *data, size_t len, bool from_symbolizer)
 	case SYMBOL_WIRE_OPEN_NAMES:
 	case SYMBOL_WIRE_CLOSE:
 	case SYMBOL_WIRE_READY:
-	case SYMBOL_WIRE_NEED_DEBUG:
 		return len == sizeof(*head) ? 0 : -EBADMSG;
 	case SYMBOL_WIRE_RESOLVE:
 		return check_resolve(data, len);
@@ -103,6 +107,8 @@ int symbol_wire_check(const void *data, size_t len, bool from_symbolizer)
 		return check_answers(data, len);
 	case SYMBOL_WIRE_NEED:
 		return check_need(data, len);
+	case SYMBOL_WIRE_NEED_DEBUG:
+		return check_need_debug(data, len);
 	case SYMBOL_WIRE_FILE:
 		return len == sizeof(struct symbol_wire_file) && ((const struct symbol_wire_file *)data)->result <= 0
 			       ? 0 : -EBADMSG;

@@ -20,6 +20,7 @@
 #define SYMBOL_WIRE_LOCATIONS_MAX 64       /* of one address */
 #define SYMBOL_WIRE_MODULES_MAX 64         /* open at a time */
 #define SYMBOL_WIRE_PATH_MAX 4096          /* its NUL included */
+#define SYMBOL_WIRE_BUILD_ID_MAX 64
 
 enum symbol_wire_type {
 	/* daemon -> symbolizer */
@@ -35,8 +36,8 @@ enum symbol_wire_type {
 	SYMBOL_WIRE_ANSWERS,       /* symbol_wire_answers */
 	SYMBOL_WIRE_NEED,          /* symbol_wire_need, in the middle of a request, whose serial it has; it goes on with
 				    * the FILE */
-	SYMBOL_WIRE_NEED_DEBUG,    /* head; likewise: debug information of the module that is being opened, by the build-id that
-				    * the daemon knows, from wherever it has it.  -EINPROGRESS: it may come later */
+	SYMBOL_WIRE_NEED_DEBUG,    /* symbol_wire_need_debug; likewise: debug information of the module that is being opened,
+				    * from wherever the daemon has it.  -EINPROGRESS: it may come later */
 };
 
 struct symbol_wire_head {
@@ -69,6 +70,13 @@ struct symbol_wire_opened {
 struct symbol_wire_need {
 	struct symbol_wire_head head;
 	char path[];               /* absolute; NUL-terminated */
+};
+
+struct symbol_wire_need_debug {
+	struct symbol_wire_head head;
+	uint32_t build_id_len;     /* 0: the module's own, whose build-id the daemon knows; else what dwz has moved out of it */
+	uint32_t pad;
+	uint8_t build_id[SYMBOL_WIRE_BUILD_ID_MAX];
 };
 
 struct symbol_wire_file {

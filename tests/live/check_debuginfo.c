@@ -148,6 +148,50 @@ static void what_no_server_knows_has_its_symbols_and_is_no_lack(void)
 	tool_end(all, subject, NULL);
 }
 
+static char moved_id[64];
+
+static bool knows_what_was_moved(void *context)
+{
+	return debug_server_status(context, moved_id) == 200;
+}
+
+/* What two debug files share is in a third, which lies where neither says; only the server knows it. */
+static void move_by_dwz(void)
+{
+	FILE *id;
+
+	require_equal(system(live_text("cd %s && gcc -O2 -g -gdwarf-4 -Wl,--build-id=0x" BUILD_ID " -o full $SOURCE/" LEAKY_C
+				       " && gcc -O2 -g -gdwarf-4 -o other $SOURCE/" LEAKY_C
+				       " && strip -s -o stripped full && chmod 755 stripped && rm served/whole"
+				       " && objcopy --only-keep-debug full served/debug && objcopy --only-keep-debug other other.debug"
+				       " && dwz -m served/moved -M /nowhere/.dwz/moved served/debug other.debug"
+				       " && readelf -n served/moved | sed -n 's/.*Build ID: //p' > id", live_folder())), 0);
+	id = fopen(live_text("%s/id", live_folder()), "r");
+	require(id && fscanf(id, "%63s", moved_id) == 1);
+	fclose(id);
+}
+
+static void what_dwz_has_moved_is_had_from_there_too(void)
+{
+	struct subject *subject;
+	struct state *before;
+	struct tool *all;
+	const char *url;
+
+	build();
+	move_by_dwz();
+	url = start_debuginfod();
+	require(live_wait(knows_what_was_moved, (void *)url, SERVER_MS));
+	all = tool_start_system("--debuginfod", url);
+	subject = start(program, ORDINARY_UID);
+	before = state_take(subject->pid);
+	attach_and_leak(all, subject);
+	require_lines(all, subject);
+	/* It has no symbols: its functions' names are in what was moved. */
+	require_text(json_dumps(tool_json(all, "stats", pid_text(subject->pid), "--by", "traceback", NULL), 0), "handle_request");
+	tool_end(all, subject, before);
+}
+
 /* --- servers that misbehave --- */
 
 static void one_that_never_answers_delays_nobody_else(void)
@@ -285,6 +329,7 @@ static void servers_of_the_environment_are_asked_only_when_that_is_said(void)
 
 static const struct live_case cases[] = {
 	LIVE_CASE(what_a_server_has_names_the_lines_of_each_user),
+	LIVE_CASE(what_dwz_has_moved_is_had_from_there_too),
 	LIVE_CASE(what_no_server_knows_has_its_symbols_and_is_no_lack),
 	LIVE_CASE(one_that_never_answers_delays_nobody_else),
 	LIVE_CASE(what_a_server_sends_is_not_believed),

@@ -506,6 +506,24 @@ START_TEST(what_dwz_shares_is_read_from_the_third_file)
 }
 END_TEST
 
+/* As packages have it: the link leads to where the file would be if it were installed. */
+START_TEST(what_dwz_shares_is_found_below_the_debug_folder)
+{
+	static const char *const links[] = { "/nowhere/.dwz/some/common", "../../.dwz/some/common" };
+
+	make_shared();
+	fixture_run("gcc -O2 -g -gdwarf-4 -Wl,--build-id=sha1 -Dadd=add2 -o second $DATA/levels.c");
+	fixture_run("mkdir -p root/.dwz/some && cp unshared full && rm common && dwz -m root/.dwz/some/common -M %s full second",
+		    links[_i]);
+	assert_agrees("dwz below the debug folder", "full", "unshared", "root", SIZE_MAX / 2, 300);
+	/* Another one in its place. */
+	fixture_run("g++ -g -gdwarf-4 -o third $DATA/shapes.cc && cp third fourth");
+	fixture_run("rm root/.dwz/some/common && dwz -m root/.dwz/some/common -r third fourth");
+	ck_assert(sources_of("full", "root") & SYMBOL_FROM_DWARF);
+	ck_assert(is_incomplete("full", "root"));
+}
+END_TEST
+
 START_TEST(a_module_says_that_files_of_its_are_missing)
 {
 	make_shared();
@@ -626,6 +644,7 @@ int main(void)
 	tcase_add_test(separate, a_debug_file_that_is_no_file_is_not_waited_for);
 	tcase_add_test(separate, split_dwarf_that_is_no_file_is_not_opened);
 	tcase_add_test(separate, what_dwz_shares_is_read_from_the_third_file);
+	tcase_add_loop_test(separate, what_dwz_shares_is_found_below_the_debug_folder, 0, 2);
 	tcase_add_test(separate, a_module_says_that_files_of_its_are_missing);
 	tcase_add_test(separate, a_wrong_third_file_of_dwz_is_not_used);
 	tcase_add_test(real, libc_reads_as_addr2line_says);

@@ -18,18 +18,22 @@ static const struct file_user user_other = { .owner = 1002, .identity = { 1, 100
 static const uint8_t build_id[] = { 0x12, 0x34, 0x56, 0x78, 0x90, 0xab, 0xcd, 0xef, 0x12, 0x34,
 				    0x56, 0x78, 0x90, 0xab, 0xcd, 0xef, 0x12, 0x34, 0x56, 0x78 };
 
-/* What the server would say, and how often it was asked. */
-static int answer_fd, answer_error;
-static unsigned times_asked;
+/* What the server would say, and how often it was asked; and of the file that dwz has made. */
+static int answer_fd, answer_error, shared_fd, shared_error;
+static unsigned times_asked, times_asked_shared;
 static uint32_t last_uid;
 
 static int get(void *context, const struct file_user *user, const uint8_t *id, size_t len)
 {
 	(void)context;
 	ck_assert_uint_eq(len, sizeof(build_id));
-	ck_assert_mem_eq(id, build_id, sizeof(build_id));
-	times_asked++;
 	last_uid = user->identity.uid;
+	if (memcmp(id, build_id, sizeof(build_id)) != 0) {
+		ck_assert_int_ge(shared_fd, 0);
+		times_asked_shared++;
+		return shared_error < 0 ? shared_error : shared_fd;
+	}
+	times_asked++;
 	return answer_error < 0 ? answer_error : answer_fd;
 }
 
@@ -43,13 +47,15 @@ static void set_up_stripped(void)
 	start(SYMBOLIZER);
 	symbolize_set_debug(symbolize, &debug);
 	answer_fd = open("levels.debug", O_RDONLY | O_CLOEXEC);
-	answer_error = times_asked = 0;
+	shared_fd = -1;
+	answer_error = shared_error = times_asked = times_asked_shared = 0;
 }
 
 static void tear_down_stripped(void)
 {
 	tear_down();
 	fd_close(&answer_fd);
+	fd_close(&shared_fd);
 }
 
 static void say(int error)
@@ -83,11 +89,11 @@ static size_t lines_of(const struct input *input)
 	return count;
 }
 
-static void run_until_asked(void)
+static void run_until_asked(const unsigned *times)
 {
 	uint64_t deadline = clock_in_ms(60000);
 
-	while (times_asked == 0) {
+	while (*times == 0) {
 		ck_assert_int_ge(sd_event_run(event, 100000), 0);
 		ck_assert(!clock_passed(deadline));
 	}
@@ -127,7 +133,7 @@ START_TEST(while_it_is_awaited_all_others_go_on)
 
 	answer_error = -EINPROGRESS;
 	begin(&waiting, &user_one);
-	run_until_asked();
+	run_until_asked(&times_asked);
 	require_waiting(&waiting);
 	input_init(&same_user);
 	same_user.user = &user_one;
@@ -156,7 +162,7 @@ START_TEST(news_of_another_file_do_not_end_the_wait)
 
 	answer_error = -EINPROGRESS;
 	begin(&input, &nobody);
-	run_until_asked();
+	run_until_asked(&times_asked);
 	say(-EINPROGRESS);
 	require_waiting(&input);
 	say(0);
@@ -237,13 +243,116 @@ START_TEST(nobody_is_asked_about_what_has_its_own)
 }
 END_TEST
 
+/* --- what dwz has moved to another file --- */
+
+/* The debug file lacks what it shares with that of another program. */
+static void share(void)
+{
+	fixture_run("gcc -O2 -g -gdwarf-4 -Wl,--build-id=0x" BUILD_ID " -o levels $DATA/levels.c && "
+		    "gcc -O2 -g -gdwarf-4 -Wl,--build-id=sha1 -Dadd=add2 -o second $DATA/levels.c && "
+		    "objcopy --only-keep-debug levels levels.debug && objcopy --only-keep-debug second second.debug && "
+		    "cp levels stripped && strip -s stripped && dwz -m shared -M /nowhere/shared levels.debug second.debug");
+	fd_close(&answer_fd);
+	answer_fd = open("levels.debug", O_RDONLY | O_CLOEXEC);
+	shared_fd = open("shared", O_RDONLY | O_CLOEXEC);
+	ck_assert_int_ge(shared_fd, 0);
+}
+
+/* Of every level of every byte. */
+static void begin_shared(struct input *input)
+{
+	uint64_t size, address = fixture_address("levels", "three_levels", &size);
+	uint32_t module;
+
+	input_init(input);
+	input->user = &user_one;
+	module = input_file(input, "stripped");
+	input->snapshot->modules.items[module].build_id_len = sizeof(build_id);
+	memcpy(input->snapshot->modules.items[module].build_id, build_id, sizeof(build_id));
+	for (uint64_t i = 0; i < size; i++)
+		input_frame(input, module, address + i, FRAME_EXACT);
+	ask(input);
+}
+
+static size_t names_of(const struct input *input)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < input->snapshot->locations.count; i++)
+		count += *strtab_get(input->snapshot->strings, input->snapshot->locations.items[i].function) != '\0';
+	return count;
+}
+
+START_TEST(what_dwz_has_moved_is_asked_for_after_it)
+{
+	struct input input;
+
+	share();
+	begin_shared(&input);
+	await(&input);
+	ck_assert_uint_gt(times_asked, 0);
+	ck_assert_uint_gt(times_asked_shared, 0);
+	ck_assert_uint_gt(names_of(&input), 0);
+	ck_assert_uint_eq(names_of(&input), input.snapshot->locations.count);
+	ck_assert(input.snapshot->symbolized);
+	ck_assert_uint_eq(last_uid, 1001);
+	input_fini(&input);
+}
+END_TEST
+
+START_TEST(what_dwz_has_moved_is_awaited_as_long)
+{
+	struct input input, again;
+
+	share();
+	shared_error = -EINPROGRESS;
+	begin_shared(&input);
+	run_until_asked(&times_asked_shared);
+	require_waiting(&input);
+	/* Not for what came before it. */
+	symbolize_debug_arrived(symbolize);
+	require_waiting(&input);
+	shared_error = 0;
+	symbolize_debug_arrived(symbolize);
+	await(&input);
+	ck_assert_uint_eq(names_of(&input), input.snapshot->locations.count);
+	ck_assert(input.snapshot->symbolized);
+	/* What is missing is said. */
+	fixture_run("cp stripped copy && mv copy stripped");
+	shared_error = -ETIMEDOUT;
+	begin_shared(&again);
+	await(&again);
+	ck_assert_uint_lt(names_of(&again), again.snapshot->locations.count);
+	ck_assert_uint_gt(lines_of(&again), 0);
+	ck_assert(!again.snapshot->symbolized);
+	input_fini(&input);
+	input_fini(&again);
+}
+END_TEST
+
+START_TEST(another_file_in_place_of_what_dwz_has_moved_is_not_used)
+{
+	struct input input;
+
+	share();
+	fd_close(&shared_fd);
+	shared_fd = open("other", O_RDONLY | O_CLOEXEC);
+	begin_shared(&input);
+	await(&input);
+	ck_assert_uint_gt(times_asked_shared, 0);
+	ck_assert_uint_lt(names_of(&input), input.snapshot->locations.count);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
+	input_fini(&input);
+}
+END_TEST
+
 START_TEST(it_may_be_freed_while_a_snapshot_waits)
 {
 	struct input input;
 
 	answer_error = -EINPROGRESS;
 	begin(&input, &nobody);
-	run_until_asked();
+	run_until_asked(&times_asked);
 	require_waiting(&input);
 	symbolize_free(symbolize);
 	symbolize = NULL;
@@ -267,6 +376,9 @@ int main(void)
 	tcase_add_test(tcase, what_no_server_knows_is_not_waited_for_and_remembered);
 	tcase_add_loop_test(tcase, what_has_another_build_id_is_not_used, 0, 2);
 	tcase_add_test(tcase, nobody_is_asked_about_what_has_its_own);
+	tcase_add_test(tcase, what_dwz_has_moved_is_asked_for_after_it);
+	tcase_add_test(tcase, what_dwz_has_moved_is_awaited_as_long);
+	tcase_add_test(tcase, another_file_in_place_of_what_dwz_has_moved_is_not_used);
 	tcase_add_test(tcase, it_may_be_freed_while_a_snapshot_waits);
 	tcase_set_timeout(tcase, 120);
 	suite_add_tcase(suite, tcase);
