@@ -132,6 +132,8 @@ static int print_status(pid_t pid, const json_t *status)
 	printf("%" PRIu64 " us\n", answer_number(status, "longest_stop_us"));
 	if (answer_number(status, "children_not_followed") > 0)
 		print_number("Not followed", answer_number(status, "children_not_followed"));
+	if (answer_number(status, "naming") > 0)
+		print_number("Being named", answer_number(status, "naming"));
 	print_unknown(json_object_get(status, "unknown"));
 	return show_finish();
 }

@@ -73,6 +73,18 @@ size_t intakes_running(const struct intakes *intakes)
 	return intakes->list.count;
 }
 
+size_t intakes_naming(const struct intakes *intakes, int pid, uint64_t start_time)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < intakes->list.count; i++) {
+		const struct intake *intake = intakes->list.items[i];
+
+		count += intake->pid == pid && intake->start_time == start_time && intake->fds;
+	}
+	return count;
+}
+
 static uint32_t owner_of(const struct module_files *files)
 {
 	return module_files_user(files)->owner;

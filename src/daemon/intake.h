@@ -20,6 +20,8 @@ int intakes_new(struct work *work, struct symbolize *symbolize, struct snapshots
 void intakes_free(struct intakes *intakes);
 void intakes_set_max_bytes(struct intakes *intakes, uint64_t max_bytes);
 size_t intakes_running(const struct intakes *intakes);
+/* Of one process those whose names are still looked for. */
+size_t intakes_naming(const struct intakes *intakes, int pid, uint64_t start_time);
 
 struct intake_steps {
 	void *context;

@@ -130,11 +130,12 @@ static json_t *encode_unknown(const struct wire_status *status)
 	return codec_unknown(&unknown);
 }
 
-static json_t *encode_status(const struct session *session)
+static json_t *encode_status(const struct daemon *daemon, const struct session *session)
 {
 	const struct wire_status *s = session_status(session);
+	size_t naming = intakes_naming(daemon->intakes, session_pid(session), session_start_time(session));
 
-	return json_pack("{s:i, s:s, s:s, s:o, s:o*, s:o*, s:b, s:b, s:o*, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:o, s:o*, s:o*, s:b, s:b, s:o*, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:o*, s:o}",
 			 "pid", session_pid(session), "state", session_state_name(session), "engine",
 			 engine_kinds[s->engine], "engine_reason",
 			 s->engine_reason[0] ? codec_bytes(s->engine_reason) : json_null(),
@@ -153,13 +154,14 @@ static json_t *encode_status(const struct session *session)
 			 "pending_calls", (json_int_t)s->pending_calls,
 			 "tracer_memory", (json_int_t)s->tracer_memory,
 			 "longest_stop_us", (json_int_t)s->longest_stop_us,
-			 "children_not_followed", (json_int_t)session_not_followed(session), "unknown",
+			 "children_not_followed", (json_int_t)session_not_followed(session), "naming",
+			 naming ? json_integer((json_int_t)naming) : NULL, "unknown",
 			 encode_unknown(s));
 }
 
 static void reply_status(struct call *call, const struct session *session)
 {
-	call_reply(call, json_pack("{s:o}", "status", encode_status(session)));
+	call_reply(call, json_pack("{s:o}", "status", encode_status(call->daemon, session)));
 }
 
 static void on_status(void *context, const struct answer *answer)

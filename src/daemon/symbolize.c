@@ -48,6 +48,8 @@ static void finish_first(struct symbolize *symbolize)
 	snapshot->symbolized = result == 0 && !is_partial;
 	if (symbolize_current_job(symbolize))
 		symbolize_step_soon(symbolize);
+	else
+		symbolize_look_through(symbolize);
 	/* Last, since it may ask for another snapshot or free this object. */
 	done(context, snapshot, result);
 	snapshot_put(snapshot);
@@ -100,6 +102,18 @@ void symbolize_on_end(void *context)
 	symbolize_end_process(symbolize);
 	if (symbolize->phase != SEEKING)
 		symbolize_step_soon(symbolize);
+}
+
+/* Whoever is hurried for others' sake is not to blame. */
+void symbolize_on_silence(void *context)
+{
+	struct symbolize *symbolize = context;
+
+	if (symbolize_is_asking(symbolize) && symbolize_is_hurried(symbolize)) {
+		symbolize_note_slow(symbolize);
+		symbolize->broken_off = true;
+	}
+	symbolize_on_end(symbolize);
 }
 
 static void rest(struct symbolize *symbolize)
@@ -161,13 +175,18 @@ void symbolize_found(struct symbolize *symbolize, int fd)
 	symbolize_step_soon(symbolize);
 }
 
+uint64_t symbolize_longest_turn_ms(const struct symbolize *symbolize)
+{
+	return symbolize_current_job(symbolize)->has_slow_turn ? symbolize->times.slow_turn_ms : symbolize->times.long_turn_ms;
+}
+
 /* In the middle of a module the next turn would have to open it again. */
 static uint64_t turn_ms(const struct symbolize *symbolize)
 {
 	const struct symbolize_work *work = symbolize_current_work(symbolize);
 	bool begun = work && work->deadline_ns > 0;
 
-	return begun ? symbolize->times.long_turn_ms : symbolize->times.turn_ms;
+	return begun ? symbolize_longest_turn_ms(symbolize) : symbolize->times.turn_ms;
 }
 
 /* Between two questions: who is next, and whether there is still time for it.  A process that has only been started, or has
@@ -179,6 +198,7 @@ static void keep_times(struct symbolize *symbolize)
 	/* One that has waited for debug information. */
 	symbolize_job_resume(symbolize_current_job(symbolize));
 	if (symbolize->moved_on && symbolize_turn_is_over(symbolize, turn_ms(symbolize))) {
+		symbolize_current_job(symbolize)->has_slow_turn = false;
 		symbolize_queue_next_turn(&symbolize->queue);
 		symbolize->moved_on = false;
 	}
@@ -206,6 +226,10 @@ static int on_step(sd_event_source *source, void *userdata)
 		rest(symbolize);
 		if (!symbolize_set_aside(symbolize))
 			finish_first(symbolize);
+		return 0;
+	}
+	if (symbolize_let_others_first(symbolize, work)) {
+		symbolize_step_soon(symbolize);
 		return 0;
 	}
 	sd_event_source_set_enabled(symbolize->idle_source, SD_EVENT_OFF);
@@ -236,7 +260,8 @@ int symbolize_new(sd_event *event, const char *program, struct symbolize **ret)
 	symbolize->event = sd_event_ref(event);
 	symbolize_queue_init(&symbolize->queue);
 	symbolize->times = (struct symbolize_times){ SYMBOLIZE_SILENCE_MS, SYMBOLIZE_MODULE_MS, SYMBOLIZE_SNAPSHOT_MS,
-						     SYMBOLIZE_TURN_MS, SYMBOLIZE_LONG_TURN_MS, SYMBOLIZE_DEBUG_MS };
+						     SYMBOLIZE_TURN_MS, SYMBOLIZE_LONG_TURN_MS, SYMBOLIZE_DEBUG_MS,
+						     SYMBOLIZE_PUT_OFF_MS, SYMBOLIZE_SLOW_TURN_MS };
 	symbolize->program = strdup(program);
 	symbolize->cache = symbolize_cache_new(SYMBOLIZE_CACHE_MAX);
 	if (!symbolize->program || !symbolize->cache)

@@ -15,8 +15,8 @@ struct symbolize;
 int symbolize_new(sd_event *event, const char *program, struct symbolize **ret);
 void symbolize_free(struct symbolize *symbolize);            /* accepts NULL; kills the process */
 
-/* The symbolizer may be silent for so long, or for a long turn while other users wait, and one module may take so long in one snapshot, before
- * it is killed and what was asked stays without names. */
+/* The symbolizer may be silent for so long, and one module may take so long in one snapshot, before it is killed and what was asked
+ * stays without names. */
 #define SYMBOLIZE_SILENCE_MS 20000
 #define SYMBOLIZE_MODULE_MS 120000
 /* All modules of one snapshot: what is left then stays without names.  The time of others' turns does not count, nor
@@ -26,11 +26,15 @@ void symbolize_free(struct symbolize *symbolize);            /* accepts NULL; ki
  * that is broken off and goes on in the next turn. */
 #define SYMBOLIZE_TURN_MS 1000
 #define SYMBOLIZE_LONG_TURN_MS 10000
+/* A module that was silent, or could not be opened, in a long turn is put off: to the time when nobody else waits, or by so long
+ * at most; then it has a turn of the second length. */
+#define SYMBOLIZE_PUT_OFF_MS 60000
+#define SYMBOLIZE_SLOW_TURN_MS 30000
 /* For so long a snapshot, named as far as can be, waits for debug information from elsewhere; others go on. */
 #define SYMBOLIZE_DEBUG_MS 60000
 
 struct symbolize_times {
-	uint64_t silence_ms, module_ms, snapshot_ms, turn_ms, long_turn_ms, debug_ms;
+	uint64_t silence_ms, module_ms, snapshot_ms, turn_ms, long_turn_ms, debug_ms, put_off_ms, slow_turn_ms;
 };
 void symbolize_set_times(struct symbolize *symbolize, const struct symbolize_times *times);
 

@@ -6,7 +6,7 @@ src_libsymbolize_a_SOURCES = \
 	src/daemon/generated.c src/daemon/generated.h \
 	src/daemon/names_file.c src/daemon/names_file.h \
 	src/daemon/symbolize.c src/daemon/symbolize.h src/daemon/symbolize_private.h \
-	src/daemon/symbolize_answers.c src/daemon/symbolize_ask.c src/daemon/symbolize_wait.c \
+	src/daemon/symbolize_answers.c src/daemon/symbolize_ask.c src/daemon/symbolize_wait.c src/daemon/symbolize_slow.c \
 	src/daemon/symbolize_cache.c src/daemon/symbolize_cache.h \
 	src/daemon/symbolize_files.c src/daemon/symbolize_files.h \
 	src/daemon/symbolize_job.c src/daemon/symbolize_job.h \

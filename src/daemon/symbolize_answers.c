@@ -17,9 +17,15 @@ static int may_go_on(struct symbolize *symbolize, const struct symbolize_work *w
 {
 	if (clock_passed(work->deadline_ns))
 		return -ETIMEDOUT;
-	symbolize->broken_off = clock_passed(symbolize_current_job(symbolize)->deadline_ns) ||
-				symbolize_turn_is_over(symbolize, symbolize->times.long_turn_ms);
-	return symbolize->broken_off ? -ECANCELED : 0;
+	if (!clock_passed(symbolize_current_job(symbolize)->deadline_ns)) {
+		if (!symbolize_turn_is_over(symbolize, symbolize_longest_turn_ms(symbolize)))
+			return 0;
+		/* What has been answered is kept; but to open it once more would come as far again. */
+		if (symbolize->phase == OPENING)
+			symbolize_note_slow(symbolize);
+	}
+	symbolize->broken_off = true;
+	return -ECANCELED;
 }
 
 /* fd: taken over; or negative errno. */

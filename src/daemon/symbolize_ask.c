@@ -4,14 +4,14 @@
 
 #include <string.h>
 
-static const struct symbolizer_handler handler = { symbolize_on_message, symbolize_on_end };
+static const struct symbolizer_handler handler = { symbolize_on_message, symbolize_on_end, symbolize_on_silence };
 
 int symbolize_expect_answer(const struct symbolize *symbolize)
 {
 	uint64_t silence_ms = symbolize->times.silence_ms;
 
 	/* To start takes as long as the machine has much to do. */
-	if (symbolize->phase != STARTING && symbolize_queue_is_shared(&symbolize->queue) &&
+	if (symbolize->phase != STARTING && symbolize_is_hurried(symbolize) &&
 	    symbolize->times.long_turn_ms < silence_ms)
 		silence_ms = symbolize->times.long_turn_ms;
 	return symbolizer_expect(symbolize->process, silence_ms * 1000);
@@ -86,7 +86,9 @@ int symbolize_ask_next(struct symbolize *symbolize, struct symbolize_work *work)
 	if (!symbolize->process)
 		return ask_start(symbolize);
 	if (work->deadline_ns == 0)
-		work->deadline_ns = clock_in_ms(symbolize->times.module_ms);
+		work->deadline_ns = work->left_ns > 0 ? clock_monotonic_ns() + work->left_ns :
+				    clock_in_ms(symbolize->times.module_ms);
+	work->left_ns = 0;
 	if (work->file->slot < 0 || (work->file->lacks_debug && !work->is_partial))
 		return ask_open(symbolize, work);
 	return ask_resolve(symbolize, work);

@@ -28,6 +28,7 @@ struct symbolize_file {
 	uint32_t references;         /* from jobs; a referenced one is not forgotten */
 	uint32_t crashes;
 	bool names;                  /* of generated code; else an ELF file */
+	bool slow;                   /* to open it takes longer than others can wait */
 	bool unreadable;             /* the symbolizer said it is no such file */
 	bool has_debug;              /* its names come from debug information */
 	bool incomplete;             /* some of which was missing, and may be there later */

@@ -185,7 +185,8 @@ struct symbolize_work *symbolize_job_work(struct symbolize_job *job)
 	for (; job->current < job->work_count; job->current++) {
 		struct symbolize_work *work = &job->works[job->current];
 
-		if (work->answered < work->frames.count && !work->waits && symbolize_file_usable(work->file))
+		if (work->answered < work->frames.count && !work->waits && !work->is_put_off &&
+		    symbolize_file_usable(work->file))
 			return work;
 	}
 	return NULL;
@@ -194,7 +195,7 @@ struct symbolize_work *symbolize_job_work(struct symbolize_job *job)
 bool symbolize_job_waits(const struct symbolize_job *job)
 {
 	for (size_t i = 0; i < job->work_count; i++) {
-		if (job->works[i].waits)
+		if (job->works[i].waits || job->works[i].is_put_off)
 			return true;
 	}
 	return false;
@@ -203,7 +204,18 @@ bool symbolize_job_waits(const struct symbolize_job *job)
 void symbolize_job_stop_waiting(struct symbolize_job *job)
 {
 	for (size_t i = 0; i < job->work_count; i++)
-		job->works[i].waits = false;
+		job->works[i].waits = job->works[i].is_put_off = false;
+}
+
+/* Its time stands still. */
+void symbolize_work_put_off(struct symbolize_work *work)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	if (work->deadline_ns > 0)
+		work->left_ns = work->deadline_ns > now_ns ? work->deadline_ns - now_ns : 1;
+	work->deadline_ns = 0;
+	work->is_put_off = true;
 }
 
 void symbolize_work_drop(struct symbolize_work *work)

@@ -16,6 +16,8 @@ struct symbolize_work {
 	VEC_OF(uint32_t) frames;             /* in the snapshot */
 	size_t answered;
 	uint64_t deadline_ns;                /* CLOCK_MONOTONIC; 0: not begun */
+	uint64_t left_ns;                    /* of its time, when it was put off; 0: it was not */
+	bool is_put_off;                     /* it is passed over until there is time for it */
 	bool mute;                           /* a file that belongs to it could not be opened in time: no other is */
 	bool waits;                          /* for debug information from elsewhere; it is then passed over */
 	bool is_later;                       /* the symbolizer was told that it comes later */
@@ -39,6 +41,8 @@ struct symbolize_job {
 	uint64_t deadline_ns;                /* CLOCK_MONOTONIC; 0: not begun */
 	uint64_t debug_deadline_ns;          /* for what `waits`; 0: it has not been set aside for that yet */
 	bool is_out_of_patience;             /* that has passed */
+	uint64_t slow_deadline_ns;           /* for what is put off; likewise */
+	bool has_slow_turn;                  /* a longer one, that is not cut short */
 	bool is_partial;                     /* of some module, by lack of debug information that may come later */
 	uint64_t paused_ns;                  /* since then it waits for its turn; 0: it does not */
 	int result;
@@ -56,12 +60,13 @@ void symbolize_job_free(struct symbolize_job *job);           /* accepts NULL */
 
 /* The module to ask about next, or NULL when the job is finished. */
 struct symbolize_work *symbolize_job_work(struct symbolize_job *job);
-/* Whether some module waits for debug information; none does any more. */
+/* Whether some module waits for debug information, or is put off; none is any more. */
 bool symbolize_job_waits(const struct symbolize_job *job);
 void symbolize_job_stop_waiting(struct symbolize_job *job);
 /* It waits for its turn from now on, and so do its deadlines; and no more. */
 void symbolize_job_pause(struct symbolize_job *job);
 void symbolize_job_resume(struct symbolize_job *job);
+void symbolize_work_put_off(struct symbolize_work *work);
 /* Nothing more is asked about it: its other frames stay unnamed. */
 void symbolize_work_drop(struct symbolize_work *work);
 struct symbolize_key symbolize_work_key(const struct symbolize_job *job,

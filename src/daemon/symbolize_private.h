@@ -28,7 +28,7 @@ struct symbolize {
 	struct symbolize_cache *cache;
 	struct symbolize_files files;
 	struct symbolize_queue queue;            /* the first one is worked on */
-	struct symbolize_job *waiting;           /* for debug information, by their `next` */
+	struct symbolize_job *waiting;           /* for debug information or their longer turn, by their `next` */
 	sd_event_source *step_source, *idle_source, *wait_source;
 	enum symbolize_phase phase;
 	uint32_t serial;
@@ -50,9 +50,12 @@ void symbolize_step_soon(struct symbolize *symbolize);
 struct symbolize_job *symbolize_current_job(const struct symbolize *symbolize);
 struct symbolize_work *symbolize_current_work(const struct symbolize *symbolize);
 bool symbolize_turn_is_over(const struct symbolize *symbolize, uint64_t after_ms);
+/* In the middle of a module. */
+uint64_t symbolize_longest_turn_ms(const struct symbolize *symbolize);
 void symbolize_end_process(struct symbolize *symbolize);
-/* It died, or must be ended. */
+/* It died, or must be ended; it was silent for too long. */
 void symbolize_on_end(void *context);
+void symbolize_on_silence(void *context);
 void symbolize_found(struct symbolize *symbolize, int fd);
 
 /* --- symbolize_ask.c --- */
@@ -70,9 +73,22 @@ int symbolize_on_message(void *context, const void *data, size_t len);
 
 int symbolize_wait_init(struct symbolize *symbolize);
 void symbolize_wait_fini(struct symbolize *symbolize);
-/* The current job, which has nothing else to do than to wait for debug information: true when it was set aside. */
+/* The current job, which has nothing else to do than to wait: true when it was set aside. */
 bool symbolize_set_aside(struct symbolize *symbolize);
+/* Who waits is looked at: there may be something to do now. */
+void symbolize_look_through(struct symbolize *symbolize);
 /* As struct symbolize_debug's get, of what the module wants. */
 int symbolize_debug_of(const struct symbolize *symbolize, const struct symbolize_job *job, const struct symbolize_work *work);
+
+/* --- symbolize_slow.c --- */
+
+/* Whether others wait, and the current job has no longer turn for its slow modules. */
+bool symbolize_is_hurried(const struct symbolize *symbolize);
+/* What is asked about was broken off without a result: the next attempt needs more time than the others can wait. */
+void symbolize_note_slow(struct symbolize *symbolize);
+/* The module is to be opened: true when it was put off instead. */
+bool symbolize_let_others_first(struct symbolize *symbolize, struct symbolize_work *work);
+/* What is put off of the job, when there is time for it now: true. */
+bool symbolize_wake_slow(const struct symbolize *symbolize, struct symbolize_job *job);
 
 #endif

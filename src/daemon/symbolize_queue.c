@@ -81,7 +81,7 @@ static void begin_turn(struct symbolize_queue *queue)
 int symbolize_queue_add(struct symbolize_queue *queue, struct symbolize_job *job)
 {
 	struct symbolize_line *line = line_find(queue, &job->user);
-	bool alone = !queue->first;
+	bool alone = !queue->first, was_shared = symbolize_queue_is_shared(queue);
 
 	if (!line)
 		line = line_add(queue, &job->user);
@@ -92,6 +92,8 @@ int symbolize_queue_add(struct symbolize_queue *queue, struct symbolize_job *job
 	line->last = &job->next;
 	if (alone)
 		begin_turn(queue);
+	else if (!was_shared && symbolize_queue_is_shared(queue))
+		queue->turn_began_ns = clock_monotonic_ns();
 	return 0;
 }
 
@@ -116,6 +118,13 @@ struct symbolize_job *symbolize_queue_take_first(struct symbolize_queue *queue)
 bool symbolize_queue_is_shared(const struct symbolize_queue *queue)
 {
 	return queue->first && queue->first->next;
+}
+
+bool symbolize_queue_has_others(const struct symbolize_queue *queue, const struct symbolize_job *job)
+{
+	const struct symbolize_job *first = symbolize_queue_first(queue);
+
+	return symbolize_queue_is_shared(queue) || (first && (first != job || first->next));
 }
 
 uint64_t symbolize_queue_turn_ns(const struct symbolize_queue *queue)

@@ -15,7 +15,7 @@ struct symbolize_line;
 
 struct symbolize_queue {
 	struct symbolize_line *first, **last;        /* the first one has its turn */
-	uint64_t turn_began_ns;                      /* CLOCK_MONOTONIC */
+	uint64_t turn_began_ns;                      /* CLOCK_MONOTONIC; for who came later, when they came */
 };
 
 void symbolize_queue_init(struct symbolize_queue *queue);
@@ -30,6 +30,8 @@ struct symbolize_job *symbolize_queue_take_first(struct symbolize_queue *queue);
 
 /* Whether several users wait. */
 bool symbolize_queue_is_shared(const struct symbolize_queue *queue);
+/* Whether a snapshot waits beside this one, whoever's. */
+bool symbolize_queue_has_others(const struct symbolize_queue *queue, const struct symbolize_job *job);
 /* For how long others have been kept waiting by this turn; 0: there are none. */
 uint64_t symbolize_queue_turn_ns(const struct symbolize_queue *queue);
 /* The deadlines of who waits for the next turn wait, too. */

@@ -1,4 +1,5 @@
-/* Debug information that is on its way: the snapshot stands aside meanwhile, and is in nobody's way. */
+/* Debug information that is on its way, or a turn that is long enough: the snapshot stands aside meanwhile, and is in nobody's
+ * way. */
 #include "daemon/symbolize_private.h"
 
 #include "base/clock.h"
@@ -18,7 +19,7 @@ int symbolize_debug_of(const struct symbolize *symbolize, const struct symbolize
 /* Whether something of it can be asked about now. */
 static bool wake(const struct symbolize *symbolize, struct symbolize_job *job)
 {
-	bool woken = false;
+	bool woken = symbolize_wake_slow(symbolize, job);
 
 	for (size_t i = 0; i < job->work_count; i++) {
 		struct symbolize_work *work = &job->works[i];
@@ -33,16 +34,37 @@ static bool wake(const struct symbolize *symbolize, struct symbolize_job *job)
 	return woken;
 }
 
+static uint64_t earlier(uint64_t a_ns, uint64_t deadline_ns)
+{
+	return deadline_ns > 0 && deadline_ns < a_ns ? deadline_ns : a_ns;
+}
+
 static void set_timer(struct symbolize *symbolize)
 {
 	uint64_t first_ns = UINT64_MAX;
 
-	for (const struct symbolize_job *job = symbolize->waiting; job; job = job->next) {
-		if (job->debug_deadline_ns < first_ns)
-			first_ns = job->debug_deadline_ns;
-	}
+	for (const struct symbolize_job *job = symbolize->waiting; job; job = job->next)
+		first_ns = earlier(earlier(first_ns, job->slow_deadline_ns), job->debug_deadline_ns);
 	sd_event_source_set_time(symbolize->wait_source, first_ns / NSEC_PER_USEC);
 	sd_event_source_set_enabled(symbolize->wait_source, symbolize->waiting ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+static bool waits_for_debug(const struct symbolize_job *job)
+{
+	for (size_t i = 0; i < job->work_count; i++) {
+		if (job->works[i].waits)
+			return true;
+	}
+	return false;
+}
+
+/* The last, so that who has waited longest is the first to be looked at. */
+static void append(struct symbolize_job **at, struct symbolize_job *job)
+{
+	while (*at)
+		at = &(*at)->next;
+	job->next = NULL;
+	*at = job;
 }
 
 bool symbolize_set_aside(struct symbolize *symbolize)
@@ -57,14 +79,16 @@ bool symbolize_set_aside(struct symbolize *symbolize)
 	}
 	symbolize_queue_take_first(&symbolize->queue);
 	symbolize_job_pause(job);
-	if (job->debug_deadline_ns == 0)
+	job->has_slow_turn = false;
+	if (job->debug_deadline_ns == 0 && waits_for_debug(job))
 		job->debug_deadline_ns = clock_in_ms(symbolize->times.debug_ms);
-	job->next = symbolize->waiting;
-	symbolize->waiting = job;
+	append(&symbolize->waiting, job);
 	symbolize->moved_on = true;
 	set_timer(symbolize);
 	if (symbolize_current_job(symbolize))
 		symbolize_step_soon(symbolize);
+	else
+		symbolize_look_through(symbolize);
 	return true;
 }
 
@@ -83,12 +107,15 @@ static void take_back(struct symbolize *symbolize, struct symbolize_job **at)
 		symbolize_step_soon(symbolize);
 }
 
-static void look_through(struct symbolize *symbolize)
+void symbolize_look_through(struct symbolize *symbolize)
 {
 	struct symbolize_job *job, **at = &symbolize->waiting;
 
 	while ((job = *at)) {
-		job->is_out_of_patience |= clock_passed(job->debug_deadline_ns);
+		if (job->debug_deadline_ns > 0 && clock_passed(job->debug_deadline_ns)) {
+			job->is_out_of_patience = true;
+			job->debug_deadline_ns = 0;
+		}
 		if (wake(symbolize, job) || !symbolize_job_waits(job))
 			take_back(symbolize, at);
 		/* Else it is still there. */
@@ -100,13 +127,13 @@ static void look_through(struct symbolize *symbolize)
 
 void symbolize_debug_arrived(struct symbolize *symbolize)
 {
-	look_through(symbolize);
+	symbolize_look_through(symbolize);
 }
 
 static int on_time(sd_event_source *source, uint64_t at, void *context)
 {
 	(void)source, (void)at;
-	look_through(context);
+	symbolize_look_through(context);
 	return 0;
 }
 
@@ -114,6 +141,9 @@ int symbolize_wait_init(struct symbolize *symbolize)
 {
 	int r = sd_event_add_time(symbolize->event, &symbolize->wait_source, CLOCK_MONOTONIC, 0, 0, on_time, symbolize);
 
+	/* Steps that follow one another at once, of snapshots whose names are known, would never let it come. */
+	if (r >= 0)
+		r = sd_event_source_set_priority(symbolize->wait_source, SD_EVENT_PRIORITY_IMPORTANT);
 	return r < 0 ? r : sd_event_source_set_enabled(symbolize->wait_source, SD_EVENT_OFF);
 }
 

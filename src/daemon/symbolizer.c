@@ -138,7 +138,7 @@ static int on_silence(sd_event_source *source, uint64_t at, void *userdata)
 	struct symbolizer *symbolizer = userdata;
 
 	(void)source, (void)at;
-	symbolizer->handler->end(symbolizer->context);
+	symbolizer->handler->silent(symbolizer->context);
 	return 0;
 }
 

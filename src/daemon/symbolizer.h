@@ -14,8 +14,9 @@ struct symbolizer_handler {
 	/* A checked message, aligned for uint64_t, valid during the call.  A negative result means
 	 * that it is out of place: `end` follows, as after garbage.  Must not free this object. */
 	int (*message)(void *context, const void *data, size_t len);
-	/* It died, sent garbage or was silent past the deadline.  The last call: free it here. */
+	/* It died, or sent garbage; it was silent past the deadline.  The last call: free it here. */
 	void (*end)(void *context);
+	void (*silent)(void *context);
 };
 
 /* Starts `program` with its end of the socket as descriptor 3 and nothing else of ours.

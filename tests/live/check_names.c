@@ -78,11 +78,14 @@ static void require_names_in_spite_of(bool is_killed)
 	/* Nobody waits for them who does not ask for them. */
 	subject_command(leaky, 'g');
 	require_nothing_unknown(tool_status(tool, leaky->pid), 0);
+	require_equal(json_number(tool_status(tool, leaky->pid), "naming"), 1);
+	require_text(tool_out(tool, "status", pid_text(leaky->pid), NULL), "Being named");
 	require_equal(tool_symbolizer(tool), stopped);
 	if (is_killed)
 		require_equal(kill(stopped, SIGKILL), 0);
 	require_answer(client);
 	require(tool_symbolizer(tool) > 0 && tool_symbolizer(tool) != stopped);
+	require(!json_object_get(tool_status(tool, leaky->pid), "naming"));
 	require_row(tool_stats(tool, id), LEAKY_C, "/* leak */", ROUND_BYTES, ROUND_BLOCKS);
 	tool_detach(tool, plain->pid);
 	subject_quit(plain);

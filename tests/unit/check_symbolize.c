@@ -825,7 +825,7 @@ END_TEST
 
 START_TEST(a_snapshot_that_takes_too_long_has_the_names_found_by_then)
 {
-	const struct symbolize_times times = { 60000, 60000, 300, 60000, 60000, 60000 };
+	const struct symbolize_times times = { 60000, 60000, 300, 60000, 60000, 60000, 60000, 60000 };
 	struct input input;
 	size_t named;
 
@@ -855,7 +855,7 @@ END_TEST
 
 START_TEST(a_user_with_many_snapshots_does_not_hold_up_another)
 {
-	const struct symbolize_times times = { 60000, 60000, 60000, 0, 60000, 60000 };
+	const struct symbolize_times times = { 60000, 60000, 60000, 0, 60000, 60000, 60000, 60000 };
 	struct input many[8], few[2];
 	uint32_t take;
 
@@ -891,7 +891,7 @@ END_TEST
 /* Each address takes it twenty milliseconds. */
 START_TEST(a_question_that_takes_long_is_broken_off_for_another_user_and_asked_again)
 {
-	const struct symbolize_times times = { 60000, 60000, 60000, 50, 200, 60000 };
+	const struct symbolize_times times = { 60000, 60000, 60000, 50, 200, 60000, 60000, 60000 };
 	struct input slow, quick;
 	uint32_t take;
 	size_t named;
@@ -931,7 +931,7 @@ static void run_until_asked_for(const struct file_user *user)
 /* Before anything of it is answered. */
 START_TEST(a_module_that_is_long_to_open_is_broken_off_for_another_user)
 {
-	const struct symbolize_times times = { 60000, 20000, 60000, 50, 200, 60000 };
+	const struct symbolize_times times = { 60000, 20000, 60000, 50, 200, 60000, 300, 1000 };
 	const struct symbolize_opener opener = { NULL, on_open, on_cancel };
 	struct input slow, other;
 	uint32_t take;
@@ -957,31 +957,105 @@ START_TEST(a_module_that_is_long_to_open_is_broken_off_for_another_user)
 }
 END_TEST
 
-/* It says nothing, so nothing of it can be broken off; and the other user came later. */
-START_TEST(one_that_is_silent_holds_up_another_user_for_one_long_turn)
+/* --- one that takes longer than others can wait --- */
+
+/* Two seconds to open what is called slow, in which it says nothing, or for ever; another user comes while it does. */
+static void begin_slow(const char *name, struct input *slow, struct input *other, const struct symbolize_times *times)
 {
-	const struct symbolize_times times = { 600000, 600000, 600000, 50, 200, 60000 };
 	uint64_t deadline = clock_monotonic_ns() + DEADLINE_NS;
-	struct input silent, other;
 	uint32_t take;
 
-	start_fake("silent");
-	symbolize_set_times(symbolize, &times);
-	levels_input(&silent, &take);
-	silent.user = &user_one;
-	ask(&silent);
+	start_fake("slow_to_open");
+	symbolize_set_times(symbolize, times);
+	fixture_run("cp levels %s", name);
+	input_init(slow);
+	input_frame(slow, input_file(slow, name), fixture_address(name, "main", NULL), FRAME_EXACT);
+	slow->user = &user_one;
+	ask(slow);
 	while (!symbolize_is_asking(symbolize) && !clock_passed(deadline))
 		ck_assert_int_ge(sd_event_run(event, 100000), 0);
+	levels_input(other, &take);
+	other->user = &user_other;
+	ask(other);
+}
+
+START_TEST(one_that_is_silent_for_long_has_its_names_behind_the_others)
+{
+	const struct symbolize_times times = { 60000, 60000, 60000, 20, 700, 60000, 60000, 60000 };
+	struct input slow, other, again;
+	uint32_t take;
+
+	begin_slow("slow", &slow, &other, &times);
+	await(&other);
+	ck_assert_uint_eq(slow.done, 0);
+	ck_assert_uint_eq(named_count(&other), 3);
+	await(&slow);
+	ck_assert_uint_eq(named_count(&slow), 1);
+	ck_assert(slow.snapshot->symbolized);
 	ck_assert_uint_eq(symbolize_deaths(symbolize), 0);
-	levels_input(&other, &take);
-	other.user = &user_other;
-	ask(&other);
-	while (symbolize_deaths(symbolize) == 0 && !clock_passed(deadline))
-		ck_assert_int_ge(sd_event_run(event, 100000), 0);
-	ck_assert_uint_gt(symbolize_deaths(symbolize), 0);
+	/* What it was is remembered: others are not kept waiting to find it out anew. */
+	input_frame(&slow, 0, fixture_address("slow", "take", NULL), FRAME_EXACT);
+	levels_input(&again, &take);
+	input_frame(&again, 0, fixture_address("levels", "three_levels", NULL) + 1, FRAME_EXACT);
+	again.user = &user_other;
+	kill(symbolize_pid(symbolize), SIGKILL);
+	ask(&slow);
+	ask(&again);
+	await(&again);
+	ck_assert_uint_eq(slow.done, 0);
+	await(&slow);
+	ck_assert_uint_eq(named_count(&slow), 2);
+	input_fini(&slow);
+	input_fini(&other);
+	input_fini(&again);
+}
+END_TEST
+
+static void ask_again(void *context, struct snapshot *snapshot, int result)
+{
+	struct input *input = context;
+
+	on_done(context, snapshot, result);
+	ck_assert_int_eq(symbolize_snapshot(symbolize, input->snapshot, input->fds, input->snapshot->modules.count, input->user,
+					    NULL, ask_again, input), 0);
+}
+
+START_TEST(where_others_always_wait_it_is_put_off_for_so_long_only)
+{
+	const struct symbolize_times times = { 60000, 60000, 60000, 20, 700, 60000, 500, 60000 };
+	struct input slow, first, second;
+	uint32_t take;
+
+	begin_slow("slow", &slow, &first, &times);
+	await(&first);
+	levels_input(&second, &take);
+	first.user = second.user = &user_other;
+	ask_again(&first, first.snapshot, 0);
+	ask_again(&second, second.snapshot, 0);
+	await(&slow);
+	ck_assert_uint_eq(named_count(&slow), 1);
+	ck_assert_uint_gt(first.done, 10);
 	symbolize_free(symbolize);
 	symbolize = NULL;
-	input_fini(&silent);
+	input_fini(&slow);
+	input_fini(&first);
+	input_fini(&second);
+}
+END_TEST
+
+START_TEST(one_that_is_silent_in_its_longer_turn_too_is_left_alone)
+{
+	const struct symbolize_times times = { 3000, 60000, 60000, 20, 700, 60000, 60000, 60000 };
+	struct input slow, other;
+
+	begin_slow("slowest", &slow, &other, &times);
+	await(&other);
+	await(&slow);
+	ck_assert_uint_eq(named_count(&other), 3);
+	ck_assert_uint_eq(named_count(&slow), 0);
+	ck_assert_int_eq(slow.result, 0);
+	ck_assert_uint_eq(symbolize_deaths(symbolize), 2);
+	input_fini(&slow);
 	input_fini(&other);
 }
 END_TEST
@@ -1187,7 +1261,9 @@ int main(void)
 	tcase_add_test(turns, a_user_with_many_snapshots_does_not_hold_up_another);
 	tcase_add_test(turns, a_question_that_takes_long_is_broken_off_for_another_user_and_asked_again);
 	tcase_add_test(turns, a_module_that_is_long_to_open_is_broken_off_for_another_user);
-	tcase_add_test(turns, one_that_is_silent_holds_up_another_user_for_one_long_turn);
+	tcase_add_test(turns, one_that_is_silent_for_long_has_its_names_behind_the_others);
+	tcase_add_test(turns, where_others_always_wait_it_is_put_off_for_so_long_only);
+	tcase_add_test(turns, one_that_is_silent_in_its_longer_turn_too_is_left_alone);
 	tcase_add_test(turns, each_user_has_a_line_and_they_take_turns);
 	tcase_add_test(turns, the_turns_of_others_do_not_count_for_a_deadline);
 	tcase_set_timeout(turns, 120);

@@ -109,7 +109,7 @@ static void require_waiting(const struct input *input)
 
 static void set_patience(uint64_t debug_ms)
 {
-	const struct symbolize_times times = { 60000, 60000, 60000, 60000, 60000, debug_ms };
+	const struct symbolize_times times = { 60000, 60000, 60000, 60000, 60000, debug_ms, 60000, 60000 };
 
 	symbolize_set_times(symbolize, &times);
 }

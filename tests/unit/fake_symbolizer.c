@@ -236,6 +236,38 @@ static void sleepy(void)
 	}
 }
 
+static void open_slowly(int fd)
+{
+	char link[32], path[4096] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (readlink(link, path, sizeof(path) - 1) <= 0)
+		return;
+	if (strstr(path, "/slowest"))
+		pause();
+	else if (strstr(path, "/slow"))
+		sleep(2);
+}
+
+/* Does all that it should, and takes two seconds to open what is called slow, or for ever. */
+static void slow_to_open(void)
+{
+	send_head(SYMBOL_WIRE_READY, 0);
+	for (;;) {
+		int fd = -1;
+
+		if (fd_receive_message(SOCK, request, sizeof(request), &fd) <= 0)
+			exit(0);
+		if (fd >= 0)
+			open_slowly(fd);
+		fd_close(&fd);
+		if (head->type == SYMBOL_WIRE_OPEN)
+			send_opened(0, head->serial);
+		else
+			send_answers(0, asked(), head->serial);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -246,7 +278,7 @@ static const struct {
 	{ "not_in_turn", not_in_turn }, { "unasked", unasked }, { "ready_twice", ready_twice },
 	{ "dies_opening", dies_opening }, { "dies_resolving", dies_resolving },
 	{ "dies_often", dies_often }, { "no_memory", no_memory }, { "slow", slow }, { "needy", needy },
-	{ "sleepy", sleepy },
+	{ "sleepy", sleepy }, { "slow_to_open", slow_to_open },
 };
 
 int main(int argc, char **argv)

@@ -111,7 +111,8 @@ void start(const char *program)
 void set_deadlines(uint64_t silence_ms, uint64_t module_ms)
 {
 	const struct symbolize_times times = { silence_ms, module_ms, SYMBOLIZE_SNAPSHOT_MS, SYMBOLIZE_TURN_MS,
-					       SYMBOLIZE_LONG_TURN_MS, SYMBOLIZE_DEBUG_MS };
+					       SYMBOLIZE_LONG_TURN_MS, SYMBOLIZE_DEBUG_MS, SYMBOLIZE_PUT_OFF_MS,
+					       SYMBOLIZE_SLOW_TURN_MS };
 
 	symbolize_set_times(symbolize, &times);
 }
