@@ -140,6 +140,19 @@ int arch_decode_unsized(const uint8_t *code, size_t len, uint64_t address,
 			struct arch_function *ret_function, const char **ret_reason);
 void arch_function_fini(struct arch_function *function);
 
+/* What stands around a function, for arch_hands_on. */
+struct arch_surroundings {
+	void *context;
+	/* The bytes from there to the end of the function, or of the part of one, that it lies in; NULL: there is no code. */
+	const uint8_t *(*code)(void *context, uint64_t address, size_t *ret_len);
+	/* Whether what a call or jump leads to is the source of results; or what the pointer there leads to. */
+	bool (*is_source)(void *context, uint64_t target, bool is_pointer, bool is_jump);
+};
+
+/* Whether the function at `address` returns nothing but what its one call or jump to a source returns, as it is, or 0: along all
+ * branches, in what is behind its jumps, and where exceptions arrive.  False, too, when that cannot be seen. */
+bool arch_hands_on(const struct arch_surroundings *around, uint64_t address);
+
 /* The fewest whole instructions of code[0..room) that a jump has room in, in bytes; 0: there are not so many. */
 uint32_t arch_window_length(const uint8_t *code, size_t room, uint64_t address);
 /* How many of code[0..len), which lies behind a function, fill the space to the next one and are never run. */

@@ -10,6 +10,7 @@ src_libarch_a_SOURCES = \
 	src/arch/x86_64_displace.c \
 	src/arch/x86_64_function.c \
 	src/arch/x86_64_handler.S \
+	src/arch/x86_64_hands_on.c \
 	src/arch/x86_64_insn.c src/arch/x86_64_insn.h \
 	src/arch/x86_64_move.c \
 	src/arch/x86_64_resident.c \

@@ -556,8 +556,10 @@ int plan_make(int elf_fd, struct described *described, const char *path, bool wi
 		r = elf_code_each_local_function(code, note_local_function, &naming);
 	drop_strangers(&plan, halves, described && described->operators);
 	plan_find_break(&plan, code);
-	if (r == 0 && described && described->operators)
+	if (r == 0)
 		r = plan_find_forms(&plan, code, path);
+	if (!described || !described->operators)
+		plan.forms.count = 0;
 	for (uint32_t i = 0; r == 0 && i < plan.functions.count; i++)
 		r = add_function(&naming, code, i);
 	if (r == 0)

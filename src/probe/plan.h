@@ -65,6 +65,7 @@ struct plan_form {
 	uint64_t vaddr;
 	uint64_t size;                     /* 0: unknown */
 	uint32_t form;                     /* enum heap_form */
+	bool is_told;                      /* by what it calls, whose stack says so: it has no probe */
 };
 
 struct plan {

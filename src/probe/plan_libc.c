@@ -1,6 +1,9 @@
 /* What a plan says of the C and C++ libraries alone. */
 #include "probe/plan_private.h"
 
+#include "arch/arch.h"
+#include "model/event.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -54,9 +57,99 @@ static bool is_of_one_form(const struct plan_function *function)
 	       (function->forms & (function->forms - 1)) == 0;
 }
 
+/* --- operators that hand on what malloc, or another such operator, has returned --- */
+
+struct callees {
+	const struct plan *plan;
+	struct elf_code *code;
+};
+
+static const uint8_t *code_of(void *context, uint64_t address, size_t *ret_len)
+{
+	struct callees *callees = context;
+	const uint8_t *text = elf_code_at(callees->code, address, ret_len);
+	uint64_t size = text ? elf_code_function_size(callees->code, address) : 0;
+
+	if (size < *ret_len)
+		*ret_len = size;
+	return size > 0 ? text : NULL;
+}
+
+/* Its blocks are told by their stack, in which a function that jumps to it does not stand. */
+static bool is_plain_malloc(const struct catalog_entry *entry)
+{
+	return entry && entry->mapping == MAPPING_NONE && entry->form == FORM_MALLOC && entry->domain == DOMAIN_MALLOC &&
+	       catalog_allocates(entry) && entry->old_arg == ARG_NONE && entry->out_arg == ARG_NONE;
+}
+
+static bool is_told(const struct plan *plan, uint64_t vaddr)
+{
+	for (size_t i = 0; i < plan->forms.count; i++) {
+		if (plan->forms.items[i].vaddr == vaddr)
+			return plan->forms.items[i].is_told;
+	}
+	return false;
+}
+
+static bool is_own_source(const struct plan *plan, uint64_t vaddr, bool is_jump)
+{
+	if (is_told(plan, vaddr))
+		return true;
+	for (size_t i = 0; !is_jump && i < plan->functions.count; i++) {
+		if (plan->functions.items[i].vaddr == vaddr && is_plain_malloc(plan->functions.items[i].entry))
+			return true;
+	}
+	return false;
+}
+
+static bool is_imported_source(const struct callees *callees, uint64_t pointer, bool is_jump)
+{
+	const char *name = elf_code_import_name(callees->code, pointer);
+	uint64_t own;
+
+	if (name && elf_code_import_is_own(callees->code, pointer, &own))
+		return is_own_source(callees->plan, own, is_jump);
+	return name && !is_jump && is_plain_malloc(catalog_find(name));
+}
+
+static bool is_source(void *context, uint64_t target, bool is_pointer, bool is_jump)
+{
+	struct callees *callees = context;
+	uint64_t pointer;
+	size_t len;
+	const uint8_t *text;
+
+	if (is_pointer)
+		return is_imported_source(callees, target, is_jump);
+	if (is_own_source(callees->plan, target, is_jump))
+		return true;
+	text = elf_code_at(callees->code, target, &len);
+	return text && arch_decode_import_stub(text, len, target, &pointer) &&
+	       is_imported_source(callees, pointer, is_jump);
+}
+
+/* One may hand on what another does. */
+static void find_told(struct plan *plan, struct elf_code *code)
+{
+	struct callees callees = { plan, code };
+	const struct arch_surroundings around = { &callees, code_of, is_source };
+	bool found;
+
+	do {
+		found = false;
+		for (size_t i = 0; i < plan->forms.count; i++) {
+			struct plan_form *form = &plan->forms.items[i];
+
+			if (form->is_told || !arch_hands_on(&around, form->vaddr))
+				continue;
+			form->is_told = found = true;
+		}
+	} while (found);
+}
+
 int plan_find_forms(struct plan *plan, struct elf_code *code, const char *path)
 {
-	bool is_told_by_caller = !plan->defines_malloc && is_cxx_library(path);
+	bool is_known_to_be = !plan->defines_malloc && is_cxx_library(path);
 
 	for (size_t i = plan->functions.count; i-- > 0;) {
 		const struct plan_function *function = &plan->functions.items[i];
@@ -67,8 +160,12 @@ int plan_find_forms(struct plan *plan, struct elf_code *code, const char *path)
 		form = vec_push(&plan->forms);
 		if (!form)
 			return -ENOMEM;
-		*form = (struct plan_form){ function->vaddr, elf_code_function_size(code, function->vaddr), function->forms };
-		if (is_told_by_caller)
+		*form = (struct plan_form){ function->vaddr, elf_code_function_size(code, function->vaddr), function->forms,
+					    is_known_to_be };
+	}
+	find_told(plan, code);
+	for (size_t i = plan->functions.count; i-- > 0;) {
+		if (is_told(plan, plan->functions.items[i].vaddr))
 			vec_remove_unordered(&plan->functions, i);
 	}
 	return 0;

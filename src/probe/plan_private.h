@@ -7,7 +7,7 @@
 
 /* Where brk finds the break; without that it is not watched.  Before functions have parts, as the next one. */
 void plan_find_break(struct plan *plan, struct elf_code *code);
-/* The forms of operator new; those of a C++ library, which the malloc that they call tells of, are probed no more.  0 or -ENOMEM. */
+/* The forms of operator new; those that only hand on what malloc returns, which tells of it, are probed no more.  0 or -ENOMEM. */
 int plan_find_forms(struct plan *plan, struct elf_code *code, const char *path);
 void plan_find_internal_range(struct plan *plan, struct elf_code *code);
 

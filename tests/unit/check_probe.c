@@ -706,6 +706,55 @@ START_TEST(operator_new_is_left_to_the_malloc_it_calls)
 }
 END_TEST
 
+/* Operators new of a program's own: what only hands on malloc's result is told by that. */
+static const struct {
+	const char *what, *options, *body;
+	bool is_told;
+} own_news[] = {
+	{ "libstdc++'s", "-static-libstdc++", NULL, true },
+	{ "what malloc returns", "-O2", "void *p = malloc(n); if (!p) throw std::bad_alloc(); return p;", true },
+	{ "the same without the linker's stub", "-O2 -fno-plt", "void *p = malloc(n); if (!p) throw std::bad_alloc(); return p;",
+	  true },
+	{ "the same, counted", "-O1", "count++; void *p = malloc(n); if (!p) abort(); last = p; return p;", true },
+	{ "a jump to malloc, which leaves no trace", "-O2", "return malloc(n);", false },
+	{ "a header before the block", "-O2", "char *p = (char *)malloc(n + 16); return p ? p + 16 : 0;", false },
+	{ "a pool before malloc", "-O2", "if (n < 64 && count < 4096) return pool + count++ * 64; void *p = malloc(n); last = p; return p;",
+	  false },
+	{ "a record beside the block", "-O2", "last = malloc(16); void *p = malloc(n); count = p != 0; return p;", false },
+	{ "a reserve for what is thrown", "-O2",
+	  "void *p = malloc(n); if (!p) { try { fail(); } catch (int) { return pool; } } last = p; return p;", false },
+	{ "a block of its own behind a call", "-O2", "void *p = malloc(n); last = p; fail(); return p;", false },
+};
+
+START_TEST(an_operator_new_that_hands_on_what_malloc_returns_has_no_probe)
+{
+	char folder[] = "/tmp/check_probe.XXXXXX", source[64], program[64], command[256];
+	struct plan plan;
+	FILE *file;
+
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(source, sizeof(source), "%s/own.cc", folder);
+	snprintf(program, sizeof(program), "%s/own", folder);
+	file = fopen(source, "w");
+	fprintf(file, "#include <cstdlib>\n#include <new>\nvoid *last; size_t count; char pool[1 << 18];\n"
+		"__attribute__((noinline, noclone)) void fail() { if (count == 7) throw 1; count += 2; }\n");
+	if (own_news[_i].body)
+		fprintf(file, "void *operator new(size_t n) { %s }\n", own_news[_i].body);
+	fprintf(file, "int main() { last = new int; }\n");
+	fclose(file);
+	snprintf(command, sizeof(command), "g++ -w %s -o %s %s", own_news[_i].options, program, source);
+	ck_assert_int_eq(system(command), 0);
+	described.operators = true;
+	ck_assert(make_plan(program, &plan));
+	printf("%s: %s\n", own_news[_i].what, planned(&plan, "_Znwm") ? "has a probe" : "is told by malloc");
+	ck_assert_uint_gt(plan.forms.count, 0);
+	ck_assert_int_eq(!planned(&plan, "_Znwm"), own_news[_i].is_told);
+	plan_fini(&plan);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("probe");
@@ -746,6 +795,8 @@ int main(void)
 	tcase_add_test(plans, most_places_of_glibc_have_room_for_a_jump);
 	tcase_add_test(plans, callocs_jump_to_memset_is_a_way_out);
 	tcase_add_test(plans, operator_new_is_left_to_the_malloc_it_calls);
+	tcase_add_loop_test(plans, an_operator_new_that_hands_on_what_malloc_returns_has_no_probe, 0,
+			    sizeof(own_news) / sizeof(own_news[0]));
 	tcase_set_timeout(plans, 60);
 	suite_add_tcase(suite, calls);
 	suite_add_tcase(suite, plans);
