@@ -259,7 +259,7 @@ static void on_task_gone(void *context, struct task *task)
 void session_send_program(struct session *session, enum wire_type type, uint32_t serial)
 {
 	const char *warning = foreign_warning(session);
-	char missed[sizeof(((struct wire_attached *)NULL)->warning)];
+	char missed[sizeof(((struct wire_attached *)NULL)->warning)], places[sizeof(missed) / 2];
 	struct wire_attached answer = {
 		.head = { type, serial, session->target->pid, sizeof(answer) },
 		.start_time = session->target->start_time,
@@ -274,6 +274,11 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 		snprintf(answer.warning, sizeof(answer.warning), "it is traced by int3, not by the ring engine: %s",
 			 session_engine_reason(session));
 		warning = answer.warning;
+	}
+	if (!warning && engine_unwatched(session->engine) > 0) {
+		snprintf(missed, sizeof(missed), "answers are not exact: without ptrace %s",
+			 engine_int3_beside(session->engine, places, sizeof(places)));
+		warning = missed;
 	}
 	if (!warning)
 		warning = session_missed(session, missed, sizeof(missed));

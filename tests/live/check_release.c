@@ -18,6 +18,7 @@
 
 #define HAMMER "tests/victims/hammer"
 #define FORKER_C "tests/victims/forker.c"
+#define JEMALLOC "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 #define WAIT_MS 15000
 
 struct traced {
@@ -241,6 +242,29 @@ static void how_a_process_without_ptrace_ended_is_told(void)
 		if (i > 0)
 			subject_wait(hammer);
 	}
+}
+
+/* Those have int3s otherwise. */
+static void places_without_room_for_a_jump_are_told_at_the_attach(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer;
+	struct tool_run run;
+	json_t *status;
+
+	if (access(JEMALLOC, R_OK))
+		live_fail("%s is not installed; contrib/install-deps --test installs it", JEMALLOC);
+	setenv("LD_PRELOAD", JEMALLOC, 1);
+	hammer = victim_start(HAMMER, "--threads", "2", "--ops", "500", NULL);
+	unsetenv("LD_PRELOAD");
+	run = tool_try(tool, "attach", "--release", pid_text(hammer->pid), NULL);
+	require_equal(run.status, 0);
+	require_text(run.err, "answers are not exact: without ptrace ");
+	require_text(run.err, "places are not watched, such as ");
+	status = tool_status(tool, hammer->pid);
+	require(!json_is_true(json_object_get(status, "exact")));
+	require_text(json_text(status, "engine_reason"), "places are not watched, such as ");
+	tool_end(tool, hammer, NULL);
 }
 
 static void who_cannot_be_without_ptrace_is_refused_and_untouched(void)
@@ -594,6 +618,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_tracer_that_stands_still_holds_the_loader_up_for_a_moment),
 	LIVE_CASE(a_tracer_that_dies_while_the_loader_waits_does_no_harm),
 	LIVE_CASE(a_tracer_without_ptrace_that_is_killed_does_no_harm),
+	LIVE_CASE(places_without_room_for_a_jump_are_told_at_the_attach),
 	LIVE_CASE(who_cannot_be_without_ptrace_is_refused_and_untouched),
 };
 
