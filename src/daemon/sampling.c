@@ -7,8 +7,6 @@ const char *sampling_refusal(const struct wire_attach *message)
 {
 	if (message->engine == ENGINE_INT3)
 		return "--engine int3 stops the program at every call all the same";
-	if (message->follow_forks)
-		return "children that are followed are not sampled";
 	if (message->release)
 		return "a process that is let go of is not sampled";
 	if (message->domains != 1u << DOMAIN_MALLOC)

@@ -109,5 +109,7 @@ int heap_each_trace(const struct heap *heap, int (*visit)(void *context, const s
 		    void *context);
 int heap_each_block(const struct heap *heap, int (*visit)(void *context, const struct heap_block *),
 		    void *context);
+/* Also of the blocks that heap_clear() has made it forget. */
+void heap_each_address(const struct heap *heap, void (*visit)(void *context, raddr address), void *context);
 
 #endif

@@ -103,6 +103,26 @@ int heap_each_block(const struct heap *heap, int (*visit)(void *context, const s
 	return block_table_each(&heap->blocks, visit_block, &v);
 }
 
+struct address_visit {
+	void (*visit)(void *context, raddr address);
+	void *context;
+};
+
+static int visit_address(void *context, const struct block_entry *entry)
+{
+	const struct address_visit *v = context;
+
+	v->visit(v->context, entry->address);
+	return 0;
+}
+
+void heap_each_address(const struct heap *heap, void (*visit)(void *context, raddr address), void *context)
+{
+	struct address_visit v = { visit, context };
+
+	block_table_each(&heap->blocks, visit_address, &v);
+}
+
 struct search {
 	raddr address;
 	struct heap_block *found;

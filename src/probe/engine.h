@@ -108,9 +108,11 @@ void engine_pass_record(struct engine *engine);
 bool engine_is_in_handler(struct engine *engine, struct task *task, raddr sp);
 /* The ring's memory is the process's no more: nothing comes. */
 void engine_ring_end(struct engine *engine);
+/* The task, which is held, has forked a process that a tracer of its own is about to be forked for. */
+void engine_ring_fork(struct engine *engine, const struct task *task);
 /* This tracer was forked for a child of the process, which has its jumps and records nothing so far: the ring is another
- * one's to read, and the child gets one of its own when its thread is held.  0, also when there is none to have; or
- * negative errno. */
+ * one's to read, and the child gets one of its own when its thread is held; with sampling its blocks are to be told then
+ * (engine_block_known).  0, also when there is none to have; or negative errno. */
 void engine_ring_leave(struct engine *engine);
 int engine_ring_begin_copy(struct engine *engine, struct task *task);
 /* A new thread, which is held. */

@@ -97,8 +97,8 @@ int engine_ring_make(struct engine *engine)
 	control->thread_offset = engine->ring.layout.tid;
 	control->thread_mask = UINT32_MAX;
 	ring_set_all_stack_lengths(engine->ring.ring, RING_STACK_UNKNOWN);
-	/* What was counted whole goes on so. */
-	if (engine->counters.allocations > 0)
+	/* What was counted whole goes on so; a copy's counters are the other's. */
+	if (!engine->ring.parents && engine->counters.allocations > 0)
 		engine->ring.options.sample_bytes = 0;
 	if (engine->ring.options.sample_bytes > 0)
 		ring_set_sampling(engine->ring.ring, engine->ring.options.sample_bytes);

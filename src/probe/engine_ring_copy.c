@@ -10,6 +10,12 @@
 
 #include <string.h>
 
+void engine_ring_fork(struct engine *engine, const struct task *task)
+{
+	if (engine_is_sampling(engine))
+		engine->ring.forking = ring_drawn(engine->ring.ring, engine_ring_word(engine, task->tid));
+}
+
 void engine_ring_leave(struct engine *engine)
 {
 	engine->ring.parents = engine->ring.ring;
@@ -56,7 +62,10 @@ int engine_ring_begin_copy(struct engine *engine, struct task *task)
 	ring_free(engine->ring.parents);
 	engine->ring.parents = NULL;
 	engine_ring_publish_stacks(engine);
-	note_pending_calls(engine, task);
+	if (engine_is_sampling(engine))
+		ring_copy_drawn(engine->ring.ring, engine->ring.word, &engine->ring.forking);
+	else
+		note_pending_calls(engine, task);
 	__atomic_store_n(&control->state, RING_ON, __ATOMIC_RELEASE);
 	return jumps_switch_on(engine->target);
 }
@@ -124,7 +133,7 @@ bool engine_ring_writer_is_gone(const struct engine *engine, uint64_t thread)
 	return engine->ring.options.alone ? proc_thread_group(tid) != engine->target->pid : !task_find(tid);
 }
 
-uint64_t engine_ring_word(const struct engine *engine, const struct task *task)
+uint64_t engine_ring_word(const struct engine *engine, pid_t tid)
 {
-	return (uint32_t)task->tid == engine->ring.tid ? engine->ring.word : (uint32_t)task->tid;
+	return (uint32_t)tid == engine->ring.tid ? engine->ring.word : (uint32_t)tid;
 }

@@ -10,19 +10,19 @@ void engine_ring_note(struct engine *engine, const struct task *task, raddr sp, 
 {
 	if (engine_is_sampling(engine)) {
 		if (!pending)
-			ring_sample_returned(engine->ring.ring, (uint64_t)task->tid, sp);
+			ring_sample_returned(engine->ring.ring, engine_ring_word(engine, task->tid), sp);
 		return;
 	}
 	if (engine->ring.ring && pending)
-		ring_note_pending(engine->ring.ring, engine_ring_word(engine, task), sp);
+		ring_note_pending(engine->ring.ring, engine_ring_word(engine, task->tid), sp);
 	else if (engine->ring.ring)
-		ring_note_returned(engine->ring.ring, engine_ring_word(engine, task), sp);
+		ring_note_returned(engine->ring.ring, engine_ring_word(engine, task->tid), sp);
 }
 
 void engine_ring_forget(struct engine *engine, const struct task *task)
 {
 	if (engine->ring.ring)
-		ring_forget_thread(engine->ring.ring, engine_ring_word(engine, task));
+		ring_forget_thread(engine->ring.ring, engine_ring_word(engine, task->tid));
 }
 
 /* Whose record it would be: a guest may have the number of another thread in its thread data. */

@@ -240,18 +240,18 @@ static bool is_unsampled(const struct serving *serving, const struct call *call)
 {
 	const struct sighting *seen = serving->seen;
 	struct ring *ring = serving->engine->ring.ring;
-	uint64_t outer, noted, found, return_address = 0;
+	uint64_t outer, noted, found, return_address = 0, thread = engine_ring_word(serving->engine, seen->tid);
 	uint32_t site = (uint32_t)call->probe->address | RING_RETURN;
 
 	if (seen->recorded || !engine_is_sampling(serving->engine))
 		return seen->unsampled;
 	/* Of one at the same place it is the end: it has jumped here. */
-	if (ring_sampled_outer(ring, (uint64_t)seen->tid, &outer, &noted) &&
-	    (outer > call->sp || (outer == call->sp && !ring_is_sampled_site(ring, (uint64_t)seen->tid, site))) &&
+	if (ring_sampled_outer(ring, thread, &outer, &noted) &&
+	    (outer > call->sp || (outer == call->sp && !ring_is_sampled_site(ring, thread, site))) &&
 	    reader_u64(seen->reader, outer, &found) == 0 && found == noted)
 		return true;
 	reader_u64(seen->reader, call->sp, &return_address);
-	return ring_sample(ring, (uint64_t)seen->tid, call->sp, return_address, site, call->size) != RING_SAMPLED;
+	return ring_sample(ring, thread, call->sp, return_address, site, call->size) != RING_SAMPLED;
 }
 
 void serve_entry(struct serving *serving)

@@ -89,6 +89,9 @@ bool ring_sampled_outer(const struct ring *ring, uint64_t thread, uint64_t *ret_
 /* Whether that one is of this function. */
 bool ring_is_sampled_site(const struct ring *ring, uint64_t thread, uint32_t site);
 void ring_sample_returned(struct ring *ring, uint64_t thread, uint64_t sp);
+/* What a thread has pending, and that a thread has that is its copy in another process: that one's draws are its own. */
+struct ring_draw ring_drawn(const struct ring *ring, uint64_t thread);
+void ring_copy_drawn(struct ring *ring, uint64_t thread, const struct ring_draw *drawn);
 /* A block that was sampled has been made by a call that the program did not record itself, and is gone. */
 void ring_filter_add(struct ring *ring, uint64_t address);
 void ring_filter_remove(struct ring *ring, uint64_t address);

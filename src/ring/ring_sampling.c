@@ -84,6 +84,21 @@ void ring_sample_returned(struct ring *ring, uint64_t thread, uint64_t sp)
 		draw->sp = 0;
 }
 
+struct ring_draw ring_drawn(const struct ring *ring, uint64_t thread)
+{
+	const struct ring_draw *draw = draw_of(ring, thread);
+
+	return is_drawn_for(draw, thread) ? *draw : (struct ring_draw){ .sp = 0 };
+}
+
+void ring_copy_drawn(struct ring *ring, uint64_t thread, const struct ring_draw *drawn)
+{
+	struct ring_draw *draw = draw_of(ring, thread);
+
+	*draw = *drawn;
+	draw->countdown = tag_of(thread) | draw_countdown(ring);
+}
+
 static uint8_t *filter_place(const struct ring *ring, uint64_t address)
 {
 	return &ring->control->filter[(address >> 4 ^ address >> 21) & (RING_FILTER_SIZE - 1)];

@@ -120,6 +120,8 @@ static void begin_ring(struct session *session, struct task *task)
 {
 	int r = engine_ring_begin_copy(session->engine, task);
 
+	if (r == 0)
+		session_tell_blocks(session);
 	/* It was killed: that comes next, and is its end. */
 	if (r == 0 || r == -ESRCH)
 		return;
@@ -212,6 +214,8 @@ static int fork_tracer(struct session *session, struct task *parent, bool new_pr
 	struct handover handover = { { -1, -1 }, { -1, -1 }, -1 };
 	void *calls = new_program || !parent ? NULL : parent->calls;
 
+	if (parent && !new_program)
+		engine_ring_fork(session->engine, parent);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, handover.socks) < 0 ||
 	    pipe2(handover.parked, O_CLOEXEC) < 0 || (handover.tracer = fork()) < 0) {
 		handover_fini(&handover);

@@ -292,10 +292,14 @@ void session_free(struct session *session)
 	free(session);
 }
 
-static int tell_engine(void *context, const struct heap_block *block)
+static void tell_engine(void *context, raddr address)
 {
-	engine_block_known(context, block->address);
-	return 0;
+	engine_block_known(context, address);
+}
+
+void session_tell_blocks(struct session *session)
+{
+	heap_each_address(session->heap, tell_engine, session->engine);
 }
 
 /* A program that is executed later than the attach, and that samples cannot be had of, is counted whole. */
@@ -311,7 +315,7 @@ static int begin_sampling(struct session *session)
 		return -EPROTONOSUPPORT;
 	start_sampling(session);
 	/* After a while without us, from before that. */
-	heap_each_block(session->heap, tell_engine, session->engine);
+	session_tell_blocks(session);
 	return 0;
 }
 

@@ -131,6 +131,8 @@ int session_add_modules(struct session *session);
 void session_tell_modules(struct session *session);
 /* A new engine in the place of one whose breakpoints are all taken out.  -ENOMEM. */
 int session_renew_engine(struct session *session);
+/* Tells an engine that samples and is new to them of the blocks that live. */
+void session_tell_blocks(struct session *session);
 /* Makes the changes to the target, whose threads are held. */
 int session_plant(struct session *session);
 /* The process runs a program for another CPU, or a 32-bit one. */

@@ -6,14 +6,17 @@
 #include "tool.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define VICTIM "tests/victims/sampled"
 #define SOURCE "tests/victims/sampled.c"
+#define WAIT_MS 15000
 
-static void attach_sampling(struct tool *tool, pid_t pid, const char *bytes)
+/* option: one more, or NULL. */
+static void attach_sampling(struct tool *tool, pid_t pid, const char *bytes, const char *option)
 {
 	/* On a machine that is so busy that the tracer gets no processor for long. */
-	tool_out(tool, "attach", "--sample-bytes", bytes, "--ring-wait", "30s", pid_text(pid), NULL);
+	tool_out(tool, "attach", pid_text(pid), "--sample-bytes", bytes, "--ring-wait", "30s", option, NULL);
 	require_text(json_text(tool_status(tool, pid), "engine"), "ring");
 }
 
@@ -49,7 +52,7 @@ static void require_gone(json_t *document, const char *text)
 /* But for what the C library keeps of threads that have ended. */
 static void require_nothing_lives(struct tool *tool, pid_t pid)
 {
-	static const char *const sites[] = { "/* even */", "/* odd */", "/* chain */", "/* zeroed */" };
+	static const char *const sites[] = { "/* even */", "/* odd */", "/* chain */", "/* aligned */", "/* zeroed */" };
 	json_t *status = tool_status(tool, pid), *stats = tool_stats(tool, pid_text(pid));
 
 	for (unsigned i = 0; i < sizeof(sites) / sizeof(sites[0]); i++)
@@ -59,39 +62,110 @@ static void require_nothing_lives(struct tool *tool, pid_t pid)
 	require_equal(json_number(status, "unknown.unknown_frees"), 0);
 }
 
-static void estimates_hold(const char *threads)
+static void require_estimates(struct tool *tool, struct subject *victim, pid_t pid)
+{
+	json_t *stats = tool_stats(tool, pid_text(pid));
+	long turns = subject_tally(victim, "turns"), chains = subject_tally(victim, "chains");
+	long aligned = subject_tally(victim, "aligned");
+
+	require_equal(json_number(stats, "sample_bytes"), 16384);
+	require_estimate(stats, "/* even */", turns * 100, turns);
+	require_estimate(stats, "/* odd */", turns * 100, turns);
+	require_estimate(stats, "/* chain */", chains * 700, chains);
+	require_estimate(stats, "/* aligned */", aligned * 400, aligned);
+	require_gone(stats, "/* zeroed */");
+}
+
+static void require_estimates_in_rounds(struct tool *tool, struct subject *victim, pid_t pid)
+{
+	for (unsigned i = 0; i < live_rounds(3, 30); i++) {
+		subject_command(victim, 'g');
+		require_estimates(tool, victim, pid);
+		subject_command(victim, 'f');
+		require_nothing_lives(tool, pid);
+	}
+}
+
+/* option: of attach, or NULL. */
+static void estimates_hold(const char *threads, const char *option)
 {
 	struct tool *tool = tool_start();
 	struct subject *victim = victim_start(VICTIM, "--threads", threads, NULL);
 	struct state *before = state_take(victim->pid);
-	long turns, chains;
-	json_t *stats;
 
-	attach_sampling(tool, victim->pid, "16K");
-	for (unsigned i = 0; i < live_rounds(3, 30); i++) {
-		subject_command(victim, 'g');
-		turns = subject_tally(victim, "turns");
-		chains = subject_tally(victim, "chains");
-		stats = tool_stats(tool, pid_text(victim->pid));
-		require_equal(json_number(stats, "sample_bytes"), 16384);
-		require_estimate(stats, "/* even */", turns * 100, turns);
-		require_estimate(stats, "/* odd */", turns * 100, turns);
-		require_estimate(stats, "/* chain */", chains * 700, chains);
-		require_gone(stats, "/* zeroed */");
-		subject_command(victim, 'f');
-		require_nothing_lives(tool, victim->pid);
-	}
+	attach_sampling(tool, victim->pid, "16K", option);
+	require_estimates_in_rounds(tool, victim, victim->pid);
 	tool_end(tool, victim, before);
 }
 
 static void sites_that_take_turns_come_out_equal(void)
 {
-	estimates_hold("1");
+	estimates_hold("1", NULL);
 }
 
 static void many_threads_are_estimated_as_one_is(void)
 {
-	estimates_hold("12");
+	estimates_hold("12", NULL);
+}
+
+struct expected {
+	struct tool *tool;
+	pid_t pid;
+};
+
+/* Traced, and its own tracer has said so. */
+static bool is_traced(void *context)
+{
+	const struct expected *expected = context;
+
+	return tool_lists(expected->tool, expected->pid) &&
+	       !strcmp(json_text(tool_status(expected->tool, expected->pid), "state"), "tracing");
+}
+
+static bool is_gone(void *context)
+{
+	const struct expected *expected = context;
+
+	return !tool_lists(expected->tool, expected->pid);
+}
+
+static void require_same(json_t *document, json_t *other, const char *text)
+{
+	static const char *const figures[] = { "size", "count", "size_error", "samples" };
+
+	for (unsigned i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+		require_equal(json_number(row_of(document, text), figures[i]), json_number(row_of(other, text), figures[i]));
+}
+
+/* What was sampled of its parent is its own as well, and is freed there. */
+static void a_followed_child_is_sampled_and_has_its_parents_samples(void)
+{
+	static const char *const sites[] = { "/* even */", "/* odd */", "/* chain */", "/* aligned */" };
+	struct tool *tool = tool_start();
+	struct subject *victim = victim_start(VICTIM, "--threads", "4", NULL);
+	struct state *before = state_take(victim->pid);
+	struct expected child = { .tool = tool };
+	json_t *stats;
+
+	attach_sampling(tool, victim->pid, "16K", "--follow-forks");
+	subject_command(victim, 'g');
+	subject_command(victim, 'c');
+	child.pid = (pid_t)subject_tally(victim, "pid");
+	require(child.pid != victim->pid && live_wait(is_traced, &child, WAIT_MS));
+	stats = tool_stats(tool, pid_text(victim->pid));
+	for (unsigned i = 0; i < sizeof(sites) / sizeof(sites[0]); i++)
+		require_same(tool_stats(tool, pid_text(child.pid)), stats, sites[i]);
+	subject_command(victim, 'f');
+	require_nothing_lives(tool, child.pid);
+	require_estimates_in_rounds(tool, victim, child.pid);
+	/* Nothing of that was its parent's. */
+	for (unsigned i = 0; i < sizeof(sites) / sizeof(sites[0]); i++)
+		require_same(tool_stats(tool, pid_text(victim->pid)), stats, sites[i]);
+	subject_command(victim, 'e');
+	require(live_wait(is_gone, &child, WAIT_MS));
+	subject_command(victim, 'f');
+	require_nothing_lives(tool, victim->pid);
+	tool_end(tool, victim, before);
 }
 
 static void what_is_sampled_is_not_exact_and_says_so(void)
@@ -101,7 +175,7 @@ static void what_is_sampled_is_not_exact_and_says_so(void)
 	struct state *before = state_take(victim->pid);
 	json_t *status;
 
-	attach_sampling(tool, victim->pid, "64K");
+	attach_sampling(tool, victim->pid, "64K", NULL);
 	status = tool_status(tool, victim->pid);
 	require_equal(json_number(status, "sample_bytes"), 65536);
 	require(json_is_false(json_object_get(status, "exact")));
@@ -117,10 +191,10 @@ static void after_a_while_aside_frees_are_seen(void)
 	struct subject *victim = victim_start(VICTIM, NULL);
 	struct state *before = state_take(victim->pid);
 
-	attach_sampling(tool, victim->pid, "4K");
+	attach_sampling(tool, victim->pid, "4K", NULL);
 	subject_command(victim, 'g');
 	tool_out(tool, "detach", "--keep", pid_text(victim->pid), NULL);
-	attach_sampling(tool, victim->pid, "4K");
+	attach_sampling(tool, victim->pid, "4K", NULL);
 	subject_command(victim, 'f');
 	require_equal(json_number(tool_status(tool, victim->pid), "blocks"), 0);
 	tool_end(tool, victim, before);
@@ -147,7 +221,7 @@ static void a_file_keeps_the_rate(void)
 	const char *file = live_text("%s/samples", live_folder());
 	json_t *diff;
 
-	attach_sampling(tool, victim->pid, "16K");
+	attach_sampling(tool, victim->pid, "16K", NULL);
 	tool_out(tool, "dump", pid_text(victim->pid), file, NULL);
 	subject_command(victim, 'g');
 	tool_out(tool, "dump", pid_text(victim->pid), live_text("%s.2", file), NULL);
@@ -167,7 +241,7 @@ static void what_samples_cannot_go_with_is_refused(void)
 
 	require_equal(run.status, 1);
 	require_text(run.err, "samples cannot be had");
-	run = tool_try(tool, "attach", "--sample-bytes", "16K", "--follow-forks", pid_text(victim->pid), NULL);
+	run = tool_try(tool, "attach", "--sample-bytes", "16K", "--domains", "malloc,mmap", pid_text(victim->pid), NULL);
 	require_equal(run.status, 1);
 	require_text(run.err, "samples cannot be had");
 	tool_attach(tool, victim->pid);
@@ -179,7 +253,8 @@ int main(int argc, char **argv)
 	static const struct live_case cases[] = {
 		LIVE_CASE(sites_that_take_turns_come_out_equal),
 		LIVE_CASE(many_threads_are_estimated_as_one_is),
-		LIVE_CASE(what_is_sampled_is_not_exact_and_says_so),
+		LIVE_CASE(a_followed_child_is_sampled_and_has_its_parents_samples),
+	LIVE_CASE(what_is_sampled_is_not_exact_and_says_so),
 		LIVE_CASE(after_a_while_aside_frees_are_seen),
 		LIVE_CASE(a_command_that_is_run_is_sampled),
 		LIVE_CASE(a_file_keeps_the_rate),

@@ -603,6 +603,24 @@ START_TEST(after_a_clear_the_frees_of_forgotten_blocks_are_told_apart)
 }
 END_TEST
 
+static void add_address(void *sum, raddr address)
+{
+	*(uint64_t *)sum += address;
+}
+
+/* Who is to know of all frees has to know of them. */
+START_TEST(addresses_of_forgotten_blocks_are_told)
+{
+	uint64_t sum = 0;
+
+	born(0x1000, 10, 1);
+	heap_clear(heap);
+	born(0x20000, 20, 2);
+	heap_each_address(heap, add_address, &sum);
+	ck_assert_uint_eq(sum, 0x21000);
+}
+END_TEST
+
 START_TEST(after_a_clear_what_was_lost_before_does_not_count)
 {
 	restart_from_start();
@@ -1241,6 +1259,7 @@ static TCase *clears(void)
 	tcase_set_timeout(tcase, 600);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, after_a_clear_the_frees_of_forgotten_blocks_are_told_apart);
+	tcase_add_test(tcase, addresses_of_forgotten_blocks_are_told);
 	tcase_add_test(tcase, after_a_clear_what_was_lost_before_does_not_count);
 	tcase_add_test(tcase, a_clear_inside_a_resize_whose_address_was_given_on);
 	tcase_add_test(tcase, a_clear_gives_its_memory_back_step_by_step);
