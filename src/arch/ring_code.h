@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RING_CODE_MAGIC "allocwatch.code6"     /* 16 bytes, no NUL; the last one is the version */
+#define RING_CODE_MAGIC "allocwatch.code7"     /* 16 bytes, no NUL; the last one is the version */
 #define RING_CODE_MAGIC_SIZE 16
 #define RING_CODE_SIZE 65536u
 
@@ -42,8 +42,8 @@ struct ring_code_note {
 	uint8_t text[ARCH_WINDOW_MAX];         /* what stood there, as far as the jump or the window reaches */
 	uint8_t allocates, resizes, size_argument, count_argument;
 	uint8_t words_below;                   /* sp_below */
-	uint8_t waits;
-	uint8_t reserved[2];
+	uint8_t waits, sampled;
+	uint8_t reserved[1];
 };
 
 struct ring_switch {
@@ -72,7 +72,8 @@ struct ring_window {
 	uint8_t size_argument, count_argument; /* of such an entry, 0 to 2: what is asked for, and what times, or RING_WINDOW_NO_COUNT */
 	uint32_t sp_below;                     /* how much lower the stack pointer is there than at the function's start */
 	bool is_return;                        /* a struct ring_return, before a return instruction */
-	bool hands_on;                         /* such a one, but before a jump to a function that returns its first argument: that
+	bool sampled;                          /* the ring takes samples (ring_set_sampling) */
+	bool hands_on;                         /* of a return, but before a jump to a function that returns its first argument: that
 						* is the result */
 	bool waits;                            /* the loader's hook: its record is waited for (ring/layout.h) */
 };

@@ -1,7 +1,7 @@
 /* The routines that write records; arch/ring_code.h and ring/layout.h say what they do.  Data here: these bytes never run in
  * this process.  No relocations: all is reached relative to rip.  Every register is kept, and none but general ones
  * are used; flags are kept, too: nobody should have any at these places, and DF should be clear there (psABI 3.2.1), but code
- * written by hand may do as it likes. */
+ * written by hand may do as it likes, and so may the compiler where it knows both sides of a call (gcc's -fipa-ra). */
 
 #define HEADER_SIZE	64		/* these are checked in x86_64_ring_site.c */
 #define CODE_SIZE	65536
@@ -157,14 +157,14 @@
 	lea	CONTROL_DRAWS(%r8,%r10), %r10
 	.endm
 
-/* r8 ring: \to becomes the place in the filter of the block's address in \address, which changes.  filter_place() in ring.c. */
-	.macro	find_filter address, to
+/* \to becomes the place in the ring's filter of the block's address in \address, which changes.  filter_place() in ring_sampling.c. */
+	.macro	find_filter address, to, ring=%r8
 	mov	\address, \to
 	shr	$4, \to
 	shr	$21, \address
 	xor	\address, \to
 	and	$FILTER_MASK, \to
-	lea	CONTROL_FILTER(%r8,\to), \to
+	lea	CONTROL_FILTER(\ring,\to), \to
 	.endm
 
 /* How far the stack at rsi is certainly mapped: the program's first one and a thread's own to their ends, which they are
@@ -222,6 +222,54 @@
 	pop	%rcx
 	popfq
 	ret
+	.endm
+
+/* The same for those that mostly have nothing to record: four registers, and the flags by lahf, which with sahf takes a
+ * quarter of what pushfq and popfq take.  DF is not touched.  ecx becomes the site, rax is not to be used. */
+	.macro	save_few
+	push	%rcx
+	mov	%eax, %ecx
+	lahf
+	seto	%al
+	push	%rax
+	push	%rdx
+	push	%r10
+	push	%r11
+	.endm
+#define FEW_CALLER 56
+
+	.macro	restore_few_flags
+	add	$127, %al
+	sahf
+	.endm
+	.macro	restore_few
+	restore_few_flags
+	pop	%r11
+	pop	%r10
+	pop	%rdx
+	pop	%rax
+	pop	%rcx
+	ret
+	.endm
+
+/* All is as it was at the start of the routine, and another one does it. */
+	.macro	leave_to routine
+	restore_few_flags
+	pop	%r11
+	pop	%r10
+	pop	%rdx
+	lea	8(%rsp), %rsp
+	mov	%ecx, %eax
+	pop	%rcx
+	jmp	\routine
+	.endm
+
+/* r10 becomes the ring, or there is nothing to do. */
+	.macro	begin_few
+	save_few
+	mov	.Lheader+CODE_SIZE(%rip), %r10
+	test	%r10, %r10
+	jz	.Lfew_done
 	.endm
 
 /* The ring's address, or there is nothing to do; eax is the site: goes to r9d.  off: the ring is not on. */
@@ -296,6 +344,10 @@
 	.skip	HEADER_SIZE
 	.globl	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_end, x86_64_ring_stretches
 	.hidden	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_end, x86_64_ring_stretches
+	.globl	x86_64_ring_sample, x86_64_ring_sample_return
+	.hidden	x86_64_ring_sample, x86_64_ring_sample_return
+	.globl	x86_64_ring_few, x86_64_ring_few_call, x86_64_ring_few_free, x86_64_ring_few_return, x86_64_ring_few_end
+	.hidden	x86_64_ring_few, x86_64_ring_few_call, x86_64_ring_few_free, x86_64_ring_few_return, x86_64_ring_few_end
 	.pushsection .rodata.x86_64_ring_stretches, "a", @progbits
 	.balign	4
 x86_64_ring_stretches:
@@ -305,8 +357,6 @@ x86_64_ring_stretches:
 x86_64_ring_code:
 	begin	.Lcall_done, .Lcall_off
 	add_below eax, rax
-	cmpq	$0, CONTROL_SAMPLE(%r8)
-	jne	.Lsample
 	find_slot
 	mov	SLOT_SP(%r10), %rcx
 	or	SLOT_SP+8(%r10), %rcx
@@ -448,8 +498,6 @@ x86_64_ring_code:
 	.balign	16
 x86_64_ring_return:
 	begin	.Lreturn_done, .Lreturn_off
-	cmpq	$0, CONTROL_SAMPLE(%r8)
-	jne	.Lsample_return
 .Lreturn_recorded:
 	cld
 	find_bounds
@@ -809,9 +857,79 @@ x86_64_ring_hook:
 
 /* --- sampling --- */
 
-/* At an entry: rdi first argument, rsi where the return address is. */
+/* Most calls are not sampled: these routines pass over them, and leave all else to those behind them.  Of functions whose first
+ * argument is all that matters: the size, or the block. */
+x86_64_ring_few:
 	.balign	16
-.Lsample:
+x86_64_ring_few_free:
+	begin_few
+	mov	%rdi, %r11
+	find_filter %r11, %rdx, %r10
+	cmpb	$0, (%rdx)
+	je	.Lfew_done
+.Lfew_call:
+	leave_to x86_64_ring_sample
+
+	.balign	16
+x86_64_ring_few_call:
+	begin_few
+	mov	CONTROL_THREAD(%r10), %r11
+	mov	%fs:(%r11), %r11
+	and	CONTROL_MASK(%r10), %r11
+	mov	%r11d, %edx
+	and	$(DRAWS - 1), %edx
+	shl	$DRAW_SHIFT, %edx
+	lea	CONTROL_DRAWS(%r10,%rdx), %r10
+	shr	$DRAWS_SHIFT, %r11d
+	or	$DRAW_TAG, %r11d
+	shl	$DRAW_TAG_SHIFT, %r11
+	mov	DRAW_COUNTDOWN(%r10), %rdx
+	xor	%r11, %rdx
+	cmp	.Ltagged(%rip), %rdx
+	jae	.Lfew_call		/* another thread's */
+	cmpq	$0, DRAW_SP(%r10)
+	jne	.Lfew_call
+	cmp	$1, %rdi
+	sbb	$0, %rdx
+	sub	%rdi, %rdx
+	jbe	.Lfew_call
+	or	%r11, %rdx
+	mov	%rcx, DRAW_SITE(%r10)
+	mov	%ecx, %r11d
+	shr	$BELOW_SHIFT, %r11d
+	and	$BELOW_MASK, %r11d
+	lea	FEW_CALLER(%rsp,%r11), %r11
+	mov	%r11, DRAW_SP(%r10)
+	mov	(%r11), %r11
+	mov	%r11, DRAW_RETURN(%r10)
+	mov	%rdx, DRAW_COUNTDOWN(%r10)
+.Lfew_done:
+	restore_few
+
+	.balign	16
+x86_64_ring_few_return:
+	begin_few
+	mov	CONTROL_THREAD(%r10), %r11
+	mov	%fs:(%r11), %r11d
+	and	$(DRAWS - 1), %r11d
+	shl	$DRAW_SHIFT, %r11d
+	lea	CONTROL_DRAWS(%r10,%r11), %r10
+	lea	FEW_CALLER(%rsp), %rdx
+	cmp	%rdx, DRAW_SP(%r10)
+	jne	.Lfew_done
+	cmpl	$0, DRAW_FATE(%r10)
+	jne	.Lfew_return
+	movq	$0, DRAW_SP(%r10)
+	restore_few
+.Lfew_return:
+	leave_to x86_64_ring_sample_return
+x86_64_ring_few_end:
+
+/* At an entry: rsi becomes where the return address is. */
+	.balign	16
+x86_64_ring_sample:
+	begin	.Lcall_done, .Lcall_off
+	add_below eax, rax
 	test	$ALLOCATES, %r9d
 	jnz	.Lsample_call
 .Lsample_old:
@@ -966,9 +1084,10 @@ x86_64_ring_hook:
 	inc	%rcx
 	ret
 
-/* Before a return: rsi where the return address is. */
+/* Before a return. */
 	.balign	16
-.Lsample_return:
+x86_64_ring_sample_return:
+	begin	.Lreturn_done, .Lreturn_off
 	find_draw
 	cmp	%rsi, DRAW_SP(%r10)
 	jne	.Lreturn_done
@@ -991,12 +1110,22 @@ x86_64_ring_hook:
 	find_draw
 	movq	$0, DRAW_SP(%r10)
 	jmp	.Lreturn_done
+.Lsample_returned_end:
+	/* Behind a record. */
+	.pushsection .rodata.x86_64_ring_stretches, "a", @progbits
+	.rept	6
+	.long	.Lsample_returned - x86_64_ring_code
+	.endr
+	.long	.Lsample_returned_end - x86_64_ring_code
+	.popsection
 
 	.balign	8
 .Lfactor:
 	.quad	0x9e3779b97f4a7c15
 .Lsegments:
 	.quad	SEGMENTS
+.Ltagged:			/* no countdown, which has the tag's bits clear */
+	.quad	1 << DRAW_TAG_SHIFT
 .Lmix:
 	.quad	0xbf58476d1ce4e5b9, 0x94d049bb133111eb
 x86_64_ring_end:

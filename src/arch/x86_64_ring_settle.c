@@ -6,8 +6,10 @@
 
 extern const uint8_t x86_64_ring_code[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_end[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_few[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_few_end[] __attribute__((visibility("hidden")));
 
-#define STRETCHES 9
+#define STRETCHES 10
 /* Of a site, behind its first instructions: push, mov, call, pop (put_record in x86_64_ring_site.c). */
 #define AT_LOAD 1
 #define AT_CALL 6
@@ -15,6 +17,9 @@ extern const uint8_t x86_64_ring_end[] __attribute__((visibility("hidden")));
 #define RETURN_MAX 2                   /* a plain return instruction, and one with a prefix */
 #define ZERO_FLAG 0x40
 #define KEPT_BELOW 11                  /* words */
+#define FEW_FLAGS 1                    /* the word that has them, of a routine that keeps few */
+#define OVERFLOW_FLAG 0x800
+#define AH_FLAGS 0xd5                  /* of lahf */
 
 /* Of the routines, as offsets from their start. */
 extern const struct stretch {
@@ -33,6 +38,20 @@ static unsigned long long *kept(struct user_regs_struct *regs, unsigned number)
 					    &regs->r8, &regs->r9, &regs->r10, &regs->r11 };
 
 	return number < sizeof(all) / sizeof(all[0]) ? all[number] : NULL;
+}
+
+static unsigned long long *kept_few(struct user_regs_struct *regs, unsigned number)
+{
+	unsigned long long *const all[] = { &regs->rcx, NULL, &regs->rdx, &regs->r10, &regs->r11 };
+
+	return number < sizeof(all) / sizeof(all[0]) ? all[number] : NULL;
+}
+
+/* What lahf and seto have made of them. */
+static void restore_few_flags(struct user_regs_struct *regs, uint64_t word)
+{
+	regs->eflags &= ~(unsigned long long)(AH_FLAGS | OVERFLOW_FLAG);
+	regs->eflags |= (word >> 8 & AH_FLAGS) | (word & 1 ? OVERFLOW_FLAG : 0);
 }
 
 /* at: of the site's return address among the words. */
@@ -64,6 +83,26 @@ static void leave_routine(struct user_regs_struct *regs, const uint64_t *words, 
 	for (unsigned i = 0; i < at && (place = kept(regs, i)); i++)
 		*place = words[at - 1 - i];
 	regs->rsp += 8 * (at + 1);
+}
+
+static void leave_few(struct user_regs_struct *regs, const uint64_t *words, unsigned at)
+{
+	for (unsigned i = 0; i < at; i++) {
+		unsigned long long *place = kept_few(regs, i);
+
+		if (place)
+			*place = words[at - 1 - i];
+		else if (i == FEW_FLAGS)
+			restore_few_flags(regs, words[at - 1 - i]);
+	}
+	regs->rsp += 8 * (at + 1);
+}
+
+static bool is_in_few(uint64_t offset)
+{
+	uint64_t start = (uintptr_t)x86_64_ring_few - (uintptr_t)x86_64_ring_code;
+
+	return offset - start < (uintptr_t)x86_64_ring_few_end - (uintptr_t)x86_64_ring_few;
 }
 
 /* What the site has pushed is at the top of the stack. */
@@ -140,7 +179,10 @@ enum ring_progress ring_site_settle(const struct ring_site *site, raddr area, co
 		if (at + 2 >= RING_CODE_WORDS || words[at] != ring_site_back(site))
 			return RING_ELSEWHERE;
 		progress = progress_at(regs->rip - code, regs, words, at, &unfinished);
-		leave_routine(regs, words, at);
+		if (is_in_few(regs->rip - code))
+			leave_few(regs, words, at);
+		else
+			leave_routine(regs, words, at);
 		words += at + 1;
 	} else {
 		progress = progress_in_site(site, regs->rip, &pushed);

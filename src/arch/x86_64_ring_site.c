@@ -3,6 +3,7 @@
 
 #include "ring/layout.h"
 
+#include <cpuid.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -10,6 +11,11 @@
 extern const uint8_t x86_64_ring_code[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_return[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_hook[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_sample[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_sample_return[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_few_call[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_few_free[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_few_return[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_end[] __attribute__((visibility("hidden")));
 
 #define AT(type, member, offset) _Static_assert(offsetof(struct type, member) == (offset), #type "." #member)
@@ -129,19 +135,46 @@ static uint32_t site_word(const struct ring_window *window)
 	       (uint32_t)(window->count_argument & 3) << RING_COUNT_SHIFT;
 }
 
+/* Not in 64-bit mode of the first processors that had this. */
+static bool has_lahf(void)
+{
+	unsigned a, b, c, d;
+
+	return __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LAHF_LM);
+}
+
+/* Whether the routines that keep few registers are for it. */
+static bool is_plain(const struct ring_window *window)
+{
+	return !window->allocates ||
+	       (!window->resizes && window->size_argument == 0 && window->count_argument == RING_WINDOW_NO_COUNT);
+}
+
+static const uint8_t *routine_of(const struct ring_window *window)
+{
+	bool few = window->sampled && is_plain(window) && has_lahf();
+
+	if (window->waits)
+		return x86_64_ring_hook;
+	if (window->is_return)
+		return few ? x86_64_ring_few_return : window->sampled ? x86_64_ring_sample_return : x86_64_ring_return;
+	if (few)
+		return window->allocates ? x86_64_ring_few_call : x86_64_ring_few_free;
+	return window->sampled ? x86_64_ring_sample : x86_64_ring_code;
+}
+
 /* push %rax; mov $site, %eax; call; pop %rax.  What is pushed is the result; before a jump to another function %rdi, and then
  * %rax means nothing (psABI 3.2.3: no function with a variable number of arguments returns its first one). */
 static bool put_record(struct code *code, const struct ring_window *window, raddr area)
 {
 	const uint8_t push = window->hands_on ? 0x57 : 0x50, pop = push + 8, load = 0xb8;
 	uint32_t site = site_word(window);
-	const uint8_t *routine = window->waits ? x86_64_ring_hook : window->is_return ? x86_64_ring_return : x86_64_ring_code;
-	uint64_t offset = sizeof(struct ring_code_header) + ((uintptr_t)routine - (uintptr_t)x86_64_ring_code);
+	uint64_t routine = area + sizeof(struct ring_code_header) + (uintptr_t)routine_of(window) - (uintptr_t)x86_64_ring_code;
 
 	put(code, &push, 1);
 	put(code, &load, 1);
 	put(code, &site, sizeof(site));
-	if (!put_branch(code, 0xe8, area + offset))
+	if (!put_branch(code, 0xe8, routine))
 		return false;
 	put(code, &pop, 1);
 	return true;

@@ -19,6 +19,7 @@ static bool is_plausible(const struct ring_code_note *note)
 {
 	return note->length > 0 && note->length <= ARCH_WINDOW_MAX && note->record < note->length && note->is_return <= 1 &&
 	       note->hands_on <= 1 && note->waits <= 1 && note->allocates <= 1 && note->resizes <= 1 &&
+	       note->sampled <= 1 &&
 	       note->size_argument <= RING_WINDOW_NO_COUNT && note->count_argument <= RING_WINDOW_NO_COUNT;
 }
 
@@ -29,7 +30,7 @@ static int adopt_jump(struct target *target, const struct jump_area *area, const
 	const struct ring_window window = {
 		.address = note->window, .text = note->text, .length = note->length, .record = note->record,
 		.number = note->number, .is_return = note->is_return, .hands_on = note->hands_on,
-		.allocates = note->allocates, .resizes = note->resizes,
+		.allocates = note->allocates, .resizes = note->resizes, .sampled = note->sampled,
 		.size_argument = note->size_argument, .count_argument = note->count_argument,
 		.sp_below = note->words_below * 8u, .waits = note->waits,
 	};

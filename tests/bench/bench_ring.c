@@ -24,6 +24,8 @@
 #define PAIRS 100000                   /* of a round */
 #define ROUNDS 7
 #define DEPTH 20
+#define MALLOC 1                       /* numbers of sites: its entry, behind it its returns */
+#define FREE 20
 #define FRAMES 41                      /* of a traceback of 25, as the tracer takes them */
 
 static struct ring *ring;
@@ -87,6 +89,9 @@ static bool pass_one(void)
 	bytes += record.stack_length;
 	if (unwinding)
 		unwind(&record);
+	/* With samples, as who has a heap does it. */
+	if (record.site == FREE)
+		ring_filter_remove(ring, record.args[0]);
 	ring_done(ring);
 	return true;
 }
@@ -234,16 +239,35 @@ static void measure_length(uint32_t length, double plain)
 	measure(what, plain);
 }
 
+static void patch(struct ring_patches *patches, bool sampled)
+{
+	ring_unpatch(patches);
+	area.sampled = sampled;
+	ring_patch_symbol(&area, "malloc", true, MALLOC, patches);
+	ring_patch_symbol(&area, "free", false, FREE, patches);
+}
+
+/* What was drawn with another rate is drawn anew. */
+static void set_rate(uint64_t rate)
+{
+	ring_set_sampling(ring, rate);
+	memset(ring_control(ring)->draws_of, 0, sizeof(ring_control(ring)->draws_of));
+}
+
 /* Nearly none is, and one for each 512 KiB. */
-static void measure_sampling(double plain)
+static void measure_sampling(struct ring_patches *patches, double plain)
 {
 	burst = 1000;
 	ring_set_all_stack_lengths(ring, 4096);
-	ring_set_sampling(ring, RING_SAMPLE_MAX);
+	ring_area_record(&area, NULL);
+	set_rate(RING_SAMPLE_MAX);
+	patch(patches, true);
+	measure("samples, switched off", plain);
+	ring_area_record(&area, ring);
 	measure("not sampled", plain);
-	ring_set_sampling(ring, 512 << 10);
+	set_rate(512 << 10);
 	measure("sampled every 512 KiB", plain);
-	ring_set_sampling(ring, 0);
+	patch(patches, false);
 }
 
 static void measure_unwinding(double plain)
@@ -283,13 +307,12 @@ int main(int argc, char **argv)
 	printf("as it is, a pair costs %.1f ns\n", plain);
 	area.notes_pending = true;
 	ring_area_map(&area, dlsym(RTLD_DEFAULT, "malloc"));
-	ring_patch_symbol(&area, "malloc", true, 1, &patches);
-	ring_patch_symbol(&area, "free", false, 20, &patches);
+	patch(&patches, false);
 	measure("switched off", plain);
 	ring_area_record(&area, ring);
 	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
 		measure_length(lengths[i], plain);
-	measure_sampling(plain);
+	measure_sampling(&patches, plain);
 	measure_unwinding(plain);
 	printf("%lu records, %lu bytes of stack, %lu waits, %lu lost\n", records, bytes, control->waits, control->lost);
 	ring_unpatch(&patches);

@@ -36,6 +36,9 @@ extern const uint8_t sample_alloc_end[], sample_free_end[], sample_caller_return
 extern void sample_free(uint64_t address);
 extern void sample_hook(void);
 extern void sample_caller(const void *function, const uint64_t in[15], uint64_t out[15]);
+extern uint64_t sample_flags(uint64_t size);
+extern const uint8_t sample_flags_end[];
+extern uint64_t sample_with_flags(const void *function, uint64_t flags, uint64_t *behind);
 extern _Atomic uint64_t sample_next, sample_freed;
 
 static struct ring *ring;
@@ -748,6 +751,7 @@ static uint64_t own_tag(void)
 
 static void sample(uint64_t bytes)
 {
+	area.sampled = true;
 	note_pending_calls();
 	know_main_stack();
 	ring_set_sampling(ring, bytes);
@@ -771,6 +775,70 @@ START_TEST(what_is_not_sampled_leaves_no_record)
 	ck_assert_uint_eq(next_record().args[0], 1);
 	ck_assert(next_record().is_return);
 	expect_nothing();
+}
+END_TEST
+
+START_TEST(every_register_is_kept_of_what_is_not_sampled)
+{
+	uint64_t in[15], without[15], with[15];
+
+	for (unsigned i = 0; i < 15; i++)
+		in[i] = 0x0101010101010101ULL * (i + 1);
+	in[6] = 48;                            /* rdi, the size */
+	ring_unpatch(&patches);
+	sample_caller((void *)sample_alloc, in, without);
+	sample_next -= in[6];
+	sample(NEVER);
+	count_down_from(1000);
+	sample_caller((void *)sample_alloc, in, with);
+	ck_assert_mem_eq(without, with, sizeof(with));
+	sample_caller((void *)sample_free, in, with);
+	ck_assert_mem_eq(&in[1], &with[1], sizeof(with) - sizeof(with[0]));
+	expect_nothing();
+	ck_assert_uint_eq(own_draw()->countdown, (1000 - 48) | own_tag());
+}
+END_TEST
+
+#define FLAGS 0xcd5                      /* carry, parity, auxiliary, zero, sign, direction, overflow */
+
+/* What a compiler may rely on where it sees both sides of a call. */
+static void require_flags_are_kept(void)
+{
+	static const uint64_t flags[] = { 0, FLAGS, 1, 4, 0x10, 0x40, 0x80, 0x400, 0x800, 0x801 };
+
+	for (unsigned i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		uint64_t behind, at_entry = sample_with_flags((void *)sample_flags, flags[i], &behind);
+
+		ck_assert_uint_eq(at_entry & FLAGS, flags[i]);
+		ck_assert_uint_eq(behind & FLAGS, flags[i]);
+	}
+}
+
+static void patch_flags(void)
+{
+	ring_patch_function(&area, (void *)sample_flags, (size_t)(sample_flags_end - (uint8_t *)sample_flags), true, ALLOC + 50,
+			    &patches);
+}
+
+START_TEST(flags_are_kept)
+{
+	struct ring_record record;
+	unsigned records = 0;
+
+	patch_flags();
+	require_flags_are_kept();
+	for (; ring_next(ring, &record) == 1; records++)
+		ring_done(ring);
+	ck_assert_uint_eq(records, 20);
+	sample(NEVER);
+	patch_flags();
+	count_down_from(100000);
+	require_flags_are_kept();
+	expect_nothing();
+	sample(ALWAYS);
+	patch_flags();
+	require_flags_are_kept();
+	ck_assert(!next_record().is_return);
 }
 END_TEST
 
@@ -910,6 +978,29 @@ START_TEST(sites_that_alternate_come_out_equal)
 	printf("%lu and %lu samples of %.0f +- %.0f\n", sampled[0], sampled[1], pairs * share, error);
 	for (unsigned i = 0; i < 2; i++)
 		ck_assert_double_le(fabs((double)sampled[i] - pairs * share), error);
+}
+END_TEST
+
+/* What it was stopped in, and put to before, draws once more at most. */
+START_TEST(a_call_that_is_not_sampled_is_passed_over_wherever_its_thread_is_stopped)
+{
+	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
+	uint64_t next = sample_next;
+
+	sample(NEVER);
+	tell_threads_by_number();
+	sigaction(SIGTRAP, &action, NULL);
+	settled_step = 0;
+	do {
+		struct ring_draw *draw = &control->draws_of[own_tid % RING_DRAWS];
+
+		draw->countdown = 1000 | ((own_tid & UINT32_MAX) >> RING_DRAWS_SHIFT | RING_DRAW_TAG) << RING_DRAW_TAG_SHIFT;
+		REQUIRE(allocate_in_steps(48) == next);
+		next += 48;
+		expect_nothing();
+		REQUIRE(draw->sp == 0 && (draw->countdown & 0xffffffff) <= 1000 - 48 && (draw->countdown & 0xffffffff) >= 1000 - 96);
+	} while (steps > settled_step++);
+	ck_assert_uint_gt(settled_step, 60);
 }
 END_TEST
 
@@ -1550,6 +1641,8 @@ int main(void)
 	tcase_add_test(tests, an_unknown_stack_is_read_as_far_as_it_goes_and_is_needed);
 	tcase_add_test(tests, what_a_handler_on_a_stack_of_its_own_does_comes_with_both_stacks);
 	tcase_add_test(tests, what_is_not_sampled_leaves_no_record);
+	tcase_add_test(tests, every_register_is_kept_of_what_is_not_sampled);
+	tcase_add_test(tests, flags_are_kept);
 	tcase_add_test(tests, a_request_for_nothing_counts_as_one_byte);
 	tcase_add_test(tests, a_sampled_block_is_in_the_filter_before_its_caller_has_it);
 	tcase_add_test(tests, blocks_of_one_place_in_the_filter_are_counted);
@@ -1557,6 +1650,7 @@ int main(void)
 	tcase_add_test(tests, a_thread_draws_anew_when_another_has_had_its_place);
 	tcase_add_test(tests, draws_are_exponential);
 	tcase_add_test(tests, sites_that_alternate_come_out_equal);
+	tcase_add_test(tests, a_call_that_is_not_sampled_is_passed_over_wherever_its_thread_is_stopped);
 	tcase_add_test(tests, a_sampled_record_is_written_once_wherever_its_thread_is_stopped);
 	tcase_add_test(tests, a_full_ring_holds_a_thread_up_once_and_then_it_runs_on);
 	tcase_add_test(tests, calls_that_a_stalled_ring_does_not_record_are_counted);

@@ -111,7 +111,7 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 	uint8_t *text = malloc(size);
 	uint32_t room, offset;
 	struct ring_window window = { .address = (uintptr_t)function, .text = function, .number = number,
-				      .count_argument = RING_WINDOW_NO_COUNT };
+				      .count_argument = RING_WINDOW_NO_COUNT, .sampled = area->sampled };
 
 	REQUIRE_(text && arch_decode_function(function, size, (uintptr_t)function, &decoded, &reason) == 0);
 	memcpy(text, function, size);

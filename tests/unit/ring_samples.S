@@ -95,6 +95,37 @@ sample_caller_return:
 	pop	%rbx
 	ret
 
+/* Returns the flags at its entry. */
+	.balign	16
+	.globl	sample_flags, sample_flags_end
+	.type	sample_flags, @function
+sample_flags:
+	.byte	0x48, 0x8d, 0xbf, 0, 0, 0, 0	/* lea 0(%rdi), %rdi */
+	.byte	0x48, 0x8d, 0xb6, 0, 0, 0, 0
+	pushfq
+	pop	%rax
+	lea	0(%rax), %rax
+	ret
+	nopl	0(%rax,%rax)
+sample_flags_end:
+
+/* (function, flags, *behind): calls it with these flags, for 16 bytes; returns what it does, and the flags behind that. */
+	.balign	16
+	.globl	sample_with_flags
+sample_with_flags:
+	push	%rbx
+	mov	%rdx, %rbx
+	mov	%rdi, %rax
+	mov	$16, %edi
+	push	%rsi
+	popfq
+	call	*%rax
+	pushfq
+	pop	(%rbx)
+	cld
+	pop	%rbx
+	ret
+
 	.data
 	.balign	8
 	.globl	sample_next, sample_freed
