@@ -42,8 +42,8 @@ struct ring_code_note {
 	uint8_t text[ARCH_WINDOW_MAX];         /* what stood there, as far as the jump or the window reaches */
 	uint8_t allocates, resizes, size_argument, count_argument;
 	uint8_t words_below;                   /* sp_below */
-	uint8_t waits, sampled;
-	uint8_t reserved[1];
+	uint8_t waits, sampled, told, old_argument, described;
+	uint8_t reserved[2];
 };
 
 struct ring_switch {
@@ -58,7 +58,7 @@ struct ring_code {
 };
 struct ring_code ring_code(void);
 
-#define RING_WINDOW_NO_COUNT 3
+#define RING_WINDOW_NO_ARGUMENT 3
 
 struct ring_window {
 	uint64_t address;
@@ -69,10 +69,13 @@ struct ring_window {
 	uint32_t number;                       /* below RING_VOID */
 	bool allocates;                        /* an entry, of a call that is pending until it returns */
 	bool resizes;                          /* and its first argument is a block that may go */
-	uint8_t size_argument, count_argument; /* of such an entry, 0 to 2: what is asked for, and what times, or RING_WINDOW_NO_COUNT */
+	uint8_t size_argument, count_argument; /* of such an entry, 0 to 2: what is asked for, and what times, or RING_WINDOW_NO_ARGUMENT */
+	bool told;                             /* in place of these: they and the block are told by the ring's shape for the number */
+	uint8_t old_argument;                  /* of an entry that does not allocate: the block */
 	uint32_t sp_below;                     /* how much lower the stack pointer is there than at the function's start */
 	bool is_return;                        /* a struct ring_return, before a return instruction */
 	bool sampled;                          /* the ring takes samples (ring_set_sampling) */
+	bool described;                        /* and there are several families */
 	bool hands_on;                         /* of a return, but before a jump to a function that returns its first argument: that
 						* is the result */
 	bool waits;                            /* the loader's hook: its record is waited for (ring/layout.h) */

@@ -19,6 +19,7 @@
 #define CONTROL_UNKNOWN	88
 #define CONTROL_SAMPLE	96
 #define CONTROL_SERVED	104
+#define CONTROL_FAMILIES 112
 #define CONTROL_HEAD	128
 #define CONTROL_TAIL	192
 #define CONTROL_LOST	256
@@ -30,8 +31,17 @@
 #define CONTROL_SLOTS	4096
 #define CONTROL_LENGTHS	69632
 #define CONTROL_DRAWS	135168
-#define CONTROL_FILTER	397312
-#define CONTROL_DATA	528384
+#define CONTROL_FILTER	2494464
+#define CONTROL_SHAPES	2625536
+#define CONTROL_DATA	2691072
+#define SHAPE_SHIFT	4
+#define SHAPE_FIXED	0
+#define SHAPE_SIZE	8
+#define SHAPE_COUNT	9
+#define SHAPE_OLD	10
+#define SHAPE_OUT	11
+#define SHAPE_FAMILY	12
+#define FAMILIES	9
 #define SLOTS		1024
 #define SLOT_SHIFT	6
 #define SLOT_SIZE	64
@@ -41,11 +51,13 @@
 #define DRAWS		4096
 #define DRAWS_SHIFT	12
 #define DRAW_SHIFT	6
+#define FAMILY_SHIFT	18		/* DRAWS_SHIFT + DRAW_SHIFT */
 #define DRAW_COUNTDOWN	0
 #define DRAW_SP		8
 #define DRAW_RETURN	16
 #define DRAW_SITE	24
 #define DRAW_FATE	28
+#define DRAW_OUT	32
 #define DRAW_TAG	0x8000
 #define DRAW_TAG_SHIFT	48
 #define SAMPLED		1
@@ -58,7 +70,9 @@
 #define RESIZES		0x10000000
 #define COUNT_SHIFT	26
 #define SIZE_SHIFT	24
-#define NO_COUNT	3
+#define NO_ARGUMENT	3
+#define TOLD		3
+#define NUMBER_MASK	0x0fff		/* of those that have a shape */
 #define NESTED		0x800000
 #define OTHER_WITHIN	16384
 #define ALLOCATES	0x40000000
@@ -165,6 +179,36 @@
 	xor	\address, \to
 	and	$FILTER_MASK, \to
 	lea	CONTROL_FILTER(\ring,\to), \to
+	.endm
+
+/* r9d site: \to becomes the size's argument, or TOLD. */
+	.macro	find_size_argument to
+	mov	%r9d, \to
+	shr	$SIZE_SHIFT, \to
+	and	$3, \to
+	.endm
+
+/* r8 ring, r9d site: \to becomes its shape; \low is its lower half. */
+	.macro	find_shape to, low
+	mov	%r9d, \low
+	and	$NUMBER_MASK, \low
+	shl	$SHAPE_SHIFT, \low
+	lea	CONTROL_SHAPES(%r8,\to), \to
+	.endm
+
+/* \to, the lower half of \whole, becomes the argument's number: what the page says is not trusted. */
+	.macro	shape_argument offset, shape, to
+	movzbl	\offset(\shape), \to
+	and	$3, \to
+	.endm
+
+/* r8 ring: \to becomes how many families there are. */
+	.macro	find_families to, none
+	mov	CONTROL_FAMILIES(%r8), \to
+	dec	\to
+	cmp	$(FAMILIES - 1), \to
+	ja	\none
+	inc	\to
 	.endm
 
 /* How far the stack at rsi is certainly mapped: the program's first one and a thread's own to their ends, which they are
@@ -848,12 +892,18 @@ x86_64_ring_hook:
 	ret
 2:	find_draw
 	add	$DRAW_SP, %r10
-	cmp	%rsi, (%r10)
-	jne	3f
+	find_families %ecx, 3f
+1:	cmp	%rsi, (%r10)
+	jne	2f
 	cmpl	$0, DRAW_FATE-DRAW_SP(%r10)
-	sete	%cl
-	test	%cl, %cl
+	jne	4f
+2:	add	$(1 << FAMILY_SHIFT), %r10
+	dec	%ecx
+	jnz	1b
+	test	%r8, %r8
 3:	ret
+4:	xor	%ecx, %ecx
+	ret
 
 /* --- sampling --- */
 
@@ -930,24 +980,27 @@ x86_64_ring_few_end:
 x86_64_ring_sample:
 	begin	.Lcall_done, .Lcall_off
 	add_below eax, rax
+	find_size_argument %eax
 	test	$ALLOCATES, %r9d
 	jnz	.Lsample_call
+	mov	FRAME_RDI(%rsp,%rax,8), %rdi
 .Lsample_old:
-	mov	FRAME_RDI(%rsp), %rdi
 	find_filter %rdi, %rcx
 	cmpb	$0, (%rcx)
 	jne	.Lcall_plain
 	jmp	.Lcall_done
 
 .Lsample_call:
-	mov	%r9d, %eax
-	shr	$SIZE_SHIFT, %eax
-	mov	%eax, %ecx
-	and	$3, %eax
-	mov	FRAME_RDI(%rsp,%rax,8), %rax
-	shr	$(COUNT_SHIFT - SIZE_SHIFT), %ecx
+	mov	%r9d, %ecx
+	shr	$COUNT_SHIFT, %ecx
 	and	$3, %ecx
-	cmp	$NO_COUNT, %ecx
+	cmp	$TOLD, %eax
+	je	.Lsample_told
+	xor	%edi, %edi
+.Lsample_argument:
+	mov	FRAME_RDI(%rsp,%rax,8), %rax
+.Lsample_times:
+	cmp	$NO_ARGUMENT, %ecx
 	je	1f
 	mulq	FRAME_RDI(%rsp,%rcx,8)
 	jnc	1f
@@ -955,6 +1008,8 @@ x86_64_ring_sample:
 1:	cmp	$1, %rax
 	adc	$0, %rax
 	find_draw
+	shl	$FAMILY_SHIFT, %edi
+	add	%rdi, %r10
 	shr	$DRAWS_SHIFT, %r11d
 	or	$DRAW_TAG, %r11d
 	shl	$DRAW_TAG_SHIFT, %r11
@@ -971,6 +1026,8 @@ x86_64_ring_sample:
 	mov	(%rsi), %rdx
 	mov	%rdx, DRAW_RETURN(%r10)
 	mov	%r9, DRAW_SITE(%r10)
+	call	.Lout
+	mov	%rdx, DRAW_OUT(%r10)
 	mov	%rsi, DRAW_SP(%r10)
 	cmp	%rcx, %rax
 	jae	.Lsample_hit
@@ -980,7 +1037,7 @@ x86_64_ring_sample:
 	test	$RESIZES, %r9d
 	jz	.Lcall_done
 	/* A block that was sampled is resized, and the new one is not. */
-	mov	FRAME_RDI(%rsp), %rdi
+	call	.Lold
 	find_filter %rdi, %rcx
 	cmpb	$0, (%rcx)
 	je	.Lcall_done
@@ -1038,8 +1095,67 @@ x86_64_ring_sample:
 .Lsample_part:
 	test	$RESIZES, %r9d
 	jz	.Lcall_done
+	call	.Lold
 	or	$(UNSAMPLED | NESTED), %r9d
 	jmp	.Lsample_old
+
+	/* Of which the site has no room to say what it asks for. */
+.Lsample_told:
+	find_shape %rdi, %edi
+	shape_argument SHAPE_COUNT, %rdi, %ecx
+	shape_argument SHAPE_SIZE, %rdi, %eax
+	mov	SHAPE_FIXED(%rdi), %rdx
+	mov	SHAPE_FAMILY(%rdi), %edi
+	cmp	$FAMILIES, %edi
+	jae	.Lcall_done
+	test	%rdx, %rdx
+	jz	.Lsample_argument
+	mov	%rdx, %rax
+	jmp	.Lsample_times
+
+/* r9d site: rdi becomes the block that is resized. */
+.Lold:
+	find_size_argument %edi
+	cmp	$TOLD, %edi
+	mov	$0, %edi
+	jne	1f
+	find_shape %rdi, %edi
+	shape_argument SHAPE_OLD, %rdi, %edi
+1:	mov	FRAME_RDI+8(%rsp,%rdi,8), %rdi
+	ret
+
+/* r9d site: rdx becomes where the result is stored, or 0.  Uses rdi. */
+.Lout:
+	xor	%edx, %edx
+	find_size_argument %edi
+	cmp	$TOLD, %edi
+	jne	1f
+	find_shape %rdi, %edi
+	shape_argument SHAPE_OUT, %rdi, %edi
+	cmp	$NO_ARGUMENT, %edi
+	je	1f
+	mov	FRAME_RDI+8(%rsp,%rdi,8), %rdx
+1:	ret
+
+/* rsi where the return address is, r10 what is drawn for it: r11 becomes the block that the call returns or has stored, 0: none, or
+ * it is stored where nobody knows that it is mapped: elsewhere than on the caller's stack.  Uses rdx, rdi. */
+.Lmade:
+	mov	DRAW_OUT(%r10), %rdi
+	mov	RESULT+8(%rsp), %r11
+	test	%rdi, %rdi
+	jz	9f
+	test	%r11d, %r11d
+	mov	$0, %r11d
+	jnz	9f
+	find_bounds
+	sub	$8, %rdi
+	mov	DRAW_OUT(%r10), %rdx
+	cmp	%rsi, %rdx
+	jb	9f
+	cmp	%rdi, %rdx
+	ja	9f
+	mov	(%rdx), %r11
+9:	ret
 
 /* rcx becomes what -ln(x) * sample_bytes is for an x between 0 and 1, by chance, and 1 more, for the countdown reaches 0 with
  * the byte that is sampled.  Uses rax, rdx, rdi. */
@@ -1084,31 +1200,51 @@ x86_64_ring_sample:
 	inc	%rcx
 	ret
 
-/* Before a return. */
+/* Before a return, which may be that of several families' calls: of the one that has jumped to the other. */
 	.balign	16
 x86_64_ring_sample_return:
 	begin	.Lreturn_done, .Lreturn_off
 	find_draw
-	cmp	%rsi, DRAW_SP(%r10)
-	jne	.Lreturn_done
-	mov	DRAW_FATE(%r10), %eax
-	test	%eax, %eax
-	jnz	1f
+	find_families %ecx, .Lreturn_done
+	xor	%eax, %eax		/* whether it is recorded */
+1:	cmp	%rsi, DRAW_SP(%r10)
+	jne	4f
+	cmpl	$1, CONTROL_FAMILIES(%r8)
+	je	2f
+	mov	(%rsi), %rdx
+	cmp	%rdx, DRAW_RETURN(%r10)
+	jne	4f			/* one that was left: its place is another one's */
+2:	mov	DRAW_FATE(%r10), %edx
+	or	%edx, %eax
+	test	%edx, %edx
+	jnz	3f
 	movq	$0, DRAW_SP(%r10)
-	jmp	.Lreturn_done
-1:	mov	RESULT(%rsp), %rdx
-	cmp	$SAMPLED, %eax
-	jne	.Lreturn_recorded
-	test	%rdx, %rdx
-	jz	.Lreturn_recorded
-	find_filter %rdx, %rcx
-	cmpb	$FILTER_FULL, (%rcx)
-	jae	.Lreturn_recorded
-	lock incb (%rcx)
+	jmp	4f
+3:	cmp	$SAMPLED, %edx
+	jne	4f
+	call	.Lmade
+	test	%r11, %r11
+	jz	4f
+	find_filter %r11, %rdi
+	cmpb	$FILTER_FULL, (%rdi)
+	jae	4f
+	lock incb (%rdi)
+4:	add	$(1 << FAMILY_SHIFT), %r10
+	dec	%ecx
+	jnz	1b
+	test	%eax, %eax
+	jz	.Lreturn_done
 	jmp	.Lreturn_recorded
 .Lsample_returned:
 	find_draw
+	find_families %ecx, .Lreturn_done
+	lea	CALLER(%rsp), %rsi
+1:	cmp	%rsi, DRAW_SP(%r10)
+	jne	2f
 	movq	$0, DRAW_SP(%r10)
+2:	add	$(1 << FAMILY_SHIFT), %r10
+	dec	%ecx
+	jnz	1b
 	jmp	.Lreturn_done
 .Lsample_returned_end:
 	/* Behind a record. */

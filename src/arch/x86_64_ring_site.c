@@ -51,12 +51,21 @@ AT(ring_control, hook_waits, 288);
 AT(ring_control, logarithms, 512);
 AT(ring_control, slots, 4096);
 AT(ring_control, draws_of, 135168);
-AT(ring_control, filter, 397312);
+AT(ring_control, filter, 2494464);
+AT(ring_control, families, 112);
 AT(ring_draw, countdown, 0);
 AT(ring_draw, sp, 8);
 AT(ring_draw, return_address, 16);
 AT(ring_draw, site, 24);
 AT(ring_draw, fate, 28);
+AT(ring_draw, out, 32);
+AT(ring_control, shapes, 2625536);
+AT(ring_shape, fixed_size, 0);
+AT(ring_shape, size_argument, 8);
+AT(ring_shape, count_argument, 9);
+AT(ring_shape, old_argument, 10);
+AT(ring_shape, out_argument, 11);
+AT(ring_shape, family, 12);
 AT(ring_slot, thread, 0);
 AT(ring_slot, sp, 8);
 AT(ring_call_within, stack_length, 64);
@@ -76,7 +85,7 @@ AT(ring_return, saved, 64);
 AT(ring_return, length_key, 112);
 AT(ring_return, stack, 120);
 _Static_assert(RING_ON == 1 && RING_STALLED == 2 && RING_OPEN == 1 && RING_COMMITTED == 2, "states and marks");
-_Static_assert(RING_CONTROL_SIZE == 528384 && RING_SLOTS == 1024 && RING_WITHIN_MAX == 65536 && RING_UNIT == 64 &&
+_Static_assert(RING_CONTROL_SIZE == 2691072 && RING_SLOTS == 1024 && RING_WITHIN_MAX == 65536 && RING_UNIT == 64 &&
 	       RING_KEY_SHIFT == 24, "sizes");
 _Static_assert(RING_LENGTHS >> (32 - RING_KEY_SET_SHIFT) == RING_LENGTHS_WAYS && RING_LENGTHS_WAYS == 2 && RING_KEY_TAG_SHIFT == 3,
 	       "sets of entries");
@@ -86,7 +95,9 @@ _Static_assert(sizeof(struct ring_draw) == 64 && RING_DRAWS == 4096 && RING_DRAW
 	       RING_DRAW_TAG_SHIFT == 48 && RING_LOGARITHMS_SHIFT == 7 && RING_LOGARITHM_BITS == 16 &&
 	       RING_FILTER_SIZE == 1 << 17 && RING_FILTER_FULL == 0xc0, "sampling");
 _Static_assert(RING_UNSAMPLED == 0x20000000 && RING_RESIZES == 0x10000000 && RING_COUNT_SHIFT == 26 && RING_SIZE_SHIFT == 24 &&
-	       RING_NO_COUNT == 3 && RING_WINDOW_NO_COUNT == RING_NO_COUNT && RING_NESTED == 0x800000 && RING_SAMPLED == 1 && RING_OLD_ALONE == 2, "calls that are sampled");
+	       RING_NO_ARGUMENT == 3 && RING_WINDOW_NO_ARGUMENT == RING_NO_ARGUMENT && RING_TOLD == 3 && RING_NESTED == 0x800000 && RING_SAMPLED == 1 && RING_OLD_ALONE == 2,
+	       "calls that are sampled");
+_Static_assert(sizeof(struct ring_shape) == 16 && RING_SHAPES == 4096 && RING_FAMILIES == 9, "shapes");
 _Static_assert(RING_KEY_FACTOR == 0x9e3779b97f4a7c15ULL, "the hash");
 
 struct ring_code ring_code(void)
@@ -128,10 +139,12 @@ static uint32_t site_word(const struct ring_window *window)
 {
 	uint32_t word = window->number | (window->is_return ? RING_RETURN : window->sp_below / 8 << RING_BELOW_SHIFT);
 
-	if (!window->allocates)
+	if (window->is_return)
 		return word;
+	if (!window->allocates)
+		return word | (uint32_t)(window->old_argument & 3) << RING_SIZE_SHIFT;
 	return word | RING_ALLOCATES | (window->resizes ? RING_RESIZES : 0) |
-	       (uint32_t)(window->size_argument & 3) << RING_SIZE_SHIFT |
+	       (window->told ? RING_TOLD : (uint32_t)(window->size_argument & 3)) << RING_SIZE_SHIFT |
 	       (uint32_t)(window->count_argument & 3) << RING_COUNT_SHIFT;
 }
 
@@ -146,14 +159,18 @@ static bool has_lahf(void)
 /* Whether the routines that keep few registers are for it. */
 static bool is_plain(const struct ring_window *window)
 {
-	return !window->allocates ||
-	       (!window->resizes && window->size_argument == 0 && window->count_argument == RING_WINDOW_NO_COUNT);
+	if (!window->allocates)
+		return window->old_argument == 0;
+	return !window->resizes && !window->told && window->size_argument == 0 &&
+	       window->count_argument == RING_NO_ARGUMENT;
 }
 
 static const uint8_t *routine_of(const struct ring_window *window)
 {
 	bool few = window->sampled && is_plain(window) && has_lahf();
 
+	/* Any of the families may have come here. */
+	few &= !(window->is_return && window->described);
 	if (window->waits)
 		return x86_64_ring_hook;
 	if (window->is_return)
@@ -200,6 +217,10 @@ static int check_whole(const struct ring_window *window, raddr at, const char **
 
 	if (r < 0)
 		return r;
+	if (window->told && window->number >= RING_SHAPES) {
+		*ret_reason = "there are too many that are called in an unusual way";
+		return -ENOTSUP;
+	}
 	if (window->sp_below % 8 != 0 || window->sp_below / 8 > RING_BELOW_MAX || window->number >= RING_VOID) {
 		*ret_reason = "it has too much on the stack there";
 		return -ENOTSUP;

@@ -435,3 +435,12 @@ void calls_end(struct calls *calls, const struct calls_eyes *eyes)
 	while (calls->count > 0)
 		drop_at(calls, calls->count - 1, eyes);
 }
+
+void calls_end_family(struct calls *calls, const struct probe *probe, const struct calls_eyes *eyes)
+{
+	for (uint32_t i = calls->count; i-- > 0;) {
+		if (i < calls->count &&
+		    (calls->items[i].kind != CALL_ALLOCATES || probe_is_of_family(calls->items[i].probe, probe)))
+			drop_at(calls, i, eyes);
+	}
+}

@@ -127,6 +127,8 @@ bool calls_free(struct calls *calls, const struct probe *probe, raddr sp, raddr 
 void calls_signal(struct calls *calls, raddr sp, const struct calls_eyes *eyes);
 /* The thread has ended. */
 void calls_end(struct calls *calls, const struct calls_eyes *eyes);
+/* What of it is of the probe's family, and all that does not allocate, is over. */
+void calls_end_family(struct calls *calls, const struct probe *probe, const struct calls_eyes *eyes);
 /* How many allocating calls have not returned. */
 uint32_t calls_pending(const struct calls *calls);
 

@@ -63,6 +63,36 @@ int described_arguments(const struct described *described)
 	return count;
 }
 
+static bool is_first_of_domain(const struct described *described, size_t at)
+{
+	for (size_t i = 0; i < at; i++) {
+		if (described->functions.items[i]->entry.domain == described->functions.items[at]->entry.domain)
+			return false;
+	}
+	return true;
+}
+
+uint32_t described_domains(const struct described *described)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < described->functions.count; i++)
+		count += is_first_of_domain(described, i);
+	return count;
+}
+
+uint32_t described_number(const struct described *described, uint32_t domain)
+{
+	uint32_t number = 0;
+
+	for (size_t i = 0; i < described->functions.count; i++) {
+		number += is_first_of_domain(described, i);
+		if (described->functions.items[i]->entry.domain == domain)
+			return number;
+	}
+	return 0;
+}
+
 const char *described_missing(const struct described *described)
 {
 	for (size_t i = 0; described && i < described->functions.count; i++) {

@@ -25,6 +25,9 @@ void described_fini(struct described *described);
 const struct catalog_entry *described_find(struct described *described, const char *path, const char *symbol);
 /* How many of the arguments matter, from the first one on. */
 int described_arguments(const struct described *described);
+/* How many domains they have; and a domain's number among these, from 1, or 0: it is none of them. */
+uint32_t described_domains(const struct described *described);
+uint32_t described_number(const struct described *described, uint32_t domain);
 /* The name of a function that no object had so far; NULL: there is none. */
 const char *described_missing(const struct described *described);
 

@@ -1,5 +1,6 @@
 /* The engines' parts: engine_sites.c (where breakpoints and jumps stand), engine_int3.c (who stops there), engine_ring.c (who was
- * recorded there), engine_ring_held.c (who is held there), engine_ring_copy.c (in a child), engine_loader.c (what it loads),
+ * recorded there), engine_ring_held.c (who is held there), engine_ring_copy.c (in a child), engine_ring_sampling.c (what samples
+ * take), engine_loader.c (what it loads),
  * serve.c (what that means). */
 #ifndef ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 #define ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
@@ -51,7 +52,7 @@ struct ring_side {
 	uint64_t wait_ticks;
 	struct ring *ring;                 /* NULL: there is none (yet) */
 	struct ring *parents;              /* of the process that this one was forked from: not read */
-	struct ring_draw forking;          /* with sampling: of the thread that has forked last */
+	struct ring_drawn forking;         /* with sampling: of the thread that has forked last */
 	uint32_t word, tid;                /* what stands for this thread's number in its thread data */
 	struct thread_layout layout;
 	struct jump_words awaited;         /* while it is planted */
@@ -94,6 +95,12 @@ int engine_ring_plant(struct engine *engine);
 /* Serves a record of the loader's, and lets its writer go on; and after a writer has waited in vain, the next one waits again. */
 void engine_loader_called(struct engine *engine, uint64_t position);
 void engine_loader_waits_again(struct engine *engine);
+/* What an entry's site, or else the ring, is to tell of its call. */
+void engine_ring_tell_arguments(const struct engine *engine, const struct catalog_entry *entry, struct ring_window *window);
+void engine_ring_tell_shape(struct engine *engine, const struct catalog_entry *entry, uint32_t number);
+/* Of the ring's: that of a domain, and how many there are. */
+uint32_t engine_ring_family(const struct engine *engine, uint32_t domain);
+uint32_t engine_ring_families(const struct engine *engine);
 /* Maps a ring, turned off.  0 or negative errno. */
 int engine_ring_make(struct engine *engine);
 /* Where stacks are certainly mapped, as it is known now. */

@@ -100,8 +100,10 @@ int engine_ring_make(struct engine *engine)
 	/* What was counted whole goes on so; a copy's counters are the other's. */
 	if (!engine->ring.parents && engine->counters.allocations > 0)
 		engine->ring.options.sample_bytes = 0;
-	if (engine->ring.options.sample_bytes > 0)
+	if (engine->ring.options.sample_bytes > 0) {
+		ring_set_families(engine->ring.ring, engine_ring_families(engine));
 		ring_set_sampling(engine->ring.ring, engine->ring.options.sample_bytes);
+	}
 	return 0;
 }
 
@@ -230,27 +232,20 @@ static const char *misses(const struct engine *engine, const struct plan_site *s
 	return engine->ring.planting ? NULL : "when it was loaded a thread was in a wait that nothing breaks off";
 }
 
-static void tell_arguments(const struct catalog_entry *entry, struct ring_window *window)
-{
-	window->resizes = entry->old_arg != ARG_NONE;
-	window->size_argument = entry->size_arg != ARG_NONE ? (uint8_t)entry->size_arg : 0;
-	window->count_argument = entry->count_arg != ARG_NONE ? (uint8_t)entry->count_arg : RING_WINDOW_NO_COUNT;
-}
-
 bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint32_t module, raddr bias, struct probe *probe)
 {
 	struct ring_window window = {
 		.address = site->window.vaddr + bias, .text = site->window.text, .length = site->window.length,
 		.record = site->window.record, .is_return = !probe, .hands_on = (site->kinds & SITE_TAIL) != 0,
-		.allocates = probe && catalog_allocates(probe->entry), .sp_below = site->window.sp_below, .sampled = engine_is_sampling(engine),
+		.allocates = probe && catalog_allocates(probe->entry), .sp_below = site->window.sp_below, .sampled = engine_is_sampling(engine), .described = engine_ring_families(engine) > 1,
 	};
 	struct ring_place *place;
 	const char *reason;
 	uint32_t number;
 	int r;
 
-	if (window.allocates)
-		tell_arguments(probe->entry, &window);
+	if (probe)
+		engine_ring_tell_arguments(engine, probe->entry, &window);
 	if (!engine->ring.ring)
 		return false;
 	reason = misses(engine, site, probe);
@@ -261,6 +256,8 @@ bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint
 		note_int3(engine, module, probe, why_not(r, reason));
 		return engine->ring.options.alone;
 	}
+	if (window.told)
+		engine_ring_tell_shape(engine, probe->entry, number);
 	/* Numbers are given one after the other. */
 	place = vec_push(&engine->ring.places);
 	*place = (struct ring_place){ .kinds = site->kinds, .probe = probe, .sp_below = window.sp_below,
@@ -533,23 +530,6 @@ const char *engine_int3_beside(const struct engine *engine, char *text, size_t s
 	snprintf(text, space, "%zu of %zu places %s, such as %s", engine->ring.by_int3, places,
 		 engine->ring.options.alone ? "are not watched" : "have int3s", engine->ring.int3_reason);
 	return text;
-}
-
-bool engine_is_sampling(const struct engine *engine)
-{
-	return engine->ring.ring && engine->ring.options.sample_bytes > 0;
-}
-
-void engine_block_known(struct engine *engine, raddr address)
-{
-	if (engine_is_sampling(engine))
-		ring_filter_add(engine->ring.ring, address);
-}
-
-void engine_block_left(struct engine *engine, raddr address)
-{
-	if (engine_is_sampling(engine))
-		ring_filter_remove(engine->ring.ring, address);
 }
 
 bool engine_has_ring(const struct engine *engine)

@@ -13,7 +13,7 @@
 void engine_ring_fork(struct engine *engine, const struct task *task)
 {
 	if (engine_is_sampling(engine))
-		engine->ring.forking = ring_drawn(engine->ring.ring, engine_ring_word(engine, task->tid));
+		ring_drawn(engine->ring.ring, engine_ring_word(engine, task->tid), &engine->ring.forking);
 }
 
 void engine_ring_leave(struct engine *engine)
@@ -58,6 +58,7 @@ int engine_ring_begin_copy(struct engine *engine, struct task *task)
 	if (r < 0)
 		return r;
 	control = ring_control(engine->ring.ring);
+	memcpy(control->shapes, ring_control(engine->ring.parents)->shapes, sizeof(control->shapes));
 	memcpy(control->lengths, ring_control(engine->ring.parents)->lengths, sizeof(control->lengths));
 	ring_free(engine->ring.parents);
 	engine->ring.parents = NULL;

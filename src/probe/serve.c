@@ -69,10 +69,21 @@ static enum call_standing standing_unseen(const struct sighting *seen, const str
 	return CALL_UNKNOWN;
 }
 
+static bool is_of_another_family(const struct serving *serving, const struct call *call)
+{
+	const struct sighting *seen = serving->seen;
+
+	return seen->is_blind && call->probe && seen->probe && engine_is_sampling(serving->engine) &&
+	       !probe_is_of_family(call->probe, seen->probe);
+}
+
 static enum call_standing standing(void *context, const struct call *call)
 {
 	struct serving *serving = context;
 
+	/* Samples come without a stack, which is not asked where calls of other families are: each has its own. */
+	if (is_of_another_family(serving, call))
+		return CALL_SUSPENDED;
 	if (serving->seen->is_blind)
 		return standing_unseen(serving->seen, call);
 	if (!serving->view.looked)
@@ -234,24 +245,34 @@ static void park(struct serving *serving, const struct calls *calls, struct call
 							      .domain = domain });
 }
 
+/* Whether a call of the same family that is pending is not this one's beginning: it has jumped here. */
+static bool is_part_of(const struct ring *ring, const struct ring_sampled_call *call, uint64_t outer)
+{
+	return outer > call->sp ||
+	       (outer == call->sp && !ring_is_sampled_site(ring, call->thread, call->family, call->site));
+}
+
 /* What an int3 sees of a thread is sampled here.  A part of another call shares its fate: the stack says whether that still
  * stands. */
 static bool is_unsampled(const struct serving *serving, const struct call *call)
 {
 	const struct sighting *seen = serving->seen;
-	struct ring *ring = serving->engine->ring.ring;
-	uint64_t outer, noted, found, return_address = 0, thread = engine_ring_word(serving->engine, seen->tid);
-	uint32_t site = (uint32_t)call->probe->address | RING_RETURN;
+	struct engine *engine = serving->engine;
+	struct ring *ring = engine->ring.ring;
+	struct ring_sampled_call sampled = {
+		.sp = call->sp, .bytes = call->size, .site = (uint32_t)call->probe->address | RING_RETURN,
+	};
+	uint64_t outer, noted, found;
 
-	if (seen->recorded || !engine_is_sampling(serving->engine))
+	if (seen->recorded || !engine_is_sampling(engine))
 		return seen->unsampled;
-	/* Of one at the same place it is the end: it has jumped here. */
-	if (ring_sampled_outer(ring, thread, &outer, &noted) &&
-	    (outer > call->sp || (outer == call->sp && !ring_is_sampled_site(ring, thread, site))) &&
+	sampled.thread = engine_ring_word(engine, seen->tid);
+	sampled.family = engine_ring_family(engine, call->probe->entry->domain);
+	if (ring_sampled_outer(ring, sampled.thread, sampled.family, &outer, &noted) && is_part_of(ring, &sampled, outer) &&
 	    reader_u64(seen->reader, outer, &found) == 0 && found == noted)
 		return true;
-	reader_u64(seen->reader, call->sp, &return_address);
-	return ring_sample(ring, thread, call->sp, return_address, site, call->size) != RING_SAMPLED;
+	reader_u64(seen->reader, call->sp, &sampled.return_address);
+	return ring_sample(ring, &sampled) != RING_SAMPLED;
 }
 
 void serve_entry(struct serving *serving)
@@ -273,9 +294,9 @@ void serve_entry(struct serving *serving)
 		free_block(serving, sp);
 		return;
 	}
-	/* The program's code records no call within another. */
+	/* The program's code records no call within another of its family. */
 	if (seen->recorded && engine_is_sampling(serving->engine))
-		calls_end(seen->calls, &serving->eyes);
+		calls_end_family(seen->calls, seen->probe, &serving->eyes);
 	call = calls_enter(seen->calls, seen->probe, sp, requested_size(entry, seen->args), &serving->eyes);
 	if (!call)
 		return;

@@ -23,9 +23,9 @@
 
 #include <stdint.h>
 
-#define RING_MAGIC "allocwatch.ring6"          /* 16 bytes, no NUL; the last one is the version */
+#define RING_MAGIC "allocwatch.ring7"          /* 16 bytes, no NUL; the last one is the version */
 #define RING_MAGIC_SIZE 16
-#define RING_CONTROL_SIZE (4096u + RING_SLOTS * 64u + RING_LENGTHS * 4u + RING_DRAWS * 64u + RING_FILTER_SIZE)
+#define RING_CONTROL_SIZE (4096u + RING_SLOTS * 64u + RING_LENGTHS * 4u + RING_FAMILIES * RING_DRAWS * 64u + RING_FILTER_SIZE + RING_SHAPES * 16u)
 #define RING_UNIT 64u
 #define RING_SIZE_MIN (1u << 20)
 #define RING_STACK_MAX 262144u                 /* most bytes of one stack in a record; two have room in the smallest ring */
@@ -51,6 +51,7 @@ enum ring_mark { RING_OPEN = 1, RING_COMMITTED = 2 };  /* beside (position ^ key
 
 #define RING_PENDING_MAX 7
 
+#define RING_FAMILIES 9u                       /* of functions: malloc's is the first, the others are allocators that users describe */
 #define RING_DRAWS 4096u                       /* a power of two; by a thread's lowest bits */
 #define RING_DRAWS_SHIFT 12
 #define RING_DRAW_TAG 0x8000u                  /* set in every thread's tag */
@@ -60,6 +61,7 @@ enum ring_mark { RING_OPEN = 1, RING_COMMITTED = 2 };  /* beside (position ^ key
 #define RING_LOGARITHM_BITS 16                 /* behind the point */
 #define RING_FILTER_SIZE (1u << 17)
 #define RING_FILTER_FULL 0xc0u                 /* such a count stays as it is */
+#define RING_SHAPES 4096u                      /* by a site's number; what has a higher one has none */
 
 /* The calls that allocate and have not returned, of one of the threads that the slot is for.  What another thread or a call that was
  * left leaves here makes records longer; what has no room shows to the reader, who knows all of them. */
@@ -76,10 +78,20 @@ struct ring_draw {
 	uint64_t return_address;               /* which stands there while it is pending */
 	uint32_t site;
 	uint32_t fate;                         /* enum ring_fate */
-	uint64_t reserved[4];
+	uint64_t out;                          /* its result is stored here, and 0 returned; 0: its result is returned */
+	uint64_t reserved[3];
 };
 /* Of a call with sampling: its return is passed over; is recorded, with a block; is recorded since it resizes a sampled block. */
 enum ring_fate { RING_PASSED, RING_SAMPLED, RING_OLD_ALONE };
+
+/* What a call asks for, and which block may go, where its site (RING_TOLD) has no room to say it.  Arguments are 0 to 2;
+ * RING_NO_ARGUMENT: none. */
+struct ring_shape {
+	uint64_t fixed_size;                   /* bytes; 0: an argument says them */
+	uint8_t size_argument, count_argument, old_argument;
+	uint8_t out_argument;                  /* where the result is stored */
+	uint32_t family;
+};
 
 struct ring_control {
 	uint8_t magic[RING_MAGIC_SIZE];
@@ -103,7 +115,8 @@ struct ring_control {
 	uint64_t sample_bytes;
 	uint64_t hook_served;                  /* calls of the loader's hook that were recorded before this position were served; its
 						* lower half is a futex */
-	uint8_t padding1[128 - 112];
+	uint32_t families;                     /* that there are; a call of one within a call of another is drawn, too */
+	uint8_t padding1[128 - 116];
 	uint64_t head;                         /* writers */
 	uint8_t padding2[56];
 	uint64_t tail;                         /* the reader, now and then */
@@ -121,20 +134,22 @@ struct ring_control {
 	struct ring_slot slots[RING_SLOTS];
 	/* Set by the reader: a tag, and in the upper half how much stack to hand over, in RING_UNITs. */
 	uint32_t lengths[RING_LENGTHS];
-	struct ring_draw draws_of[RING_DRAWS];
+	struct ring_draw draws_of[RING_FAMILIES][RING_DRAWS];
 	/* How many sampled blocks live whose address comes to this place: counted up before the program has the block, and down by the
 	 * reader when the block is gone.  0: a free there is of no sampled one. */
 	uint8_t filter[RING_FILTER_SIZE];
+	struct ring_shape shapes[RING_SHAPES]; /* set by the reader before their sites are planted */
 };
 
 /* In `site`. */
 #define RING_RETURN 0x80000000u                /* a struct ring_return */
 #define RING_ALLOCATES 0x40000000u             /* a call that is pending until it returns */
 #define RING_UNSAMPLED 0x20000000u             /* what the call makes is not sampled: only the old block counts */
-#define RING_RESIZES 0x10000000u               /* the first argument is a block that may go */
-#define RING_COUNT_SHIFT 26                    /* which argument the size is multiplied by; RING_NO_COUNT: none */
-#define RING_SIZE_SHIFT 24                     /* which one the size is */
-#define RING_NO_COUNT 3u
+#define RING_RESIZES 0x10000000u               /* the first argument, or the one that is told, is a block that may go */
+#define RING_COUNT_SHIFT 26                    /* which argument the size is multiplied by; RING_NO_ARGUMENT: none */
+#define RING_SIZE_SHIFT 24                     /* which one the size is, of a call that only frees the block; RING_TOLD */
+#define RING_NO_ARGUMENT 3u
+#define RING_TOLD 3u                           /* of a call that allocates: that stands in the control page's shapes */
 #define RING_NESTED 0x00800000u                /* with RING_UNSAMPLED: within another call, and its return is not recorded */
 #define RING_BELOW_SHIFT 17                    /* of a call: how many words lower the stack pointer was than at the function's start */
 #define RING_BELOW_MAX 63u

@@ -80,18 +80,32 @@ uint64_t ring_stack_length(const struct ring *ring, uint32_t key);
 /* From now on a sample for so many bytes is recorded, from 1 to RING_SAMPLE_MAX, before anything is. */
 #define RING_SAMPLE_MAX ((uint64_t)1 << 30)
 void ring_set_sampling(struct ring *ring, uint64_t bytes);
+/* How many families there are, from 1 to RING_FAMILIES; 1 unless this is told, before anything is recorded. */
+void ring_set_families(struct ring *ring, uint32_t families);
+/* What the site of this number, below RING_SHAPES, asks for: before it is planted. */
+void ring_set_shape(struct ring *ring, uint32_t number, const struct ring_shape *shape);
 /* A call that allocates and that the program does not record itself, of a thread that is held: as its code would do it.  The site is
  * any number by which the function is known. */
-enum ring_fate ring_sample(struct ring *ring, uint64_t thread, uint64_t sp, uint64_t return_address, uint32_t site,
-			   uint64_t bytes);
-/* The outermost call that the thread has pending, or false: there is none. */
-bool ring_sampled_outer(const struct ring *ring, uint64_t thread, uint64_t *ret_sp, uint64_t *ret_return_address);
+struct ring_sampled_call {
+	uint64_t thread;
+	uint32_t family, site;
+	uint64_t sp, return_address;
+	uint64_t bytes;
+};
+enum ring_fate ring_sample(struct ring *ring, const struct ring_sampled_call *call);
+/* The outermost call of the family that the thread has pending, or false: there is none. */
+bool ring_sampled_outer(const struct ring *ring, uint64_t thread, uint32_t family, uint64_t *ret_sp,
+			uint64_t *ret_return_address);
 /* Whether that one is of this function. */
-bool ring_is_sampled_site(const struct ring *ring, uint64_t thread, uint32_t site);
+bool ring_is_sampled_site(const struct ring *ring, uint64_t thread, uint32_t family, uint32_t site);
+/* Of all families. */
 void ring_sample_returned(struct ring *ring, uint64_t thread, uint64_t sp);
 /* What a thread has pending, and that a thread has that is its copy in another process: that one's draws are its own. */
-struct ring_draw ring_drawn(const struct ring *ring, uint64_t thread);
-void ring_copy_drawn(struct ring *ring, uint64_t thread, const struct ring_draw *drawn);
+struct ring_drawn {
+	struct ring_draw of[RING_FAMILIES];
+};
+void ring_drawn(const struct ring *ring, uint64_t thread, struct ring_drawn *ret);
+void ring_copy_drawn(struct ring *ring, uint64_t thread, const struct ring_drawn *drawn);
 /* A block that was sampled has been made by a call that the program did not record itself, and is gone. */
 void ring_filter_add(struct ring *ring, uint64_t address);
 void ring_filter_remove(struct ring *ring, uint64_t address);

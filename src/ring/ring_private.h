@@ -18,7 +18,8 @@ struct ring {
 	uint16_t too_short[RING_LENGTHS];         /* in units, as the lengths in the control pages */
 	uint32_t taken;                           /* entries for lengths */
 	uint32_t unknown_length;                  /* as in the control page */
-	uint64_t sample_bytes;                    /* likewise */
+	uint64_t sample_bytes;                    /* these two likewise */
+	uint32_t families;
 };
 
 #endif

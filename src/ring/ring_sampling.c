@@ -14,12 +14,25 @@ void ring_set_sampling(struct ring *ring, uint64_t bytes)
 		ring->control->logarithms[i] = (uint64_t)(-log(x) * scale + 0.5);
 	}
 	ring->sample_bytes = bytes;
+	if (ring->families == 0)
+		ring_set_families(ring, 1);
 	__atomic_store_n(&ring->control->sample_bytes, bytes, __ATOMIC_RELEASE);
 }
 
-static struct ring_draw *draw_of(const struct ring *ring, uint64_t thread)
+void ring_set_families(struct ring *ring, uint32_t families)
 {
-	return &ring->control->draws_of[thread & (RING_DRAWS - 1)];
+	ring->families = families;
+	ring->control->families = families;
+}
+
+void ring_set_shape(struct ring *ring, uint32_t number, const struct ring_shape *shape)
+{
+	ring->control->shapes[number] = *shape;
+}
+
+static struct ring_draw *draw_of(const struct ring *ring, uint64_t thread, uint32_t family)
+{
+	return &ring->control->draws_of[family][thread & (RING_DRAWS - 1)];
 }
 
 static uint64_t tag_of(uint64_t thread)
@@ -43,60 +56,67 @@ static uint64_t draw_countdown(struct ring *ring)
 	return (uint64_t)(-log((double)random / 0x1p64) * (double)ring->sample_bytes) + 1;
 }
 
-enum ring_fate ring_sample(struct ring *ring, uint64_t thread, uint64_t sp, uint64_t return_address, uint32_t site,
-			   uint64_t bytes)
+enum ring_fate ring_sample(struct ring *ring, const struct ring_sampled_call *call)
 {
-	struct ring_draw *draw = draw_of(ring, thread);
-	uint64_t tag = tag_of(thread), countdown;
+	struct ring_draw *draw = draw_of(ring, call->thread, call->family);
+	uint64_t tag = tag_of(call->thread), countdown, bytes = call->bytes ? call->bytes : 1;
 
 	/* Put back to before the call by a signal: it comes to the same. */
-	if (is_drawn_for(draw, thread) && draw->sp == sp && draw->site == site && draw->fate == RING_SAMPLED)
+	if (is_drawn_for(draw, call->thread) && draw->sp == call->sp && draw->site == call->site && draw->fate == RING_SAMPLED)
 		return RING_SAMPLED;
-	countdown = is_drawn_for(draw, thread) ? draw->countdown ^ tag : draw_countdown(ring);
-	bytes = bytes ? bytes : 1;
-	draw->return_address = return_address;
-	draw->site = site;
+	countdown = is_drawn_for(draw, call->thread) ? draw->countdown ^ tag : draw_countdown(ring);
+	draw->return_address = call->return_address;
+	draw->site = call->site;
 	draw->fate = bytes >= countdown ? RING_SAMPLED : RING_PASSED;
-	draw->sp = sp;
+	draw->out = 0;
+	draw->sp = call->sp;
 	draw->countdown = tag | (bytes >= countdown ? draw_countdown(ring) : countdown - bytes);
 	return (enum ring_fate)draw->fate;
 }
 
-bool ring_sampled_outer(const struct ring *ring, uint64_t thread, uint64_t *ret_sp, uint64_t *ret_return_address)
+bool ring_sampled_outer(const struct ring *ring, uint64_t thread, uint32_t family, uint64_t *ret_sp,
+			uint64_t *ret_return_address)
 {
-	const struct ring_draw *draw = draw_of(ring, thread);
+	const struct ring_draw *draw = draw_of(ring, thread, family);
 
 	*ret_sp = draw->sp;
 	*ret_return_address = draw->return_address;
 	return is_drawn_for(draw, thread) && draw->sp != 0;
 }
 
-bool ring_is_sampled_site(const struct ring *ring, uint64_t thread, uint32_t site)
+bool ring_is_sampled_site(const struct ring *ring, uint64_t thread, uint32_t family, uint32_t site)
 {
-	return draw_of(ring, thread)->site == site;
+	return draw_of(ring, thread, family)->site == site;
 }
 
 void ring_sample_returned(struct ring *ring, uint64_t thread, uint64_t sp)
 {
-	struct ring_draw *draw = draw_of(ring, thread);
+	for (uint32_t family = 0; family < ring->families; family++) {
+		struct ring_draw *draw = draw_of(ring, thread, family);
 
-	if (draw->sp == sp)
-		draw->sp = 0;
+		if (draw->sp == sp)
+			draw->sp = 0;
+	}
 }
 
-struct ring_draw ring_drawn(const struct ring *ring, uint64_t thread)
+void ring_drawn(const struct ring *ring, uint64_t thread, struct ring_drawn *ret)
 {
-	const struct ring_draw *draw = draw_of(ring, thread);
+	for (uint32_t family = 0; family < RING_FAMILIES; family++) {
+		const struct ring_draw *draw = draw_of(ring, thread, family);
 
-	return is_drawn_for(draw, thread) ? *draw : (struct ring_draw){ .sp = 0 };
+		ret->of[family] = family < ring->families && is_drawn_for(draw, thread) ? *draw :
+										      (struct ring_draw){ .sp = 0 };
+	}
 }
 
-void ring_copy_drawn(struct ring *ring, uint64_t thread, const struct ring_draw *drawn)
+void ring_copy_drawn(struct ring *ring, uint64_t thread, const struct ring_drawn *drawn)
 {
-	struct ring_draw *draw = draw_of(ring, thread);
+	for (uint32_t family = 0; family < ring->families; family++) {
+		struct ring_draw *draw = draw_of(ring, thread, family);
 
-	*draw = *drawn;
-	draw->countdown = tag_of(thread) | draw_countdown(ring);
+		*draw = drawn->of[family];
+		draw->countdown = tag_of(thread) | draw_countdown(ring);
+	}
 }
 
 static uint8_t *filter_place(const struct ring *ring, uint64_t address)

@@ -238,7 +238,8 @@ static int write_note(struct target *target, struct jump_area *area, const struc
 	struct ring_code_note note = {
 		.window = window->address, .site = site, .number = window->number, .length = (uint8_t)window->length,
 		.record = (uint8_t)window->record, .is_return = window->is_return, .hands_on = window->hands_on,
-		.allocates = window->allocates, .resizes = window->resizes, .sampled = window->sampled,
+		.allocates = window->allocates, .resizes = window->resizes, .sampled = window->sampled, .told = window->told,
+		.old_argument = window->old_argument, .described = window->described,
 		.size_argument = window->size_argument, .count_argument = window->count_argument,
 		.words_below = (uint8_t)(window->sp_below / 8), .waits = window->waits,
 	};

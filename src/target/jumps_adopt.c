@@ -18,9 +18,9 @@
 static bool is_plausible(const struct ring_code_note *note)
 {
 	return note->length > 0 && note->length <= ARCH_WINDOW_MAX && note->record < note->length && note->is_return <= 1 &&
-	       note->hands_on <= 1 && note->waits <= 1 && note->allocates <= 1 && note->resizes <= 1 &&
-	       note->sampled <= 1 &&
-	       note->size_argument <= RING_WINDOW_NO_COUNT && note->count_argument <= RING_WINDOW_NO_COUNT;
+	       note->hands_on <= 1 && note->waits <= 1 && note->allocates <= 1 && note->resizes <= 1 && note->sampled <= 1 &&
+	       note->told <= 1 && note->described <= 1 && note->old_argument <= RING_WINDOW_NO_ARGUMENT &&
+	       note->size_argument <= RING_WINDOW_NO_ARGUMENT && note->count_argument <= RING_WINDOW_NO_ARGUMENT;
 }
 
 /* As it was made, it is made again. */
@@ -30,7 +30,8 @@ static int adopt_jump(struct target *target, const struct jump_area *area, const
 	const struct ring_window window = {
 		.address = note->window, .text = note->text, .length = note->length, .record = note->record,
 		.number = note->number, .is_return = note->is_return, .hands_on = note->hands_on,
-		.allocates = note->allocates, .resizes = note->resizes, .sampled = note->sampled,
+		.allocates = note->allocates, .resizes = note->resizes, .sampled = note->sampled, .told = note->told,
+		.old_argument = note->old_argument, .described = note->described,
 		.size_argument = note->size_argument, .count_argument = note->count_argument,
 		.sp_below = note->words_below * 8u, .waits = note->waits,
 	};

@@ -360,10 +360,13 @@ int session_plant(struct session *session)
 	if (r == 0)
 		r = engine_install(session->engine);
 	session_tell_refusal(session);
-	if (r >= 0 && session->wants_release)
-		return watch_loader(session);
+	/* Where there is no ring to be alone that is the reason for a refusal. */
+	if (r >= 0 && session->wants_release && !engine_has_ring(session->engine))
+		return r;
 	if (r >= 0)
 		r = begin_sampling(session);
+	if (r >= 0 && session->wants_release)
+		return watch_loader(session);
 	if (r >= 0)
 		r = guard_plant(session);
 	if (r >= 0)

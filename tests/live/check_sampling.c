@@ -168,6 +168,67 @@ static void a_followed_child_is_sampled_and_has_its_parents_samples(void)
 	tool_end(tool, victim, before);
 }
 
+static void without_ptrace_estimates_hold_too(void)
+{
+	estimates_hold("4", "--release");
+}
+
+#define BOX "box box_new(count, size) box_resize(size, old) box_free(-, old)"
+#define FORWARD "forward forward_get(size) forward_put(old)"
+#define CELL "cell cell_make(result, size) cell_end(old)"
+#define SLAB "slab slab_get(-)=64 slab_put(old)"
+
+static const struct {
+	const char *domain, *text;
+	long long size;
+} own_sites[] = {
+	{ "box", "/* box */", 100 }, { "box", "/* grown */", 100 }, { "forward", "/* forward */", 100 },
+	{ "cell", "/* cell */", 100 }, { "slab", "/* slab */", 64 },
+	{ "malloc", "/* in a box */", 116 }, { "malloc", "/* in a grown box */", 116 }, { "malloc", "/* forward */", 100 },
+};
+
+static json_t *stats_of(struct tool *tool, pid_t pid, const char *domain)
+{
+	return tool_json(tool, "stats", pid_text(pid), "--filter", live_text("@domain=%s", domain), NULL);
+}
+
+/* Also of what one asks another for: each is drawn by itself, and a block of both has two samples, one, or none. */
+static void require_own_allocators_estimates(const char *option)
+{
+	struct tool *tool = tool_start();
+	struct subject *victim = victim_start(VICTIM, NULL);
+	struct state *before = state_take(victim->pid);
+	pid_t pid = victim->pid;
+
+	tool_out(tool, "attach", pid_text(pid), "--sample-bytes", "16K", "--ring-wait", "30s", "--allocator", BOX, "--allocator",
+		 FORWARD, "--allocator", CELL, "--allocator", SLAB, option, NULL);
+	for (unsigned i = 0; i < live_rounds(3, 30); i++) {
+		subject_command(victim, 'p');
+		require_equal(subject_tally(victim, "pooled"), 10000);
+		for (unsigned k = 0; k < sizeof(own_sites) / sizeof(own_sites[0]); k++)
+			require_estimate(stats_of(tool, pid, own_sites[k].domain), own_sites[k].text,
+					 own_sites[k].size * 10000, 10000);
+		subject_command(victim, 'u');
+		for (unsigned k = 0; k < sizeof(own_sites) / sizeof(own_sites[0]); k++)
+			require_gone(stats_of(tool, pid, own_sites[k].domain), own_sites[k].text);
+		subject_command(victim, 'g');
+		require_estimates(tool, victim, pid);
+		subject_command(victim, 'f');
+		require_nothing_lives(tool, pid);
+	}
+	tool_end(tool, victim, before);
+}
+
+static void described_allocators_are_sampled_beside_malloc(void)
+{
+	require_own_allocators_estimates(NULL);
+}
+
+static void described_allocators_are_sampled_without_ptrace(void)
+{
+	require_own_allocators_estimates("--release");
+}
+
 static void what_is_sampled_is_not_exact_and_says_so(void)
 {
 	struct tool *tool = tool_start();
@@ -254,6 +315,9 @@ int main(int argc, char **argv)
 		LIVE_CASE(sites_that_take_turns_come_out_equal),
 		LIVE_CASE(many_threads_are_estimated_as_one_is),
 		LIVE_CASE(a_followed_child_is_sampled_and_has_its_parents_samples),
+	LIVE_CASE(without_ptrace_estimates_hold_too),
+	LIVE_CASE(described_allocators_are_sampled_beside_malloc),
+	LIVE_CASE(described_allocators_are_sampled_without_ptrace),
 	LIVE_CASE(what_is_sampled_is_not_exact_and_says_so),
 		LIVE_CASE(after_a_while_aside_frees_are_seen),
 		LIVE_CASE(a_command_that_is_run_is_sampled),

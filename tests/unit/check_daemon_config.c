@@ -178,7 +178,10 @@ START_TEST(a_rate_in_the_file_serves_who_does_not_say)
 	ck_assert_int_eq(sampling_of("sample_bytes", json_integer(4096)), 4096);
 	/* What does not go together with it is done without. */
 	ck_assert_int_eq(sampling_of("engine", json_string("int3")), 0);
+	ck_assert_int_eq(sampling_of("allocators", json_pack("[s]", "odd odd_get(-, -, -, size)")), 0);
+	ck_assert_int_eq(sampling_of("allocators", json_pack("[s]", "even even_get(-, size)")), 512 << 10);
 	ck_assert_int_eq(sampling_of("follow_forks", json_true()), 512 << 10);
+	ck_assert_int_eq(sampling_of("release", json_true()), 512 << 10);
 	configure("[Tracing]\nSampleBytes=2G\n");
 	reload_until("the configuration is wrong");
 }

@@ -352,7 +352,10 @@ START_TEST(what_the_program_writes_over_the_rate_is_not_drawn_by)
 	ring_set_sampling(ring, 1000);
 	ring_control(ring)->sample_bytes = UINT64_MAX;
 	for (uint32_t i = 0; i < 100; i++) {
-		ck_assert_int_eq(ring_sample(ring, 7, 0x1000, 0x2000, i, 1000000), RING_SAMPLED);
+		const struct ring_sampled_call call = { .thread = 7, .site = i, .sp = 0x1000, .return_address = 0x2000,
+							.bytes = 1000000 };
+
+		ck_assert_int_eq(ring_sample(ring, &call), RING_SAMPLED);
 		ring_sample_returned(ring, 7, 0x1000);
 	}
 }

@@ -36,6 +36,8 @@ extern const uint8_t sample_alloc_end[], sample_free_end[], sample_caller_return
 extern void sample_free(uint64_t address);
 extern void sample_hook(void);
 extern void sample_caller(const void *function, const uint64_t in[15], uint64_t out[15]);
+extern int sample_store(uint64_t *out, uint64_t address);
+extern const uint8_t sample_store_end[];
 extern uint64_t sample_flags(uint64_t size);
 extern const uint8_t sample_flags_end[];
 extern uint64_t sample_with_flags(const void *function, uint64_t flags, uint64_t *behind);
@@ -741,7 +743,7 @@ END_TEST
 
 static struct ring_draw *own_draw(void)
 {
-	return &control->draws_of[thread_pointer() % RING_DRAWS];
+	return &control->draws_of[0][thread_pointer() % RING_DRAWS];
 }
 
 static uint64_t own_tag(void)
@@ -910,6 +912,127 @@ START_TEST(a_part_of_a_call_shares_its_fate)
 END_TEST
 
 /* What a thread has drawn is its own. */
+static struct ring_shape told(uint64_t fixed_size, uint32_t family)
+{
+	return (struct ring_shape){ .fixed_size = fixed_size, .count_argument = RING_NO_ARGUMENT, .old_argument = RING_NO_ARGUMENT,
+				    .out_argument = RING_NO_ARGUMENT, .family = family };
+}
+
+START_TEST(what_a_call_asks_for_may_be_told)
+{
+	struct ring_shape shape = told(100, 0);
+
+	area.told = true;
+	sample(NEVER);
+	ring_set_shape(ring, ALLOC, &shape);
+	count_down_from(101);
+	sample_alloc(5);
+	expect_nothing();
+	ck_assert_uint_eq(own_draw()->countdown, 1 | own_tag());
+	sample_alloc(5);
+	ck_assert_uint_eq(next_record().args[0], 5);
+	ck_assert(next_record().is_return);
+	/* The program writes what it likes there: nothing is drawn by it. */
+	shape.family = UINT32_MAX;
+	ring_set_shape(ring, ALLOC, &shape);
+	sample_alloc(5);
+	expect_nothing();
+}
+END_TEST
+
+static struct ring_draw *draw_of_family(uint32_t family)
+{
+	return &control->draws_of[family][thread_pointer() % RING_DRAWS];
+}
+
+START_TEST(a_call_within_one_of_another_family_is_drawn)
+{
+	volatile uint64_t pattern[16] = { 0 };
+	const struct ring_shape shape = told(0, 1);
+
+	area.told = area.described = true;
+	sample(NEVER);
+	ring_set_families(ring, 2);
+	ring_set_shape(ring, ALLOC, &shape);
+	count_down_from(1000);
+	pattern[8] = own_draw()->return_address = 0x123456;
+	own_draw()->sp = (uintptr_t)&pattern[8];
+	draw_of_family(1)->countdown = 1 | own_tag();
+	allocate_below(pattern);
+	ck_assert(!next_record().is_return);
+	ck_assert(next_record().is_return);
+	expect_nothing();
+	ck_assert_uint_eq(draw_of_family(1)->sp, 0);
+	ck_assert_uint_eq(own_draw()->sp, (uintptr_t)&pattern[8]);
+	ck_assert_uint_eq(own_draw()->countdown, 1000 | own_tag());
+}
+END_TEST
+
+/* One function has jumped to the other: there is one return. */
+START_TEST(a_return_ends_the_calls_of_all_families)
+{
+	const struct ring_shape shape = told(0, 1);
+	struct ring_record call;
+
+	area.told = area.described = true;
+	sample(ALWAYS);
+	ring_set_families(ring, 2);
+	ring_set_shape(ring, ALLOC, &shape);
+	for (unsigned i = 0; i < 2; i++) {
+		sample_alloc(4096);
+		call = next_record();
+		ck_assert(!call.is_return && next_record().is_return);
+		expect_nothing();
+		/* As if the same call had been one of family 0 before that; and then, one that was left there. */
+		own_draw()->sp = call.sp;
+		own_draw()->return_address = i ? 0 : call.return_address;
+		own_draw()->fate = RING_SAMPLED;
+	}
+	ck_assert_uint_eq(own_draw()->sp, call.sp);
+	own_draw()->sp = 0;
+}
+END_TEST
+
+/* Before its caller has it, as one that is returned; where it is stored elsewhere nobody knows whether that is mapped. */
+START_TEST(a_block_that_is_stored_on_the_stack_is_in_the_filter)
+{
+	static uint64_t elsewhere;
+	uint64_t here_on_the_stack;
+	struct ring_shape shape = told(4096, 0);
+
+	area.told = true;
+	sample(ALWAYS);
+	ring_patch_function(&area, (void *)sample_store, (size_t)(sample_store_end - (uint8_t *)sample_store), true, ALLOC + 60,
+			    &patches);
+	shape.out_argument = 0;
+	ring_set_shape(ring, ALLOC + 60, &shape);
+	sample_store(&here_on_the_stack, 0x10000);
+	ck_assert_uint_eq(next_record().site, ALLOC + 60);
+	ck_assert(next_record().is_return);
+	ck_assert(ring_filter_has(ring, 0x10000));
+	sample_store(&elsewhere, 0x20000);
+	next_record();
+	next_record();
+	expect_nothing();
+	ck_assert(!ring_filter_has(ring, 0x20000));
+}
+END_TEST
+
+START_TEST(the_block_that_a_free_is_told_of_may_be_any_argument)
+{
+	struct ring_window window = { .address = 0x10000000, .text = (const uint8_t *)"\x0f\x1f\x84\0\0\0\0\0", .length = 8,
+				      .count_argument = RING_NO_ARGUMENT, .sampled = true, .old_argument = 2 };
+	uint8_t code[RING_SITE_MAX];
+	struct ring_site site;
+	const char *reason = "none";
+	uint32_t word;
+
+	ck_assert_int_eq(ring_site_build(&window, 0x10100000, 0x10101000, code, &site, &reason), 0);
+	memcpy(&word, code + 2, sizeof(word));
+	ck_assert_uint_eq(word >> RING_SIZE_SHIFT & 3, 2);
+}
+END_TEST
+
 START_TEST(a_thread_draws_anew_when_another_has_had_its_place)
 {
 	sample(NEVER);
@@ -992,7 +1115,7 @@ START_TEST(a_call_that_is_not_sampled_is_passed_over_wherever_its_thread_is_stop
 	sigaction(SIGTRAP, &action, NULL);
 	settled_step = 0;
 	do {
-		struct ring_draw *draw = &control->draws_of[own_tid % RING_DRAWS];
+		struct ring_draw *draw = &control->draws_of[0][own_tid % RING_DRAWS];
 
 		draw->countdown = 1000 | ((own_tid & UINT32_MAX) >> RING_DRAWS_SHIFT | RING_DRAW_TAG) << RING_DRAW_TAG_SHIFT;
 		REQUIRE(allocate_in_steps(48) == next);
@@ -1647,6 +1770,11 @@ int main(void)
 	tcase_add_test(tests, a_sampled_block_is_in_the_filter_before_its_caller_has_it);
 	tcase_add_test(tests, blocks_of_one_place_in_the_filter_are_counted);
 	tcase_add_test(tests, a_part_of_a_call_shares_its_fate);
+	tcase_add_test(tests, what_a_call_asks_for_may_be_told);
+	tcase_add_test(tests, a_call_within_one_of_another_family_is_drawn);
+	tcase_add_test(tests, a_return_ends_the_calls_of_all_families);
+	tcase_add_test(tests, a_block_that_is_stored_on_the_stack_is_in_the_filter);
+	tcase_add_test(tests, the_block_that_a_free_is_told_of_may_be_any_argument);
 	tcase_add_test(tests, a_thread_draws_anew_when_another_has_had_its_place);
 	tcase_add_test(tests, draws_are_exponential);
 	tcase_add_test(tests, sites_that_alternate_come_out_equal);

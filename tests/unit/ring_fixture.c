@@ -111,7 +111,8 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 	uint8_t *text = malloc(size);
 	uint32_t room, offset;
 	struct ring_window window = { .address = (uintptr_t)function, .text = function, .number = number,
-				      .count_argument = RING_WINDOW_NO_COUNT, .sampled = area->sampled };
+				      .count_argument = RING_WINDOW_NO_ARGUMENT, .sampled = area->sampled,
+				      .described = area->described };
 
 	REQUIRE_(text && arch_decode_function(function, size, (uintptr_t)function, &decoded, &reason) == 0);
 	memcpy(text, function, size);
@@ -127,6 +128,7 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 		window.length = entry_length(function, decoded.entry_room);
 	}
 	window.allocates = returns && area->notes_pending;
+	window.told = window.allocates && area->told;
 	REQUIRE_(window.length > 0);
 	put_site(area, &window, patches);
 	window.sp_below = 0;
@@ -141,7 +143,7 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 		window.length = window.record + exit->length;
 		window.number = number + 1 + (uint32_t)i;
 		window.is_return = true;
-		window.allocates = false;
+		window.allocates = window.told = false;
 		REQUIRE_(window.length + exit->room.behind + padding >= ARCH_JUMP_SIZE);
 		put_site(area, &window, patches);
 	}
@@ -153,7 +155,7 @@ void ring_patch_hook(struct ring_area *area, void *function, uint32_t number, st
 {
 	const struct ring_window window = {
 		.address = (uintptr_t)function, .text = function, .number = number, .waits = true,
-		.length = arch_empty_function(function, 16, (uintptr_t)function), .count_argument = RING_WINDOW_NO_COUNT,
+		.length = arch_empty_function(function, 16, (uintptr_t)function), .count_argument = RING_WINDOW_NO_ARGUMENT,
 	};
 
 	REQUIRE_(window.length > 0);

@@ -14,7 +14,7 @@ struct ring_area {
 	uint32_t used;
 	struct ring_switch *ring_switch;
 	bool notes_pending;            /* calls of functions whose returns are patched are */
-	bool sampled;                  /* as the ring's windows */
+	bool sampled, described, told; /* as the ring's windows */
 };
 
 #define RING_PATCHES_MAX 64

@@ -95,6 +95,21 @@ sample_caller_return:
 	pop	%rbx
 	ret
 
+/* (out, address): stores it there, and returns 0. */
+	.balign	16
+	.globl	sample_store, sample_store_end
+	.type	sample_store, @function
+sample_store:
+	push	%rbx
+	mov	%rdi, %rbx
+	mov	%rsi, (%rbx)
+	xor	%eax, %eax
+	lea	0(%rsi), %rsi
+	pop	%rbx
+	ret
+	nopl	0(%rax,%rax)
+sample_store_end:
+
 /* Returns the flags at its entry. */
 	.balign	16
 	.globl	sample_flags, sample_flags_end
