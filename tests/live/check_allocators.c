@@ -220,6 +220,43 @@ static void threads_born_while_attaching_are_all_traced(void)
 	subject_quit(v);
 }
 
+/* musl has no pvalloc, and its compiler's folder no headers of the kernel. */
+#define MUSL "cd %s && musl-gcc -O2 -g -fno-builtin -pthread -D_GNU_SOURCE -Dpvalloc=valloc -idirafter /usr/include " \
+	     "-idirafter /usr/include/x86_64-linux-gnu %s %s/hammer.c %s/victim.c -o hammer"
+
+static void require_musl_counted(const char *flags)
+{
+	const char *sources = realpath(live_text("%s/tests/victims", live_source()), NULL), *command;
+	struct tool *tool = tool_start();
+	struct subject *hammer;
+	struct state *before;
+
+	command = live_text(MUSL, live_folder(), flags, sources, sources);
+	if (system(command) != 0)
+		live_fail("'%s' does not work; contrib/install-deps --test installs what it needs", command);
+	hammer = subject_start(geteuid(), (const char *const[]){ live_text("%s/hammer", live_folder()), "--threads", "4", "--ops", "2000", NULL });
+	require_text(subject_line(hammer), "R");
+	before = state_take(hammer->pid);
+	tool_attach(tool, hammer->pid);
+	for (int i = 0; i < 3; i++) {
+		subject_command(hammer, 'g');
+		require_tally(tool, hammer, 0);
+	}
+	require_equal(json_number(tool_status(tool, hammer->pid), "unknown.truncated_stacks"), 0);
+	tool_end(tool, hammer, before);
+}
+
+/* Also stacks: libc's own frames, of which no table says anything, are gone through. */
+static void musls_blocks_are_counted_to_the_byte(void)
+{
+	require_musl_counted("");
+}
+
+static void so_are_those_of_a_static_musl(void)
+{
+	require_musl_counted("-static");
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(resizes_are_counted_rightly),
 	LIVE_CASE(a_failed_realloc_keeps_the_old_block_and_its_line),
@@ -232,6 +269,8 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_malloc_left_by_siglongjmp_is_not_pending),
 	LIVE_CASE(a_recursion_of_100000_frames_is_cut_and_told),
 	LIVE_CASE(threads_born_while_attaching_are_all_traced),
+	LIVE_CASE(musls_blocks_are_counted_to_the_byte),
+	LIVE_CASE(so_are_those_of_a_static_musl),
 };
 
 int main(int argc, char **argv)
