@@ -14,18 +14,33 @@ struct wanted {
 	uint64_t unit_id;
 };
 
-/* PROGRAM.dwp. */
+/* What the kernel appends to the path of a file that has none any more. */
+static size_t without_mark(const char *path, size_t len)
+{
+	static const char mark[] = " (deleted)";
+	size_t mark_len = sizeof(mark) - 1;
+
+	return len > mark_len && memcmp(path + len - mark_len, mark, mark_len) == 0 ? len - mark_len : len;
+}
+
+/* PROGRAM.dwp, also of one that was deleted or replaced: a package is known by the numbers of its units. */
 static int open_package(const struct elf_file *file, struct elf_file **ret)
 {
 	char link[32], path[PATH_MAX + sizeof(".dwp")];
 	ssize_t len;
+	int r;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
 	len = readlink(link, path, PATH_MAX);
 	if (len <= 0 || len == PATH_MAX || path[0] != '/')
 		return -ENOENT;
 	strcpy(path + len, ".dwp");
-	return elf_file_open_path(path, ret);
+	r = elf_file_open_path(path, ret);
+	if (r == -ENOENT && without_mark(path, (size_t)len) < (size_t)len) {
+		strcpy(path + without_mark(path, (size_t)len), ".dwp");
+		r = elf_file_open_path(path, ret);
+	}
+	return r;
 }
 
 /* Where there is no .dwo file. */

@@ -177,6 +177,35 @@ static void damage(const char *path)
 }
 
 /* What it says is believed as far as its own bytes go. */
+/* Its units' numbers are those of the program that runs, whatever lies in its place now. */
+START_TEST(the_package_of_a_program_that_was_replaced_is_read)
+{
+	struct symbol_location at[SYMBOL_LOCATIONS_MAX];
+	struct symbol_module *module;
+	uint64_t address;
+	int fd;
+
+	fixture_run("gcc -gdwarf-4 -O2 -gsplit-dwarf -fPIE -c -o levels.o $DATA/levels.c && gcc -pie -o levels levels.o && "
+		    "dwp -e levels -o levels.dwp && rm levels.dwo");
+	address = fixture_address("levels", "main", NULL);
+	fd = open("levels", O_RDONLY | O_CLOEXEC);
+	fixture_run("cp /bin/true other && %s", _i == 0 ? "rm levels" : "mv other levels");
+	ck_assert_int_eq(symbol_module_open(fd, NO_ROOT, &module), 0);
+	ck_assert_int_ge(symbol_module_resolve(module, address, false, at), 1);
+	ck_assert(!symbol_module_is_incomplete(module));
+	symbol_module_free(module);
+}
+END_TEST
+
+/* As binutils and gold of some years ago have left it in libraries: sections of the name .zdebug. */
+START_TEST(debug_information_that_is_compressed_in_the_old_way_is_read)
+{
+	fixture_run("gcc -O2 -g -o plain $DATA/levels.c && objcopy --compress-debug-sections=zlib-gnu plain levels");
+	fixture_run("readelf -SW levels | grep -q zdebug_info");
+	assert_agrees(".zdebug", "levels", "plain", NO_ROOT, SIZE_MAX / 2, 300);
+}
+END_TEST
+
 START_TEST(a_package_with_a_damaged_index_is_no_harm)
 {
 	struct symbol_location at[SYMBOL_LOCATIONS_MAX];
@@ -624,6 +653,8 @@ int main(void)
 	tcase_add_test(compiled, units_of_dwarf_4_and_5_and_two_compilers_mix_in_one_file);
 	tcase_add_loop_test(compiled, split_dwarf_is_read_from_its_own_file, 0, 4);
 	tcase_add_loop_test(compiled, split_dwarf_is_read_from_a_package, 0, 8);
+	tcase_add_loop_test(compiled, the_package_of_a_program_that_was_replaced_is_read, 0, 2);
+	tcase_add_test(compiled, debug_information_that_is_compressed_in_the_old_way_is_read);
 	tcase_add_test(compiled, a_package_with_a_damaged_index_is_no_harm);
 	tcase_add_loop_test(compiled, two_inlined_levels_have_the_lines_of_their_own_files, 0,
 			    COMPILER_COUNT);
