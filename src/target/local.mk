@@ -18,6 +18,7 @@ src_libtarget_a_SOURCES = \
 	src/target/loader.c src/target/loader.h \
 	src/target/mapped_file.c src/target/mapped_file.h \
 	src/target/maps.c src/target/maps.h \
+	src/target/maps_query.c src/target/maps_query.h \
 	src/target/masks.c src/target/masks.h \
 	src/target/mem.c \
 	src/target/memory.c \

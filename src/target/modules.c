@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "target/elf_file.h"
 #include "target/maps.h"
+#include "target/maps_query.h"
 #include "target/target.h"
 
 #include "base/fd.h"
@@ -325,11 +326,50 @@ static int scan_text(struct target *target, char *text, bool *ret_changed)
 	return r;
 }
 
+static const struct module_range *next_of_file(const struct module_map *map, size_t *at)
+{
+	while (*at < map->ranges.count) {
+		const struct module_range *range = &map->ranges.items[(*at)++];
+
+		if (map->modules.items[range->module].inode != 0)
+			return range;
+	}
+	return NULL;
+}
+
+static bool is_known(const struct module_map *map, const struct module_range *range, const struct mapped_code *code)
+{
+	const struct module *module = range ? &map->modules.items[range->module] : NULL;
+
+	return module && range->start == code->start && range->end == code->end && module->device == code->device &&
+	       module->inode == code->inode;
+}
+
+/* Each mapping of an object is one that is known, and each of these is there: the vdso stays where it is.  False also where
+ * the kernel cannot be asked so. */
+static bool is_as_known(const struct target *target)
+{
+	struct mapped_code code = { .end = 0 };
+	size_t at = 0;
+	int r;
+
+	while ((r = maps_query_code(target->maps_fd, code.end, &code)) == 0) {
+		if (!is_known(&target->modules, next_of_file(&target->modules, &at), &code))
+			return false;
+	}
+	return r == -ENOENT && at > 0 && !next_of_file(&target->modules, &at);
+}
+
 int target_scan_modules(struct target *target, bool *ret_changed)
 {
 	char *text;
 	int r;
 
+	/* The threads may all be held: the text of some thousand mappings takes milliseconds. */
+	if (is_as_known(target)) {
+		*ret_changed = false;
+		return 0;
+	}
 	if (lseek(target->maps_fd, 0, SEEK_SET) < 0)
 		return -errno;
 	r = fd_read_text(target->maps_fd, MAPS_TEXT_MAX, &text, NULL);

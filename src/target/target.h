@@ -151,8 +151,9 @@ int target_open_memory(pid_t pid, bool *ret_writable);
 /* Executable mappings of one file, and of all, that are looked at; the others are missed (struct mapped_files). */
 #define OBJECT_MAPPINGS_MAX 256
 #define MAPPINGS_MAX 8192
-/* Reads /proc/PID/maps and brings modules, module_fds and slacks up to date.  *ret_changed: something
- * came or went.  New modules are those with ids at or above the count before. */
+/* Looks at the mappings and brings modules, module_fds and slacks up to date.  *ret_changed: something
+ * came or went; where the kernel can say that nothing did no other mapping is looked at.  New modules are those with ids at
+ * or above the count before. */
 int target_scan_modules(struct target *target, bool *ret_changed);
 void target_forget_modules(struct target *target);      /* exec */
 int target_module_fd(const struct target *target, uint32_t module);

@@ -5,4 +5,10 @@ tests_unit_check_target_SOURCES = tests/unit/check_target.c
 tests_unit_check_target_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_target_LDADD = src/libtarget.a src/libarch.a src/libmodel.a src/libbase.a \
 	$(ELF_LIBS) $(ZYDIS_LIBS) $(CHECK_LIBS)
+check_PROGRAMS += tests/unit/check_holding
+TESTS += tests/unit/check_holding
+tests_unit_check_holding_SOURCES = tests/unit/check_holding.c
+tests_unit_check_holding_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_holding_LDADD = src/libtarget.a src/libarch.a src/libmodel.a src/libbase.a \
+	$(ELF_LIBS) $(ZYDIS_LIBS) $(CHECK_LIBS)
 endif
