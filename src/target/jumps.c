@@ -362,13 +362,13 @@ static int enter_site_later(struct target *target, raddr sp)
 	return r;
 }
 
-static int enter_site_of(struct target *target, const struct task *task)
+static int enter_site_of(struct target *target, struct task *task)
 {
 	struct user_regs_struct regs;
 	raddr pc;
 	int r;
 
-	if (!task->stopped || stop_is_end(task->stop.kind) || ptrace_getregs(task->tid, &regs) < 0)
+	if (!task->stopped || stop_is_end(task->stop.kind) || task_getregs(task, &regs) < 0)
 		return 0;
 	pc = arch_pc(&regs);
 	r = enter_site(target, &pc);
@@ -513,7 +513,7 @@ bool jumps_await(struct task *task)
 
 	if (!task->stopped)
 		return true;
-	if (stop_is_end(task->stop.kind) || ptrace_getregs(task->tid, &regs) < 0)
+	if (stop_is_end(task->stop.kind) || task_getregs(task, &regs) < 0)
 		return false;
 	return jumps_contain(task->target, arch_pc(&regs)) || task_returns_inside(task);
 }

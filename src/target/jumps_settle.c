@@ -99,7 +99,7 @@ void jumps_settle(struct task *task)
 	const struct jump_area *area;
 	struct user_regs_struct regs;
 
-	if (!target->jump_areas || ptrace_getregs(task->tid, &regs) < 0)
+	if (!target->jump_areas || task_getregs(task, &regs) < 0)
 		return;
 	area = area_at(target, arch_pc(&regs));
 	if (!area || settle(target, area, &regs, &unfinished) == RING_ELSEWHERE)

@@ -100,11 +100,11 @@ static bool has_mapping(struct target *target)
 	return target->masks != 0;
 }
 
-static int describe(const struct task *task, struct resident_mask *ret)
+static int describe(struct task *task, struct resident_mask *ret)
 {
 	struct user_regs_struct regs;
 	uint64_t start_time;
-	int r = ptrace_getregs(task->tid, &regs);
+	int r = task_getregs(task, &regs);
 
 	if (r == 0)
 		r = proc_start_time(task->tid, &start_time);
@@ -218,11 +218,11 @@ static bool is_noted(const struct notes *notes, const struct task *task)
 }
 
 /* Of a copy it is the first thread that a noted one has made, by fork. */
-static bool is_copy_of_noted(const struct notes *notes, const struct task *task)
+static bool is_copy_of_noted(const struct notes *notes, struct task *task)
 {
 	struct user_regs_struct regs;
 
-	if (ptrace_getregs(task->tid, &regs) < 0)
+	if (task_getregs(task, &regs) < 0)
 		return false;
 	for (uint32_t i = 0; i < notes->head.count; i++) {
 		if (notes->items[i].tid != 0 && notes->items[i].thread_pointer == arch_thread_pointer(&regs))

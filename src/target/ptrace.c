@@ -2,6 +2,7 @@
 
 #include "target/process.h"
 #include "target/rights.h"
+#include "target/target.h"
 
 #include "arch/arch.h"
 
@@ -44,6 +45,13 @@ static int request_of_held(int what, pid_t tid, uintptr_t address, uintptr_t dat
 	return r;
 }
 
+/* The thread runs from there on, or has other registers. */
+static int request_that_changes(int what, pid_t tid, uintptr_t address, uintptr_t data)
+{
+	task_forget_regs(tid);
+	return request_of_held(what, tid, address, data);
+}
+
 int ptrace_seize(pid_t tid)
 {
 	int r = request(PTRACE_SEIZE, tid, 0, OPTIONS);
@@ -72,22 +80,22 @@ int ptrace_interrupt(pid_t tid)
 
 int ptrace_cont(pid_t tid, int sig)
 {
-	return request_of_held(PTRACE_CONT, tid, 0, (uintptr_t)sig);
+	return request_that_changes(PTRACE_CONT, tid, 0, (uintptr_t)sig);
 }
 
 int ptrace_listen(pid_t tid)
 {
-	return request_of_held(PTRACE_LISTEN, tid, 0, 0);
+	return request_that_changes(PTRACE_LISTEN, tid, 0, 0);
 }
 
 int ptrace_until_syscall(pid_t tid, int sig)
 {
-	return request_of_held(PTRACE_SYSCALL, tid, 0, (uintptr_t)sig);
+	return request_that_changes(PTRACE_SYSCALL, tid, 0, (uintptr_t)sig);
 }
 
 int ptrace_detach(pid_t tid, int sig)
 {
-	return request_of_held(PTRACE_DETACH, tid, 0, (uintptr_t)sig);
+	return request_that_changes(PTRACE_DETACH, tid, 0, (uintptr_t)sig);
 }
 
 int ptrace_getregs(pid_t tid, struct user_regs_struct *ret_regs)
@@ -103,7 +111,7 @@ static int set_most_regs(pid_t tid, const struct user_regs_struct *regs)
 
 	for (size_t at = 0; r == 0 && at < sizeof(*regs); at += sizeof(*values)) {
 		if (!arch_is_segment_base(at))
-			r = request_of_held(PTRACE_POKEUSER, tid, offsetof(struct user, regs) + at,
+			r = request_that_changes(PTRACE_POKEUSER, tid, offsetof(struct user, regs) + at,
 					    values[at / sizeof(*values)]);
 	}
 	return r;
@@ -111,17 +119,19 @@ static int set_most_regs(pid_t tid, const struct user_regs_struct *regs)
 
 int ptrace_setregs(pid_t tid, const struct user_regs_struct *regs)
 {
-	int r = request(PTRACE_SETREGS, tid, 0, (uintptr_t)regs);
+	int r;
 
+	task_forget_regs(tid);
+	r = request(PTRACE_SETREGS, tid, 0, (uintptr_t)regs);
 	/* The rest is set all the same where the program has a base that the kernel does not take. */
 	if (r == -EIO)
 		return set_most_regs(tid, regs);
-	return r < 0 ? request_of_held(PTRACE_SETREGS, tid, 0, (uintptr_t)regs) : 0;
+	return r < 0 ? request_that_changes(PTRACE_SETREGS, tid, 0, (uintptr_t)regs) : 0;
 }
 
 int ptrace_set_pc(pid_t tid, raddr pc)
 {
-	return request_of_held(PTRACE_POKEUSER, tid, arch_user_pc_offset(), pc);
+	return request_that_changes(PTRACE_POKEUSER, tid, arch_user_pc_offset(), pc);
 }
 
 int ptrace_event_message(pid_t tid, unsigned long *ret_message)

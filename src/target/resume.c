@@ -30,7 +30,7 @@ void task_mend_call(struct task *task)
 {
 	struct user_regs_struct regs;
 
-	if (ptrace_getregs(task->tid, &regs) < 0 || !syscall_was_broken_off(&regs))
+	if (task_getregs(task, &regs) < 0 || !syscall_was_broken_off(&regs))
 		return;
 	syscall_make_restart(&regs);
 	if (ptrace_setregs(task->tid, &regs) < 0)
@@ -46,7 +46,7 @@ static int mend_interrupted_call(struct task *task)
 {
 	bool mended = task->mended;
 	struct user_regs_struct regs;
-	int r = ptrace_getregs(task->tid, &regs);
+	int r = task_getregs(task, &regs);
 
 	task->mended = false;
 	if (r < 0)
@@ -66,7 +66,7 @@ static void mend_for_ignored_signal(struct task *task, int sig)
 {
 	struct user_regs_struct regs;
 
-	if (ptrace_getregs(task->tid, &regs) < 0 || !syscall_was_broken_off(&regs) ||
+	if (task_getregs(task, &regs) < 0 || !syscall_was_broken_off(&regs) ||
 	    !task_ignores_signal(task, sig) || task_signal_is_due(task))
 		return;
 	syscall_make_restart(&regs);
@@ -115,7 +115,7 @@ struct breakpoint *task_before_displaced(struct task *task, struct user_regs_str
 	struct breakpoint *bp;
 	raddr pc;
 
-	if (ptrace_getregs(task->tid, ret_regs) < 0)
+	if (task_getregs(task, ret_regs) < 0)
 		return NULL;
 	pc = resident_resume(task->target, arch_pc(ret_regs));
 	bp = pc == arch_pc(ret_regs) ? NULL : bp_find(task->target, pc);
@@ -127,7 +127,7 @@ int task_leave_resident(struct task *task)
 	struct user_regs_struct regs;
 	struct breakpoint *bp;
 	raddr pc;
-	int r = ptrace_getregs(task->tid, &regs);
+	int r = task_getregs(task, &regs);
 
 	if (r < 0)
 		return r;

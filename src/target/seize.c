@@ -32,6 +32,7 @@ void task_take_stop(struct task *task, const struct stop *stop)
 {
 	task->stop = *stop;
 	task->stopped = true;
+	task->regs_known = false;
 	task->group_stopped = false;
 	if (stop->kind == STOP_INTERRUPTED || stop->kind == STOP_GROUP)
 		task->interrupt_due = false;
@@ -223,12 +224,12 @@ bool target_take_birth(struct task *task)
 	return true;
 }
 
-static bool trap_is_to_come(const struct target *target, const struct task *task)
+static bool trap_is_to_come(const struct target *target, struct task *task)
 {
 	struct user_regs_struct regs;
 
 	return (task->stop.kind == STOP_INTERRUPTED || task->stop.kind == STOP_GROUP) &&
-	       ptrace_getregs(task->tid, &regs) == 0 && bp_find(target, arch_pc(&regs) - 1) &&
+	       task_getregs(task, &regs) == 0 && bp_find(target, arch_pc(&regs) - 1) &&
 	       task_signal_is_pending(task, SIGTRAP);
 }
 

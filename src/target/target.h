@@ -50,6 +50,8 @@ struct task {
 	bool group_stopped;            /* in PTRACE_LISTEN */
 	bool mended;                   /* its broken-off call was made one that begins again, with the pc there */
 	raddr mended_pc;
+	bool regs_known;               /* `regs` are what it has: see task_getregs() */
+	struct user_regs_struct regs;
 	struct user_regs_struct broken_off; /* when it was last in a call that restart_syscall(2) went on with */
 	void *calls;                   /* the probe's pending calls */
 	bool taken_back;               /* the breakpoint that it is put back to is to be served anew */
@@ -162,6 +164,11 @@ int target_module_fd(const struct target *target, uint32_t module);
 struct task *task_find(pid_t tid);                /* of any target of this process */
 int task_add(struct target *target, pid_t tid, struct task **ret_task);
 void task_remove(struct task *task);
+/* The registers of a task that stands.  Of one that is held (`stopped`) the kernel is asked once, until it runs or they are
+ * changed: all threads are looked at several times while all are held.  0 or negative errno. */
+int task_getregs(struct task *task, struct user_regs_struct *ret_regs);
+/* They are not what they were, or will not be: called by ptrace.c before each request that lets a thread run or changes them. */
+void task_forget_regs(pid_t tid);
 /* Any that is no guest?  Without one the process has ended, or left its memory to the guests. */
 bool target_has_own_tasks(const struct target *target);
 /* Any task of the target that is held in a stop, or NULL. */

@@ -2,6 +2,7 @@
 
 #include "target/held.h"
 #include "target/masks.h"
+#include "target/ptrace.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -68,6 +69,28 @@ void task_remove(struct task *task)
 		}
 	}
 	free(task);
+}
+
+/* One that is not in the table is not told of by task_forget_regs(). */
+int task_getregs(struct task *task, struct user_regs_struct *ret_regs)
+{
+	if (!task->regs_known) {
+		int r = ptrace_getregs(task->tid, &task->regs);
+
+		if (r < 0)
+			return r;
+		task->regs_known = task->stopped && task_find(task->tid) == task;
+	}
+	*ret_regs = task->regs;
+	return 0;
+}
+
+void task_forget_regs(pid_t tid)
+{
+	struct task *task = task_find(tid);
+
+	if (task)
+		task->regs_known = false;
 }
 
 bool target_has_own_tasks(const struct target *target)

@@ -33,7 +33,7 @@ static void consume_trap(struct target *target, struct task *task)
 	int code;
 
 	if (!task->stopped || task->stop.kind != STOP_SIGNAL || task->stop.sig != SIGTRAP ||
-	    ptrace_getregs(task->tid, &regs) < 0)
+	    task_getregs(task, &regs) < 0)
 		return;
 	bp = bp_find(target, arch_pc(&regs) - 1);
 	if (!bp || ptrace_signal_code(task->tid, &code) < 0 || code != SI_KERNEL)
