@@ -112,8 +112,8 @@ void engine_ring_publish_stacks(struct engine *engine)
 	struct ring_control *control = ring_control(engine->ring.ring);
 	const struct thread_layout *layout = &engine->ring.layout;
 
-	control->main_stack = layout->main_stack;
-	control->main_stack_end = layout->main_stack_end;
+	control->main_stack = layout->main_stack.start;
+	control->main_stack_end = layout->main_stack.end;
 	control->stack_offset = layout->stack;
 }
 
@@ -304,7 +304,7 @@ static int read_return_address(void *context, raddr at, void *buf, size_t len)
 /* It grows downwards into the room that the kernel leaves free for that (mmap_base(): 128 MiB at least). */
 static bool is_below_first_stack(const struct thread_layout *layout, raddr sp)
 {
-	return sp < layout->main_stack && layout->main_stack - sp <= FIRST_STACK_ROOM;
+	return sp < layout->main_stack.start && layout->main_stack.start - sp <= FIRST_STACK_ROOM;
 }
 
 static uint32_t stack_of_record(void *context, raddr function)
@@ -391,14 +391,10 @@ static void begin_anew(struct engine *engine)
 /* The program's first stack has grown since its borders were looked at. */
 static void look_at_stacks_again(struct engine *engine)
 {
-	struct thread_layout layout;
-
 	if (!engine->ring.outgrown)
 		return;
 	engine->ring.outgrown = false;
-	thread_layout_look(engine->target, &layout);
-	engine->ring.layout.main_stack = layout.main_stack;
-	engine->ring.layout.main_stack_end = layout.main_stack_end;
+	engine->ring.layout.main_stack = thread_layout_main_stack(engine->target);
 	engine_ring_publish_stacks(engine);
 }
 

@@ -2,6 +2,7 @@
 
 #include "target/ptrace.h"
 #include "target/resident.h"
+#include "target/stacks.h"
 #include "arch/arch.h"
 
 #include <string.h>
@@ -25,11 +26,11 @@ static bool read_frame(struct target *target, raddr at, struct arch_sigframe *re
 	return target_read(target, at, bytes, sizeof(bytes)) == 0 && arch_parse_sigframe(bytes, at, ret_frame);
 }
 
-/* Among `count` words that were read at `at`. */
-static bool find_in_words(struct target *target, raddr at, const uint64_t *words, size_t count,
+/* Among `count` words that were read at `at`, with one of the `firsts` first ones as its own first. */
+static bool find_in_words(struct target *target, raddr at, const uint64_t *words, size_t count, size_t firsts,
 			  struct arch_sigframe *ret_frame, raddr *ret_at)
 {
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < firsts; i++) {
 		if (!arch_may_be_sigframe(words + i, count - i) || !is_restorer(target, words[i]) || !read_frame(target, at + i * 8, ret_frame))
 			continue;
 		*ret_at = at + i * 8;
@@ -38,22 +39,43 @@ static bool find_in_words(struct target *target, raddr at, const uint64_t *words
 	return false;
 }
 
-/* The next one at or above `sp`. */
-static bool find_frame(struct target *target, raddr sp, struct arch_sigframe *ret_frame, raddr *ret_at)
+/* Where the stack ends before its bounds would have it. */
+static bool find_in_chunks(struct target *target, raddr at, raddr end, struct arch_sigframe *ret_frame, raddr *ret_at)
 {
-	raddr at = (sp + 7) & ~(raddr)7, end = at + LOOK_BYTES;
-	uint64_t words[LOOK_BYTES / 8];
+	uint64_t words[CHUNK_BYTES / 8];
 
-	if (target_read(target, at, words, LOOK_BYTES) == 0)
-		return find_in_words(target, at, words, LOOK_BYTES / 8, ret_frame, ret_at);
-	/* The stack ends before that. */
-	for (; at < end; at += CHUNK_BYTES) {
-		if (target_read(target, at, words, CHUNK_BYTES) < 0)
+	while (at < end) {
+		size_t length = end - at < CHUNK_BYTES ? end - at : CHUNK_BYTES;
+
+		if (target_read(target, at, words, length) < 0)
 			return false;
-		if (find_in_words(target, at, words, CHUNK_BYTES / 8, ret_frame, ret_at))
+		if (find_in_words(target, at, words, length / 8, length / 8, ret_frame, ret_at))
 			return true;
+		at += length;
 	}
 	return false;
+}
+
+/* How many of the words in these bytes a frame may begin with: where the stack is known to end a frame has ended, too. */
+static size_t first_words(size_t length)
+{
+	if (length == LOOK_BYTES)
+		return LOOK_BYTES / 8;
+	return length < ARCH_SIGFRAME_SIZE ? 0 : (length - ARCH_SIGFRAME_SIZE) / 8 + 1;
+}
+
+/* The next one at or above `sp`. */
+static bool find_frame(struct target *target, raddr sp, raddr thread_pointer, struct arch_sigframe *ret_frame, raddr *ret_at)
+{
+	raddr at = (sp + 7) & ~(raddr)7;
+	size_t length = stack_look_length(at, thread_pointer, LOOK_BYTES), firsts = first_words(length);
+	uint64_t words[LOOK_BYTES / 8];
+
+	if (firsts == 0)
+		return false;
+	if (target_read(target, at, words, length) == 0)
+		return find_in_words(target, at, words, length / 8, firsts, ret_frame, ret_at);
+	return find_in_chunks(target, at, at + length, ret_frame, ret_at);
 }
 
 bool task_mask_outside(struct task *task, uint64_t *ret_mask)
@@ -63,9 +85,9 @@ bool task_mask_outside(struct task *task, uint64_t *ret_mask)
 	unsigned nested = 0;
 	raddr sp, at;
 
-	if (ptrace_getregs(task->tid, &regs) < 0)
+	if (task_getregs(task, &regs) < 0)
 		return false;
-	for (sp = arch_sp(&regs); nested < NESTED_MAX && find_frame(task->target, sp, &frame, &at); nested++) {
+	for (sp = arch_sp(&regs); nested < NESTED_MAX && find_frame(task->target, sp, arch_thread_pointer(&regs), &frame, &at); nested++) {
 		*ret_mask = frame.mask;
 		sp = frame.sp;
 	}
@@ -101,14 +123,29 @@ bool task_returns_inside(struct task *task)
 	struct arch_sigframe frame;
 	raddr sp, at;
 
-	if (ptrace_getregs(task->tid, &regs) < 0)
+	if (task->is_frameless || task_getregs(task, &regs) < 0)
 		return false;
 	sp = arch_sp(&regs);
-	for (unsigned nested = 0; nested < NESTED_MAX && find_frame(task->target, sp, &frame, &at); nested++) {
+	for (unsigned nested = 0; nested < NESTED_MAX && find_frame(task->target, sp, arch_thread_pointer(&regs), &frame, &at); nested++) {
 		if (resident_contains(task->target, frame.pc) && is_in_handler(task, frame.sp) &&
 		    !move_out(task->target, at, frame.pc))
 			return true;
 		sp = frame.sp;
 	}
 	return false;
+}
+
+static void note_frameless(void *context, struct task *task, const struct target_piece *piece)
+{
+	struct target *target = context;
+	struct arch_sigframe frame;
+	raddr at;
+
+	task->is_frameless = task->regs_known && piece->is_there &&
+			     !find_in_words(target, piece->at, piece->buf, piece->len / 8, first_words(piece->len), &frame, &at);
+}
+
+void target_look_for_frames(struct target *target)
+{
+	stacks_show(target, LOOK_BYTES, note_frameless, target);
 }

@@ -126,94 +126,7 @@ static const struct jump_area *area_at(const struct target *target, raddr pc)
 	return area;
 }
 
-/* --- what threads come back to --- */
-
-struct look {
-	const struct jump_range *ranges;
-	size_t count;
-	struct jump_range all;                 /* from the first one to the last: most words are in none */
-	struct jump_words *found;
-};
-
-static struct jump_range range_of_all(const struct jump_range *ranges, size_t count)
-{
-	struct jump_range all = { UINT64_MAX, 0 };
-
-	for (size_t i = 0; i < count; i++) {
-		all.start = ranges[i].start < all.start ? ranges[i].start : all.start;
-		all.end = ranges[i].end > all.end ? ranges[i].end : all.end;
-	}
-	return all;
-}
-
-static bool is_in(raddr word, const struct jump_range *range)
-{
-	return word > range->start && word < range->end;
-}
-
-static void note_word(const struct look *look, raddr word)
-{
-	for (size_t i = 0; i < look->count; i++) {
-		raddr *slot = is_in(word, &look->ranges[i]) ? vec_push(&look->found->words) : NULL;
-
-		if (slot)
-			*slot = word;
-	}
-}
-
-static void look_at_words(const struct look *look, const uint64_t *words, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (is_in(words[i], &look->all))
-			note_word(look, words[i]);
-	}
-}
-
-/* A thread's own stack ends below its thread pointer; another stack that it may be on does not go beyond that either. */
-static size_t length_of_look(raddr at, raddr thread_pointer)
-{
-	return thread_pointer > at && thread_pointer - at < JUMP_STACK_LOOK ? (thread_pointer - at) & ~(raddr)7 : JUMP_STACK_LOOK;
-}
-
-static void look_at_stack(struct target *target, const struct look *look, raddr sp, raddr thread_pointer)
-{
-	static uint64_t words[JUMP_STACK_LOOK / 8];
-	raddr at = sp & ~(raddr)7, end = at + length_of_look(at, thread_pointer);
-
-	if (target_read(target, at, words, end - at) == 0) {
-		look_at_words(look, words, (end - at) / 8);
-		return;
-	}
-	while (at < end) {
-		uint64_t in_page = JUMPS_PAGE - at % JUMPS_PAGE, length = in_page < end - at ? in_page : end - at;
-
-		if (target_read(target, at, words, length) < 0)
-			return;
-		look_at_words(look, words, length / 8);
-		at += length;
-	}
-}
-
-int jumps_look_at_stacks(struct target *target, const struct jump_range *ranges, size_t count, struct jump_words *ret)
-{
-	const struct look look = { .ranges = ranges, .count = count, .all = range_of_all(ranges, count), .found = ret };
-
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		const struct task *task = target->tasks.items[i];
-		struct user_regs_struct regs;
-
-		if (!task->stopped)
-			return -EBUSY;
-		if (!stop_is_end(task->stop.kind) && ptrace_getregs(task->tid, &regs) == 0)
-			look_at_stack(target, &look, arch_sp(&regs), arch_thread_pointer(&regs));
-	}
-	return 0;
-}
-
-void jump_words_fini(struct jump_words *words)
-{
-	vec_fini(&words->words);
-}
+/* --- sites --- */
 
 static uint32_t covered_by(uint32_t length)
 {
@@ -230,8 +143,6 @@ static bool is_awaited(const struct jump_words *words, const struct ring_window 
 	}
 	return false;
 }
-
-/* --- sites --- */
 
 static int write_note(struct target *target, struct jump_area *area, const struct ring_window *window, raddr site)
 {

@@ -7,6 +7,7 @@
 #define ALLOCWATCH_TARGET_JUMPS_H
 
 #include "arch/ring_code.h"
+#include "target/stacks.h"
 #include "target/target.h"
 
 #include <stdbool.h>
@@ -35,7 +36,7 @@ int jumps_map_ring(struct target *target, uint64_t control, uint64_t data, int *
 
 /* What the held threads may come back to in these ranges: saved pcs, and whatever else looks like one on the newest
  * JUMP_STACK_LOOK bytes of their stacks.  -EBUSY: not all threads are held. */
-#define JUMP_STACK_LOOK 65536
+#define JUMP_STACK_LOOK STACK_LOOK_MAX
 struct jump_words {
 	VEC_OF(raddr) words;
 };

@@ -1,7 +1,6 @@
 #include "target/layout.h"
 
 #include "target/maps.h"
-#include "target/ptrace.h"
 
 #include "base/fd.h"
 
@@ -11,26 +10,37 @@
 
 #define PAGE 4096u
 #define LOOK_BYTES 2048u               /* behind the thread pointer: glibc 2.17 to 2.41 have both below 1,800 */
+#define LOOK_WORDS (LOOK_BYTES / 4)
 #define DATA_MAX (1u << 20)            /* of a thread's own data, which lies at the end of its stack's memory */
+#define THREADS_AT_ONCE 32
 
-static bool read_registers(const struct task *task, struct user_regs_struct *regs)
+/* Distances at which all threads that were looked at have their number. */
+struct candidates {
+	uint32_t offsets[LOOK_WORDS];
+	size_t count;
+};
+
+/* Some threads, and what stands behind their thread pointers. */
+struct looks {
+	struct task *tasks[THREADS_AT_ONCE];
+	struct user_regs_struct regs[THREADS_AT_ONCE];
+	struct target_piece pieces[THREADS_AT_ONCE];
+	uint8_t bytes[THREADS_AT_ONCE][LOOK_BYTES];
+	size_t count;
+};
+
+static bool read_registers(struct task *task, struct user_regs_struct *regs)
 {
-	return task->stopped && !task->guest && !stop_is_end(task->stop.kind) && ptrace_getregs(task->tid, regs) == 0;
+	return task->stopped && !task->guest && !stop_is_end(task->stop.kind) && task_getregs(task, regs) == 0;
 }
 
 /* As much as there is: the first thread's data may be the last of its C library's (musl). */
-static bool read_thread(struct task *task, uint8_t bytes[LOOK_BYTES], struct user_regs_struct *regs)
+static bool read_up_to_page_end(struct target *target, raddr pointer, uint8_t bytes[LOOK_BYTES])
 {
-	uint64_t pointer, to_page_end;
+	uint64_t length = PAGE - pointer % PAGE;
 
-	if (!read_registers(task, regs))
-		return false;
-	pointer = arch_thread_pointer(regs);
-	to_page_end = PAGE - pointer % PAGE;
-	if (target_read(task->target, pointer, bytes, LOOK_BYTES) == 0)
-		return true;
 	memset(bytes, 0, LOOK_BYTES);
-	return to_page_end < LOOK_BYTES && target_read(task->target, pointer, bytes, to_page_end) == 0;
+	return length < LOOK_BYTES && target_read(target, pointer, bytes, length) == 0;
 }
 
 static uint32_t word32(const uint8_t *bytes, uint32_t at)
@@ -49,11 +59,22 @@ static uint64_t word64(const uint8_t *bytes, uint32_t at)
 	return word;
 }
 
-/* Keeps what holds for this thread, too. */
-static void narrow(bool candidates[LOOK_BYTES / 4], const uint8_t *bytes, pid_t tid)
+static void all_candidates(struct candidates *candidates)
 {
-	for (uint32_t i = 0; i < LOOK_BYTES / 4; i++)
-		candidates[i] &= word32(bytes, i * 4) == (uint32_t)tid;
+	for (candidates->count = 0; candidates->count < LOOK_WORDS; candidates->count++)
+		candidates->offsets[candidates->count] = (uint32_t)candidates->count * 4;
+}
+
+/* Keeps what holds for this thread, too. */
+static void narrow(struct candidates *candidates, const uint8_t *bytes, pid_t tid)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < candidates->count; i++) {
+		if (word32(bytes, candidates->offsets[i]) == (uint32_t)tid)
+			candidates->offsets[kept++] = candidates->offsets[i];
+	}
+	candidates->count = kept;
 }
 
 /* Address and size of the memory that holds stack and data stand side by side. */
@@ -73,32 +94,45 @@ static void look_for_stack(const uint8_t *bytes, const struct user_regs_struct *
 	}
 }
 
-static void look_for_main_stack(const struct target *target, struct thread_layout *layout)
+/* False: there is no room for more. */
+static bool add_look(struct looks *looks, struct task *task, const struct user_regs_struct *regs)
 {
-	struct map_line map;
-	char path[64], *text, *cursor;
+	size_t i = looks->count++;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", target->memory_tid);
-	if (file_read_text(path, MAPS_TEXT_MAX, &text, NULL) < 0)
-		return;
-	cursor = text;
-	while (maps_next(&cursor, &map)) {
-		if (strcmp(map.path, "[stack]") != 0)
+	looks->tasks[i] = task;
+	looks->regs[i] = *regs;
+	looks->pieces[i] = (struct target_piece){ arch_thread_pointer(regs), looks->bytes[i], LOOK_BYTES, false };
+	return looks->count < THREADS_AT_ONCE;
+}
+
+/* Whether any thread could be looked at. */
+static bool look(struct target *target, struct looks *looks, struct candidates *candidates, struct thread_layout *layout)
+{
+	bool seen = false;
+
+	target_read_pieces(target, looks->pieces, looks->count);
+	for (size_t i = 0; i < looks->count; i++) {
+		const struct target_piece *piece = &looks->pieces[i];
+
+		if (!piece->is_there && !read_up_to_page_end(target, piece->at, piece->buf))
 			continue;
-		layout->main_stack = map.start;
-		layout->main_stack_end = map.end;
+		seen = true;
+		narrow(candidates, looks->bytes[i], looks->tasks[i]->tid);
+		look_for_stack(looks->bytes[i], &looks->regs[i], layout);
 	}
-	free(text);
+	looks->count = 0;
+	return seen;
 }
 
 void thread_layout_look(struct target *target, struct thread_layout *ret_layout)
 {
-	struct thread_layout layout = { 0 };
-	bool candidates[LOOK_BYTES / 4];
-	uint8_t bytes[LOOK_BYTES];
+	struct thread_layout layout = { .main_stack = target->main_stack };
+	struct candidates candidates;
+	struct looks looks;
 	bool seen = false;
 
-	memset(candidates, true, sizeof(candidates));
+	looks.count = 0;
+	all_candidates(&candidates);
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];
 		struct user_regs_struct regs;
@@ -106,17 +140,14 @@ void thread_layout_look(struct target *target, struct thread_layout *ret_layout)
 		if (!read_registers(task, &regs))
 			continue;
 		layout.has_pointer |= arch_thread_pointer(&regs) != 0;
-		if (!read_thread(task, bytes, &regs))
-			continue;
-		seen = true;
-		narrow(candidates, bytes, task->tid);
-		look_for_stack(bytes, &regs, &layout);
+		if (!add_look(&looks, task, &regs))
+			seen |= look(target, &looks, &candidates, &layout);
 	}
-	for (uint32_t i = 0; seen && !layout.has_tid && i < LOOK_BYTES / 4; i++) {
-		layout.has_tid = candidates[i];
-		layout.tid = i * 4;
+	seen |= look(target, &looks, &candidates, &layout);
+	if (seen && candidates.count > 0) {
+		layout.has_tid = true;
+		layout.tid = candidates.offsets[0];
 	}
-	look_for_main_stack(target, &layout);
 	*ret_layout = layout;
 }
 
@@ -125,6 +156,27 @@ void thread_layout_look_at(struct task *task, struct thread_layout *layout)
 	uint8_t bytes[LOOK_BYTES];
 	struct user_regs_struct regs;
 
-	if (layout->stack == 0 && read_thread(task, bytes, &regs))
+	if (layout->stack != 0 || !read_registers(task, &regs))
+		return;
+	if (target_read(task->target, arch_thread_pointer(&regs), bytes, LOOK_BYTES) == 0 ||
+	    read_up_to_page_end(task->target, arch_thread_pointer(&regs), bytes))
 		look_for_stack(bytes, &regs, layout);
+}
+
+struct stack_bounds thread_layout_main_stack(const struct target *target)
+{
+	struct stack_bounds bounds = { 0, 0 };
+	struct map_line map;
+	char path[64], *text, *cursor;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", target->memory_tid);
+	if (file_read_text(path, MAPS_TEXT_MAX, &text, NULL) < 0)
+		return bounds;
+	cursor = text;
+	while (maps_next(&cursor, &map)) {
+		if (strcmp(map.path, "[stack]") == 0)
+			bounds = (struct stack_bounds){ map.start, map.end };
+	}
+	free(text);
+	return bounds;
 }

@@ -12,12 +12,14 @@ struct thread_layout {
 	bool has_tid;
 	bool has_pointer;              /* a thread has a thread pointer: its C library has begun */
 	uint32_t stack;                /* of a 64-bit word; 0: that is not known */
-	raddr main_stack, main_stack_end;  /* the program's first one, as it is mapped now */
+	struct stack_bounds main_stack; /* the program's first one, as it is known */
 };
 
 /* All threads are held.  What cannot be found is left as it is not known. */
 void thread_layout_look(struct target *target, struct thread_layout *ret_layout);
 /* Once more for the stack alone, at a thread that is held. */
 void thread_layout_look_at(struct task *task, struct thread_layout *layout);
+/* The program's first stack as it is mapped now, by all its mappings; 0 to 0: that is not to be seen. */
+struct stack_bounds thread_layout_main_stack(const struct target *target);
 
 #endif

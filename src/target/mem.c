@@ -8,6 +8,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#define PIECES_AT_ONCE 64
+
 static int read_mem_file(const struct target *target, raddr at, void *buf, size_t len)
 {
 	ssize_t n = pread(target->mem_fd, buf, len, (off_t)at);
@@ -38,6 +40,14 @@ static int read_by_word(const struct target *target, raddr at, void *buf, size_t
 	return task ? ptrace_peek(task->tid, at, buf, len) : -EAGAIN;
 }
 
+/* Nobody sees our own int3s and jumps. */
+static void hide_ours(const struct target *target, raddr at, void *buf, size_t len)
+{
+	bp_hide(target, at, buf, len);
+	if (target->jumps.count > 0)
+		jumps_hide(target, at, buf, len);
+}
+
 int target_read(struct target *target, raddr at, void *buf, size_t len)
 {
 	int r = read_vm(target, at, buf, len);
@@ -49,12 +59,47 @@ int target_read(struct target *target, raddr at, void *buf, size_t len)
 		target->memory_tid = target->tasks.items[0]->tid;
 	if (r == -EPERM || r == -ESRCH || r == -ENOSYS || r == -EACCES)
 		r = target->mem_fd >= 0 ? read_mem_file(target, at, buf, len) : read_by_word(target, at, buf, len);
-	/* Nobody sees our own int3s and jumps. */
 	if (r == 0)
-		bp_hide(target, at, buf, len);
-	if (r == 0 && target->jumps.count > 0)
-		jumps_hide(target, at, buf, len);
+		hide_ours(target, at, buf, len);
 	return r;
+}
+
+/* How many of the first ones, read by one call; the one behind them may not be there. */
+static size_t read_first(struct target *target, struct target_piece *pieces, size_t count)
+{
+	struct iovec local[PIECES_AT_ONCE], remote[PIECES_AT_ONCE];
+	size_t whole = 0;
+	ssize_t n;
+
+	for (size_t i = 0; i < count; i++) {
+		local[i] = (struct iovec){ pieces[i].buf, pieces[i].len };
+		remote[i] = (struct iovec){ (void *)(uintptr_t)pieces[i].at, pieces[i].len };
+	}
+	n = process_vm_readv(target->memory_tid, local, count, remote, count, 0);
+	for (; whole < count && n >= (ssize_t)pieces[whole].len; whole++) {
+		n -= (ssize_t)pieces[whole].len;
+		pieces[whole].is_there = true;
+		hide_ours(target, pieces[whole].at, pieces[whole].buf, pieces[whole].len);
+	}
+	return whole;
+}
+
+void target_read_pieces(struct target *target, struct target_piece *pieces, size_t count)
+{
+	size_t done = 0;
+
+	while (done < count) {
+		size_t left = count - done, at_once = left < PIECES_AT_ONCE ? left : PIECES_AT_ONCE;
+		size_t whole = read_first(target, pieces + done, at_once);
+		struct target_piece *next = &pieces[done + whole];
+
+		done += whole;
+		if (whole == at_once)
+			continue;
+		/* By all the ways that there are. */
+		next->is_there = target_read(target, next->at, next->buf, next->len) == 0;
+		done++;
+	}
 }
 
 int target_read_surely(struct target *target, raddr at, void *buf, size_t len)

@@ -204,7 +204,7 @@ static int add_new(struct target *target, const struct map_line *map)
 	return module_map_add_range(&target->modules, map->start, map->end, (uint32_t)id);
 }
 
-static int list_lines(const struct target *target, struct scan *scan, char *text)
+static int list_lines(struct target *target, struct scan *scan, char *text)
 {
 	struct map_line map, *line;
 	size_t *fresh;
@@ -212,6 +212,8 @@ static int list_lines(const struct target *target, struct scan *scan, char *text
 	while (maps_next(&text, &map)) {
 		const struct module_range *range;
 
+		if (strcmp(map.path, "[stack]") == 0)
+			target->main_stack = (struct stack_bounds){ map.start, map.end };
 		if (!is_object(&map))
 			continue;
 		line = vec_push(&scan->lines);
@@ -392,4 +394,5 @@ void target_forget_modules(struct target *target)
 		fd_close(&target->module_fds.items[i]);
 	}
 	target->slacks.count = 0;
+	target->main_stack = (struct stack_bounds){ 0, 0 };
 }

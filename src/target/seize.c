@@ -32,7 +32,7 @@ void task_take_stop(struct task *task, const struct stop *stop)
 {
 	task->stop = *stop;
 	task->stopped = true;
-	task->regs_known = false;
+	task->regs_known = task->is_frameless = task->is_outside = false;
 	task->group_stopped = false;
 	if (stop->kind == STOP_INTERRUPTED || stop->kind == STOP_GROUP)
 		task->interrupt_due = false;

@@ -51,6 +51,8 @@ struct task {
 	bool mended;                   /* its broken-off call was made one that begins again, with the pc there */
 	raddr mended_pc;
 	bool regs_known;               /* `regs` are what it has: see task_getregs() */
+	bool is_frameless;             /* and with these there is no frame of a signal on its stack */
+	bool is_outside;               /* it is in no code of ours, nor comes back to any */
 	struct user_regs_struct regs;
 	struct user_regs_struct broken_off; /* when it was last in a call that restart_syscall(2) went on with */
 	void *calls;                   /* the probe's pending calls */
@@ -58,6 +60,11 @@ struct task {
 	raddr before_record, before_record_sp; /* where it stood at its last stop before a record */
 	unsigned rewind_count;
 	struct task_rewind rewinds[TASK_REWINDS]; /* the youngest last */
+};
+
+/* Of the program's first stack, as it is mapped. */
+struct stack_bounds {
+	raddr start, end;
 };
 
 /* Limits, each counted or said when reached. */
@@ -81,6 +88,7 @@ struct target {
 	VEC_OF(int) module_fds;        /* by module id; -1: could not be opened */
 	struct mapped_files files;     /* that are not simply there */
 	VEC_OF(struct module_slack) slacks;
+	struct stack_bounds main_stack; /* when all mappings were last looked at; it may have grown since */
 	VEC_OF(struct task *) tasks;
 	VEC_OF(struct breakpoint *) breakpoints;
 	struct task *served;           /* its stop is being looked at: held without being `stopped` */
@@ -140,6 +148,15 @@ size_t target_memory(const struct target *target);
 int target_read(struct target *target, raddr at, void *buf, size_t len);
 /* By every way that there is, our int3s not hidden: an error means that there is no such memory. */
 int target_read_surely(struct target *target, raddr at, void *buf, size_t len);
+/* Pieces of memory by as few system calls as there may be: with many threads it is the calls that take the time.  Each is
+ * there whole, and then as target_read() gives it, or its buffer holds nothing. */
+struct target_piece {
+	raddr at;
+	void *buf;
+	size_t len;
+	bool is_there;                 /* the answer */
+};
+void target_read_pieces(struct target *target, struct target_piece *pieces, size_t count);
 /* Needs a stopped task unless mem is writable. */
 int target_write(struct target *target, raddr at, const void *data, size_t len);
 struct reader target_reader(struct target *target);

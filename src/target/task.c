@@ -90,7 +90,7 @@ void task_forget_regs(pid_t tid)
 	struct task *task = task_find(tid);
 
 	if (task)
-		task->regs_known = false;
+		task->regs_known = task->is_frameless = task->is_outside = false;
 }
 
 bool target_has_own_tasks(const struct target *target)

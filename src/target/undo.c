@@ -67,19 +67,36 @@ static bool may_be_inside(struct target *target, const struct task *task)
 	return state != '\0' && state != 'Z' && state != 'X' && !process_thread_is_exiting(task->tid, task->tid);
 }
 
-static bool is_inside(struct target *target, struct task *task)
+/* Signals that come while we live find nobody in other code of ours. */
+static bool returns_matter(const struct target *target)
+{
+	return target->adopted || target->jump_areas;
+}
+
+static bool stands_inside(struct target *target, struct task *task)
 {
 	struct user_regs_struct regs;
 
-	if (!task->stopped)
-		return may_be_inside(target, task);
 	/* It may wait for room there for as long as was asked for. */
 	jumps_settle(task);
 	task_leave_resident(task);
-	if (ptrace_getregs(task->tid, &regs) < 0)
+	if (task_getregs(task, &regs) < 0)
 		return false;
-	return resident_contains(target, arch_pc(&regs)) ||
-	       ((target->adopted || target->jump_areas) && task_returns_inside(task));
+	return resident_contains(target, arch_pc(&regs)) || (returns_matter(target) && task_returns_inside(task));
+}
+
+/* One that was seen outside, and has not run since, is so still. */
+static bool is_inside(struct target *target, struct task *task)
+{
+	bool inside;
+
+	if (!task->stopped)
+		return may_be_inside(target, task);
+	if (task->is_outside)
+		return false;
+	inside = stands_inside(target, task);
+	task->is_outside = !inside && task->regs_known;
+	return inside;
 }
 
 /* One that job control has stopped runs a few instructions more, and is stopped again as it was. */
@@ -147,13 +164,23 @@ static void set_uprobes_again(struct target *target)
 	}
 }
 
+/* What is noted of the threads from here on is so while they are held. */
+static void begin_undo(struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		target->tasks.items[i]->is_outside = false;
+		consume_trap(target, target->tasks.items[i]);
+	}
+	if (returns_matter(target))
+		target_look_for_frames(target);
+}
+
 static bool undo_held(struct target *target, const char **ret_text)
 {
 	int r = 0;
 
 	jumps_switch_off(target);
-	for (size_t i = 0; i < target->tasks.count; i++)
-		consume_trap(target, target->tasks.items[i]);
+	begin_undo(target);
 	if (jumps_restore(target) > 0)
 		*ret_text = "a jump into our code could not be taken out: that stays to serve it, and records nothing";
 	else if (bp_restore_all(target) > 0)

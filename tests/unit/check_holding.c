@@ -1,9 +1,14 @@
 /* What is leaned on while all threads of a process are held: what is known of one holds until it runs, and what is read of many
  * at once is what would be read of each. */
 #include "target/attach.h"
+#include "target/bp.h"
+#include "target/handlers.h"
+#include "target/jumps.h"
+#include "target/layout.h"
 #include "target/maps.h"
 #include "target/maps_query.h"
 #include "target/ptrace.h"
+#include "target/stacks.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -11,7 +16,10 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +29,9 @@
 #include <unistd.h>
 
 #define PAGE 4096
+#define THREADS 70                     /* more than are read at once */
+#define MARK 0x5a5a00000000ULL
+#define DEADLINE_NS (20 * NSEC_PER_SEC)
 
 /* --- children --- */
 
@@ -141,7 +152,7 @@ START_TEST(registers_are_asked_for_again_when_it_has_run)
 		accumulator(task);
 		ck_assert(task->regs_known);
 		ck_assert_int_eq(ways[i](task), 0);
-		ck_assert(!task->regs_known);
+		ck_assert(!task->regs_known && !task->is_outside);
 		ck_assert_int_eq(target_stop_all(target), 0);
 		ck_assert_int_eq(ptrace_getregs(pid, &regs), 0);
 		ck_assert_uint_eq(accumulator(task), regs.rax);
@@ -243,6 +254,7 @@ START_TEST(an_object_that_came_or_went_is_seen)
 	ck_assert_int_eq(target_new(getpid(), &target), 0);
 	ck_assert(has_changed(target));
 	ck_assert(!has_changed(target));
+	ck_assert_uint_gt(target->main_stack.end, target->main_stack.start);
 	at = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
 	ck_assert_ptr_ne(at, MAP_FAILED);
 	ck_assert(has_changed(target));
@@ -255,6 +267,227 @@ START_TEST(an_object_that_came_or_went_is_seen)
 	ck_assert(!has_changed(target));
 	close(fd);
 	target_free(target);
+}
+END_TEST
+
+/* --- memory --- */
+
+START_TEST(pieces_are_read_as_each_alone_would_be)
+{
+	enum { COUNT = 200 };
+	char *pages = mmap(NULL, COUNT * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct target_piece pieces[COUNT];
+	uint32_t words[COUNT];
+	struct target *target;
+
+	ck_assert_int_eq(target_new(getpid(), &target), 0);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		memcpy(pages + i * PAGE, &i, sizeof(i));
+		pieces[i] = (struct target_piece){ (uintptr_t)pages + i * PAGE, &words[i], sizeof(words[i]), i % 2 };
+	}
+	for (unsigned i = 0; i < COUNT; i += 7)
+		ck_assert_int_eq(munmap(pages + i * PAGE, PAGE), 0);
+	target_read_pieces(target, pieces, COUNT);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		ck_assert_int_eq(pieces[i].is_there, i % 7 != 0);
+		if (pieces[i].is_there)
+			ck_assert_uint_eq(words[i], i);
+	}
+	target_free(target);
+}
+END_TEST
+
+START_TEST(our_int3_is_hidden_in_a_piece)
+{
+	static uint8_t text[2] = { 0xcc, 0xcc };
+	struct breakpoint *bp = calloc(1, sizeof(*bp)), **slot;
+	uint8_t seen[2];
+	struct target_piece pieces[] = { { (uintptr_t)&text[0], &seen[0], 1, false }, { (uintptr_t)&text[1], &seen[1], 1, false } };
+	struct target *target;
+
+	ck_assert_int_eq(target_new(getpid(), &target), 0);
+	*bp = (struct breakpoint){ .address = (uintptr_t)&text[1], .original = 0x55, .planted = true };
+	slot = vec_push(&target->breakpoints);
+	*slot = bp;
+	target->bp_lowest = target->bp_highest = bp->address;
+	target_read_pieces(target, pieces, 2);
+	ck_assert_uint_eq(seen[0], 0xcc);
+	ck_assert_uint_eq(seen[1], 0x55);
+	target_free(target);
+}
+END_TEST
+
+/* --- stacks --- */
+
+struct crowd {
+	atomic_uint ready;
+};
+
+static void *wait_with_mark(void *argument)
+{
+	struct crowd *crowd = argument;
+	volatile uint64_t mark = MARK + 1 + atomic_fetch_add(&crowd->ready, 1);
+
+	while (mark != 0)
+		pause();
+	return NULL;
+}
+
+/* Of many threads, on whose stacks stand the words from MARK + 1 on. */
+static pid_t crowded_child(void)
+{
+	struct crowd *crowd = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
+	pthread_t thread;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		for (unsigned i = 0; i < THREADS; i++)
+			pthread_create(&thread, NULL, wait_with_mark, crowd);
+		for (;;)
+			pause();
+	}
+	while (atomic_load(&crowd->ready) < THREADS && !clock_passed(deadline_ns))
+		poll(NULL, 0, 1);
+	ck_assert_uint_eq(atomic_load(&crowd->ready), THREADS);
+	return pid;
+}
+
+START_TEST(what_each_thread_comes_back_to_is_found)
+{
+	const struct jump_range range = { MARK, MARK + THREADS + 1 };
+	pid_t pid = crowded_child();
+	struct target *target = hold(pid);
+	bool found[THREADS + 1] = { false };
+	struct jump_words words = { 0 };
+
+	ck_assert_uint_eq(target->tasks.count, THREADS + 1);
+	ck_assert_int_eq(jumps_look_at_stacks(target, &range, 1, &words), 0);
+	for (size_t i = 0; i < words.words.count; i++)
+		found[words.words.items[i] - MARK] = true;
+	for (unsigned i = 1; i <= THREADS; i++)
+		ck_assert_msg(found[i], "thread %u was not looked at", i);
+	jump_words_fini(&words);
+	target->tasks.items[THREADS / 2]->stopped = false;
+	ck_assert_int_eq(jumps_look_at_stacks(target, &range, 1, &words), -EBUSY);
+	end_target(target, pid);
+}
+END_TEST
+
+START_TEST(the_number_of_each_thread_is_where_the_layout_says)
+{
+	pid_t pid = crowded_child();
+	struct target *target = hold(pid);
+	struct thread_layout layout;
+
+	thread_layout_look(target, &layout);
+	ck_assert(layout.has_pointer && layout.has_tid);
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		struct user_regs_struct regs;
+		uint32_t word;
+
+		ck_assert_int_eq(task_getregs(target->tasks.items[i], &regs), 0);
+		ck_assert_int_eq(target_read(target, arch_thread_pointer(&regs) + layout.tid, &word, sizeof(word)), 0);
+		ck_assert_int_eq((pid_t)word, target->tasks.items[i]->tid);
+	}
+	end_target(target, pid);
+}
+END_TEST
+
+/* A number that only one of them has not. */
+START_TEST(a_thread_without_its_number_leaves_no_layout)
+{
+	const uint8_t nothing[2048] = { 0 };
+	pid_t pid = crowded_child();
+	struct target *target = hold(pid);
+	struct thread_layout layout;
+	struct user_regs_struct regs;
+
+	ck_assert_int_eq(task_getregs(target->tasks.items[THREADS], &regs), 0);
+	ck_assert_int_eq(target_write(target, arch_thread_pointer(&regs), nothing, sizeof(nothing)), 0);
+	thread_layout_look(target, &layout);
+	ck_assert(!layout.has_tid);
+	end_target(target, pid);
+}
+END_TEST
+
+static void *wait_in_handler(void *argument)
+{
+	struct crowd *crowd = argument;
+
+	atomic_fetch_add(&crowd->ready, 1);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static struct crowd *handlers;
+
+static void stay(int sig)
+{
+	(void)sig;
+	wait_in_handler(handlers);
+}
+
+static void *loop_in(void *argument)
+{
+	void (*enter)(void) = (void (*)(void))(uintptr_t)argument;
+
+	enter();
+	return NULL;
+}
+
+/* A thread that a handler has interrupted in an endless loop in `page`. */
+static pid_t child_with_thread_in_handler(void *page)
+{
+	static const uint8_t code[] = { 0xeb, 0xfe };
+	const struct sigaction action = { .sa_handler = stay };
+	uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
+	pthread_t thread;
+	pid_t pid;
+
+	handlers = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	memcpy(page, code, sizeof(code));
+	pid = fork();
+	if (pid == 0) {
+		sigaction(SIGUSR1, &action, NULL);
+		pthread_create(&thread, NULL, loop_in, page);
+		/* Until it has come there. */
+		while (atomic_load(&handlers->ready) == 0) {
+			poll(NULL, 0, 20);
+			pthread_kill(thread, SIGUSR1);
+		}
+		for (;;)
+			pause();
+	}
+	while (atomic_load(&handlers->ready) == 0 && !clock_passed(deadline_ns))
+		poll(NULL, 0, 1);
+	ck_assert_uint_gt(atomic_load(&handlers->ready), 0);
+	return pid;
+}
+
+/* Its stack is looked at up to its thread pointer, and no further. */
+START_TEST(a_frame_on_a_threads_own_stack_is_found)
+{
+	void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pid_t pid = child_with_thread_in_handler(page);
+	struct target *target = hold(pid);
+	bool changed;
+
+	ck_assert_int_eq(target_scan_modules(target, &changed), 0);
+	ck_assert_uint_eq(target->tasks.count, 2);
+	target->stub = (uintptr_t)page;
+	ck_assert(!task_returns_inside(target->tasks.items[0]));
+	ck_assert(task_returns_inside(target->tasks.items[1]));
+	end_target(target, pid);
+}
+END_TEST
+
+START_TEST(a_stack_is_looked_at_up_to_the_thread_pointer)
+{
+	ck_assert_uint_eq(stack_look_length(0x1000, 0x1804, 4096), 0x800);
+	ck_assert_uint_eq(stack_look_length(0x1000, 0x9000, 4096), 4096);
+	ck_assert_uint_eq(stack_look_length(0x1000, 0x800, 4096), 4096);
 }
 END_TEST
 
@@ -272,6 +505,13 @@ int main(void)
 	tcase_add_test(tcase, registers_of_who_is_not_held_are_never_kept);
 	tcase_add_test(tcase, the_kernel_says_of_code_what_the_text_says);
 	tcase_add_test(tcase, an_object_that_came_or_went_is_seen);
+	tcase_add_test(tcase, pieces_are_read_as_each_alone_would_be);
+	tcase_add_test(tcase, our_int3_is_hidden_in_a_piece);
+	tcase_add_test(tcase, what_each_thread_comes_back_to_is_found);
+	tcase_add_test(tcase, the_number_of_each_thread_is_where_the_layout_says);
+	tcase_add_test(tcase, a_thread_without_its_number_leaves_no_layout);
+	tcase_add_test(tcase, a_frame_on_a_threads_own_stack_is_found);
+	tcase_add_test(tcase, a_stack_is_looked_at_up_to_the_thread_pointer);
 	tcase_set_timeout(tcase, 60);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
