@@ -127,16 +127,13 @@ int loader_find_hook(struct target *target, struct loader_hook *ret)
 	return 1;
 }
 
-int loader_prepare_hook(struct target *target, struct breakpoint **ret_bp, const char **ret_reason)
+int loader_prepare_hook(struct target *target, const struct loader_hook *hook, struct breakpoint **ret_bp,
+			const char **ret_reason)
 {
-	struct loader_hook hook;
-	int r = loader_find_hook(target, &hook);
+	int r = bp_prepare(target, hook->address, hook->module, hook->text, hook->text_len, ret_bp, ret_reason);
 
-	if (r <= 0)
-		return r;
-	r = bp_prepare(target, hook.address, hook.module, hook.text, hook.text_len, ret_bp, ret_reason);
 	if (r < 0 && r != -EEXIST)
 		return r;
 	(*ret_bp)->ambiguous = true;       /* often a lone ret */
-	return 1;
+	return 0;
 }

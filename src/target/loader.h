@@ -12,9 +12,11 @@ struct loader_hook {
 	size_t text_len;
 };
 
-/* Works right after exec too, when the loader has not run yet.  1; 0: the program has no loader (static); negative errno. */
+/* By the loader's own word or by its name; reads files, and so is best asked while nobody is held.  Works right after exec too, when
+ * the loader has not run yet.  1; 0: the program has no loader (static); negative errno. */
 int loader_find_hook(struct target *target, struct loader_hook *ret);
-/* Prepares the breakpoint on the hook.  1 and *ret_bp; 0, negative errno: as above. */
-int loader_prepare_hook(struct target *target, struct breakpoint **ret_bp, const char **ret_reason);
+/* Prepares the breakpoint on the hook; 0 or negative errno. */
+int loader_prepare_hook(struct target *target, const struct loader_hook *hook, struct breakpoint **ret_bp,
+			const char **ret_reason);
 
 #endif

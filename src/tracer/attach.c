@@ -12,6 +12,7 @@
 
 #include "target/access.h"
 #include "target/elf_file.h"
+#include "target/loader.h"
 #include "target/process.h"
 #include "target/ptrace.h"
 #include "target/resident.h"
@@ -181,6 +182,8 @@ static int hold_and_plant(struct session *session, struct sharers *sharers)
 	}
 	/* What was loaded between the look and the stop is rare, and little. */
 	r = target_scan_modules(target, &changed);
+	if (r == 0 && changed)
+		session->hook_is_found = false;
 	if (r == 0)
 		r = session_add_modules(session);
 	if (r == 0)
@@ -190,11 +193,24 @@ static int hold_and_plant(struct session *session, struct sharers *sharers)
 	return r;
 }
 
+/* Files are read for that: not while threads are held. */
+static int find_hook(struct session *session)
+{
+	int r;
+
+	session->hook_found = (struct loader_hook){ .address = 0 };
+	r = loader_find_hook(session->target, &session->hook_found);
+	session->hook_is_found = r >= 0;
+	return r < 0 ? r : 0;
+}
+
 static int seize_and_plant(struct session *session)
 {
 	struct sharers sharers = { .last_pid = 0 };
 	int r = sharers_look(session->target, &sharers);
 
+	if (r == 0 && !session->waits_for_exec)
+		r = find_hook(session);
 	if (r == 0)
 		r = hold_and_plant(session, &sharers);
 	sharers_fini(&sharers);

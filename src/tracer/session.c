@@ -319,11 +319,21 @@ static int begin_sampling(struct session *session)
 	return 0;
 }
 
+/* At an attach it was looked for while nobody was held. */
+static int find_loader_hook(struct session *session, struct loader_hook *ret)
+{
+	if (!session->hook_is_found)
+		return loader_find_hook(session->target, ret);
+	session->hook_is_found = false;
+	*ret = session->hook_found;
+	return ret->address != 0;
+}
+
 /* Where that cannot be, objects are looked for once a second. */
 static int watch_loader(struct session *session)
 {
 	struct loader_hook hook;
-	int r = loader_find_hook(session->target, &hook);
+	int r = find_loader_hook(session, &hook);
 
 	if (r <= 0 || !engine_has_ring(session->engine))
 		return r;
@@ -336,12 +346,24 @@ static int watch_loader(struct session *session)
 	return 0;
 }
 
+static int plant_loader_hook(struct session *session)
+{
+	struct target *target = session->target;
+	struct loader_hook hook;
+	const char *reason;
+	int r = find_loader_hook(session, &hook);
+
+	if (r <= 0)
+		return r;
+	r = loader_prepare_hook(target, &hook, &session->loader_hook, &reason);
+	return r == 0 ? bp_plant(target, session->loader_hook) : r;
+}
+
 /* Everything that changes the target, with its threads held.  Whatever fails half-way is undone by
  * session_detach. */
 int session_plant(struct session *session)
 {
 	struct target *target = session->target;
-	const char *reason;
 	int r;
 
 	session->tasks_at_attach = (uint32_t)target->tasks.count;
@@ -370,9 +392,7 @@ int session_plant(struct session *session)
 	if (r >= 0)
 		r = guard_plant(session);
 	if (r >= 0)
-		r = loader_prepare_hook(target, &session->loader_hook, &reason);
-	if (r > 0)
-		r = bp_plant(target, session->loader_hook);
+		r = plant_loader_hook(session);
 	if (r != -EBUSY)
 		return r;
 	/* Another tool's breakpoint.  What is there is traced, what will be loaded is not. */
@@ -422,6 +442,7 @@ static void forget_program(struct session *session, struct task *task)
 	for (size_t i = 0; i < target->modules.modules.count; i++)
 		target->modules.modules.items[i].left = true;
 	session->loader_hook = NULL;
+	session->hook_is_found = false;
 	session->waits_for_exec = false;
 	session->probe_gaps = session->orphans_seen = 0;
 	session->checks_leaks = session->uprobes_told = session->resumed = false;

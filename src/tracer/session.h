@@ -7,6 +7,7 @@
 #include "probe/engine.h"
 #include "target/attach.h"
 #include "target/bp.h"
+#include "target/loader.h"
 #include "target/target.h"
 #include "tracer/link.h"
 #include "unwind/unwind.h"
@@ -56,6 +57,8 @@ struct session {
 	struct misuses misuses;        /* of this heap */
 	bool misuse_told, heap_from_start;
 	raddr freed_of_late[FREED_OF_LATE];    /* by a hash of the address */
+	struct loader_hook hook_found; /* where the next one is to be planted; its address is 0: nowhere */
+	bool hook_is_found;            /* it was looked for */
 	struct breakpoint *loader_hook;
 	VEC_OF(struct guard_site) guards;
 	bool checks_leaks;             /* at its exit, by a sanitizer's runtime */
