@@ -97,7 +97,7 @@ bool target_undo(struct target *target, const char **ret_text);
  * those that could not be stopped, unless they wait in the kernel and go on elsewhere.  False: one would not leave, or is not
  * known to be out of it. */
 bool target_leave_resident(struct target *target);
-/* Lets all held tasks go and forgets them; `gone`, when not NULL, is told of each before. */
+/* Lets all held tasks go, and then forgets them; `gone`, when not NULL, is told of each before that. */
 void target_let_go(struct target *target, void (*gone)(void *context, struct task *task), void *context);
 /* `executed`, the only thread of the process that is left, has begun another program, and guests may still share the
  * memory that it had: everything is taken out of that, and they are let go. */

@@ -33,29 +33,29 @@ static bool is_zero(struct target *target, raddr start, raddr end)
 }
 
 /* An object that dlclose never takes away: the program, the loader, libc. */
-static bool is_permanent(const struct target *target, uint32_t module)
+static bool is_permanent(const struct target *target, uint32_t module, const char *exe)
 {
 	const char *path = target->modules.modules.items[module].path;
 	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
 	static const char *const prefixes[] = { "libc.so", "libc-2", "ld-linux", "ld-2", "ld-musl", "libc.musl" };
-	char exe[4096];
 
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
 		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
 			return true;
 	}
-	process_exe(target->memory_tid, exe, sizeof(exe));
 	return strcmp(exe, path) == 0;
 }
 
 static struct module_slack *biggest_slack(struct target *target)
 {
 	struct module_slack *best = NULL;
+	char exe[4096];
 
+	process_exe(target->memory_tid, exe, sizeof(exe));
 	for (size_t i = 0; i < target->slacks.count; i++) {
 		struct module_slack *slack = &target->slacks.items[i];
 
-		if (!slack->used && is_permanent(target, slack->module) &&
+		if (!slack->used && is_permanent(target, slack->module, exe) &&
 		    (!best || slack->end - slack->start > best->end - best->start) &&
 		    is_zero(target, slack->start, slack->end))
 			best = slack;

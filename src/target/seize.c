@@ -260,6 +260,46 @@ static bool all_uninterruptible(const struct target *target)
 	return true;
 }
 
+/* Looks at one that is to stop, and interrupts it when it runs: the look comes first, since it says until when it ran.  Whether
+ * it still runs. */
+static bool bring_to_stop(struct task *task, bool first_round)
+{
+	uint64_t looked_ns = clock_monotonic_ns();
+	struct stop stop = { 0 };
+
+	if (task->stopped || (task->group_stopped && !task->interrupt_due && ptrace_interrupt(task->tid) < 0))
+		return false;
+	if (stop_look(task->tid, &stop) == -ECHILD)
+		stop = (struct stop){ STOP_EXITED, task->tid, STOP_UNKNOWN_STATUS };
+	if (stop.kind != STOP_NONE) {
+		task_take_stop(task, &stop);
+		target_take_birth(task);        /* may add tasks */
+		return !task->stopped;
+	}
+	held_runs(task, looked_ns);
+	/* An interruption from before may have been used up by another stop: any trap takes back one that is due. */
+	if (first_round || !task->interrupt_due) {
+		ptrace_interrupt(task->tid);
+		task->interrupt_due = true;
+	}
+	return true;
+}
+
+/* How many still run.  The first thread comes last, as it does when they are let go. */
+static unsigned bring_all_to_stop(struct target *target, bool first_round)
+{
+	struct task *first = target_first_task(target);
+	unsigned running = 0;
+
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i] != first)
+			running += bring_to_stop(target->tasks.items[i], first_round);
+	}
+	if (first)
+		running += bring_to_stop(first, first_round);
+	return running;
+}
+
 int target_stop_all(struct target *target)
 {
 	uint64_t started = clock_monotonic_ns(), deadline = started + STOP_ALL_DEADLINE_MS * NSEC_PER_MSEC;
@@ -267,32 +307,7 @@ int target_stop_all(struct target *target)
 	unsigned running;
 
 	for (unsigned round = 0;; round++) {
-		running = 0;
-		for (size_t i = 0; i < target->tasks.count; i++) {
-			struct task *task = target->tasks.items[i];
-			struct stop stop = { 0 };
-			uint64_t looked_ns;
-
-			if (task->stopped || (task->group_stopped && !task->interrupt_due &&
-					      ptrace_interrupt(task->tid) < 0))
-				continue;
-			/* One from before may have been used up by another stop: any trap takes back one that is due. */
-			if (round == 0 || !task->interrupt_due) {
-				ptrace_interrupt(task->tid);
-				task->interrupt_due = true;
-			}
-			looked_ns = clock_monotonic_ns();
-			if (stop_look(task->tid, &stop) == -ECHILD)
-				stop = (struct stop){ STOP_EXITED, task->tid, STOP_UNKNOWN_STATUS };
-			if (stop.kind == STOP_NONE) {
-				held_runs(task, looked_ns);
-				running++;
-				continue;
-			}
-			task_take_stop(task, &stop);
-			target_take_birth(task);        /* may add tasks */
-			running += !task->stopped;
-		}
+		running = bring_all_to_stop(target, round == 0);
 		drop_ended(target);
 		if (running == 0 || clock_passed(deadline))
 			break;
@@ -342,13 +357,20 @@ int target_hold_all(struct target *target, struct sharers *sharers)
 	return r == 1 ? -ETIMEDOUT : r < 0 ? r : running;
 }
 
-/* Nothing but SIGKILL wakes one that is held. */
-static bool was_torn_away(const struct task *task)
+static bool is_held(const struct task *task)
+{
+	return task->stopped && !task->guest && !stop_is_end(task->stop.kind);
+}
+
+/* Nothing but SIGKILL wakes one that is held, and that comes to all threads of the process at once. */
+static bool were_torn_away(const struct target *target)
 {
 	struct user_regs_struct regs;
+	size_t i = 0;
 
-	return task->stopped && !task->guest && !stop_is_end(task->stop.kind) &&
-	       ptrace_getregs(task->tid, &regs) == -ESRCH;
+	while (i < target->tasks.count && !is_held(target->tasks.items[i]))
+		i++;
+	return i < target->tasks.count && ptrace_getregs(target->tasks.items[i]->tid, &regs) == -ESRCH;
 }
 
 /* On its way to its end; a busy machine may let it wait there, in D state, too. */
@@ -357,12 +379,15 @@ static bool is_exiting(const struct task *task)
 	return !task->stopped && !task->guest && process_thread_is_exiting(task->target->pid, task->tid);
 }
 
-static void take_ends(struct target *target)
+static void take_ends(struct target *target, bool killed)
 {
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];
 		struct stop stop;
 
+		/* One that is held goes nowhere. */
+		if (is_held(task) && !killed)
+			continue;
 		if (stop_look(task->tid, &stop) == 0 && stop_is_end(stop.kind))
 			task_take_stop(task, &stop);
 	}
@@ -423,11 +448,10 @@ bool target_has_ended(struct target *target)
 	for (unsigned round = 0;; round++) {
 		bool exiting = false;
 
-		for (size_t i = 0; i < target->tasks.count; i++) {
-			killed |= was_torn_away(target->tasks.items[i]);
+		killed |= were_torn_away(target);
+		for (size_t i = 0; i < target->tasks.count; i++)
 			exiting |= is_exiting(target->tasks.items[i]);
-		}
-		take_ends(target);
+		take_ends(target, killed);
 		if (!target_has_own_tasks(target))
 			return true;
 		if ((!killed && !exiting) ||

@@ -186,6 +186,8 @@ void task_remove(struct task *task);
 int task_getregs(struct task *task, struct user_regs_struct *ret_regs);
 /* They are not what they were, or will not be: called by ptrace.c before each request that lets a thread run or changes them. */
 void task_forget_regs(pid_t tid);
+/* The process's first thread, whose number is the process's; NULL: it has ended, or is none of these tasks now. */
+struct task *target_first_task(const struct target *target);
 /* Any that is no guest?  Without one the process has ended, or left its memory to the guests. */
 bool target_has_own_tasks(const struct target *target);
 /* Any task of the target that is held in a stop, or NULL. */

@@ -93,6 +93,15 @@ void task_forget_regs(pid_t tid)
 		task->regs_known = task->is_frameless = task->is_outside = false;
 }
 
+struct task *target_first_task(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i]->tid == target->pid)
+			return target->tasks.items[i];
+	}
+	return NULL;
+}
+
 bool target_has_own_tasks(const struct target *target)
 {
 	for (size_t i = 0; i < target->tasks.count; i++) {

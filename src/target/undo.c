@@ -273,15 +273,29 @@ bool target_undo(struct target *target, const char **ret_text)
 	return executed ? undo_without(target, executed, ret_text) : undo_held(target, ret_text);
 }
 
+static void detach_held(struct task *task)
+{
+	if (task->stopped && !stop_is_end(task->stop.kind))
+		task_detach(task);
+}
+
 void target_let_go(struct target *target, void (*gone)(void *context, struct task *task), void *context)
 {
+	struct task *first = target_first_task(target);
+
+	/* Those first that were stopped first, and none waits for what is forgotten of another.  By the process's first thread
+	 * others see whether it is traced. */
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i] != first)
+			detach_held(target->tasks.items[i]);
+	}
+	if (first)
+		detach_held(first);
 	for (size_t i = target->tasks.count; i-- > 0;) {
 		struct task *task = target->tasks.items[i];
 
 		if (!task->stopped)
 			continue;
-		if (!stop_is_end(task->stop.kind))
-			task_detach(task);
 		if (gone)
 			gone(context, task);
 		task_remove(task);

@@ -59,7 +59,8 @@ void loop_resume_held(struct loop *loop)
 
 	if (executed)
 		loop_serve_exec(loop, executed);
-	for (size_t i = target->tasks.count; i-- > 0;) {
+	/* Those first that were stopped first. */
+	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];
 
 		if (task->stopped && !stop_is_end(task->stop.kind))

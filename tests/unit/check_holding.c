@@ -7,6 +7,7 @@
 #include "target/layout.h"
 #include "target/maps.h"
 #include "target/maps_query.h"
+#include "target/process.h"
 #include "target/ptrace.h"
 #include "target/stacks.h"
 
@@ -30,6 +31,7 @@
 
 #define PAGE 4096
 #define THREADS 70                     /* more than are read at once */
+#define STACK_ROOM (64u << 20)
 #define MARK 0x5a5a00000000ULL
 #define DEADLINE_NS (20 * NSEC_PER_SEC)
 
@@ -265,6 +267,13 @@ START_TEST(an_object_that_came_or_went_is_seen)
 	munmap(at, PAGE);
 	ck_assert(has_changed(target));
 	ck_assert(!has_changed(target));
+	/* The last one of all, too, in the room that is left to the stack. */
+	at = mmap((void *)(target->main_stack.start - STACK_ROOM), PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
+		  fd, 0);
+	ck_assert_ptr_ne(at, MAP_FAILED);
+	ck_assert(has_changed(target));
+	munmap(at, PAGE);
+	ck_assert(has_changed(target));
 	close(fd);
 	target_free(target);
 }
@@ -479,6 +488,20 @@ START_TEST(a_frame_on_a_threads_own_stack_is_found)
 	target->stub = (uintptr_t)page;
 	ck_assert(!task_returns_inside(target->tasks.items[0]));
 	ck_assert(task_returns_inside(target->tasks.items[1]));
+	target_look_for_frames(target);
+	ck_assert(task_returns_inside(target->tasks.items[1]));
+	end_target(target, pid);
+}
+END_TEST
+
+START_TEST(who_is_in_no_handler_needs_no_look_of_its_own)
+{
+	pid_t pid = crowded_child();
+	struct target *target = hold(pid);
+
+	target_look_for_frames(target);
+	for (size_t i = 1; i < target->tasks.count; i++)
+		ck_assert_msg(target->tasks.items[i]->is_frameless, "thread %zu was not looked at", i);
 	end_target(target, pid);
 }
 END_TEST
@@ -488,6 +511,28 @@ START_TEST(a_stack_is_looked_at_up_to_the_thread_pointer)
 	ck_assert_uint_eq(stack_look_length(0x1000, 0x1804, 4096), 0x800);
 	ck_assert_uint_eq(stack_look_length(0x1000, 0x9000, 4096), 4096);
 	ck_assert_uint_eq(stack_look_length(0x1000, 0x800, 4096), 4096);
+}
+END_TEST
+
+/* --- going --- */
+
+static void all_are_free(void *context, struct task *task)
+{
+	const struct target *target = context;
+
+	(void)task;
+	for (size_t i = 0; i < target->tasks.count; i++)
+		ck_assert_int_eq(process_tracer(target->tasks.items[i]->tid), 0);
+}
+
+START_TEST(no_thread_waits_for_what_is_forgotten_of_another)
+{
+	pid_t pid = crowded_child();
+	struct target *target = hold(pid);
+
+	target_let_go(target, all_are_free, target);
+	ck_assert_uint_eq(target->tasks.count, 0);
+	end_target(target, pid);
 }
 END_TEST
 
@@ -511,7 +556,9 @@ int main(void)
 	tcase_add_test(tcase, the_number_of_each_thread_is_where_the_layout_says);
 	tcase_add_test(tcase, a_thread_without_its_number_leaves_no_layout);
 	tcase_add_test(tcase, a_frame_on_a_threads_own_stack_is_found);
+	tcase_add_test(tcase, who_is_in_no_handler_needs_no_look_of_its_own);
 	tcase_add_test(tcase, a_stack_is_looked_at_up_to_the_thread_pointer);
+	tcase_add_test(tcase, no_thread_waits_for_what_is_forgotten_of_another);
 	tcase_set_timeout(tcase, 60);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
