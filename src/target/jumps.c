@@ -276,6 +276,7 @@ static int enter_site_later(struct target *target, raddr sp)
 static int enter_site_of(struct target *target, struct task *task)
 {
 	struct user_regs_struct regs;
+	bool stood = task->is_looked_at;
 	raddr pc;
 	int r;
 
@@ -285,7 +286,8 @@ static int enter_site_of(struct target *target, struct task *task)
 	r = enter_site(target, &pc);
 	if (r == 0 && pc != arch_pc(&regs))
 		r = ptrace_set_pc(task->tid, pc) < 0 ? -ESRCH : 0;
-	return r < 0 ? r : enter_site_later(target, arch_sp(&regs));
+	/* Without a call of ours no signal was delivered since its stack was looked at. */
+	return r < 0 || stood ? r : enter_site_later(target, arch_sp(&regs));
 }
 
 /* Each thread is looked at once, however many jumps there are: there may be thousands of both.  A site does the same as what

@@ -67,7 +67,7 @@ static void look_at_stack(void *context, struct task *task, const struct target_
 {
 	const struct look *look = context;
 
-	(void)task;
+	task->is_looked_at = task->regs_known;
 	if (piece->is_there)
 		look_at_words(look, piece->buf, piece->len / 8);
 	else

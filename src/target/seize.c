@@ -32,7 +32,7 @@ void task_take_stop(struct task *task, const struct stop *stop)
 {
 	task->stop = *stop;
 	task->stopped = true;
-	task->regs_known = task->is_frameless = task->is_outside = false;
+	task_forget_seen(task);
 	task->group_stopped = false;
 	if (stop->kind == STOP_INTERRUPTED || stop->kind == STOP_GROUP)
 		task->interrupt_due = false;
@@ -327,14 +327,32 @@ int target_stop_all(struct target *target)
 	return target->tasks.count == 0 ? -ESRCH : (int)running;
 }
 
+static bool is_held(const struct task *task)
+{
+	return task->stopped && !task->guest && !stop_is_end(task->stop.kind);
+}
+
+/* As many as the process has: there is no other, and the list of thousands need not be read once more. */
+static bool holds_each_thread(const struct target *target)
+{
+	uint64_t held = 0;
+
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (!target->tasks.items[i]->guest && !is_held(target->tasks.items[i]))
+			return false;
+		held += !target->tasks.items[i]->guest;
+	}
+	return held > 0 && process_threads(target->pid) == held;
+}
+
 /* The kernel decides early in the call that makes a thread or a process whether the tracer is told of it, and late when it is there to be
  * listed.  Between the two its maker may be seized, and wait for a processor as long as it likes: who is born then runs untraced, through
  * instructions that are about to be replaced.  Whoever was in such a call has left it where it is held.  1: there was one; 0: none. */
 static int seize_unseen(struct target *target, struct sharers *sharers)
 {
 	size_t before = target->tasks.count;
-	bool whole;
-	int r = seize_whole_pass(target, &whole);
+	bool whole = holds_each_thread(target);
+	int r = whole ? 0 : seize_whole_pass(target, &whole);
 
 	if (r >= 0)
 		r = sharers_look_again(target, sharers);
@@ -355,11 +373,6 @@ int target_hold_all(struct target *target, struct sharers *sharers)
 		r = seize_unseen(target, sharers);
 	} while (r == 1 && !clock_passed(deadline));
 	return r == 1 ? -ETIMEDOUT : r < 0 ? r : running;
-}
-
-static bool is_held(const struct task *task)
-{
-	return task->stopped && !task->guest && !stop_is_end(task->stop.kind);
 }
 
 /* Nothing but SIGKILL wakes one that is held, and that comes to all threads of the process at once. */

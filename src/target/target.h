@@ -53,6 +53,7 @@ struct task {
 	bool regs_known;               /* `regs` are what it has: see task_getregs() */
 	bool is_frameless;             /* and with these there is no frame of a signal on its stack */
 	bool is_outside;               /* it is in no code of ours, nor comes back to any */
+	bool is_looked_at;             /* its stack was, by jumps_look_at_stacks() */
 	struct user_regs_struct regs;
 	struct user_regs_struct broken_off; /* when it was last in a call that restart_syscall(2) went on with */
 	void *calls;                   /* the probe's pending calls */
@@ -184,8 +185,10 @@ void task_remove(struct task *task);
 /* The registers of a task that stands.  Of one that is held (`stopped`) the kernel is asked once, until it runs or they are
  * changed: all threads are looked at several times while all are held.  0 or negative errno. */
 int task_getregs(struct task *task, struct user_regs_struct *ret_regs);
-/* They are not what they were, or will not be: called by ptrace.c before each request that lets a thread run or changes them. */
+/* They, and all that was seen of it beside them, are not what they were, or will not be: called by ptrace.c before each request that
+ * lets a thread run or changes them. */
 void task_forget_regs(pid_t tid);
+void task_forget_seen(struct task *task);
 /* The process's first thread, whose number is the process's; NULL: it has ended, or is none of these tasks now. */
 struct task *target_first_task(const struct target *target);
 /* Any that is no guest?  Without one the process has ended, or left its memory to the guests. */

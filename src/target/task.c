@@ -85,12 +85,17 @@ int task_getregs(struct task *task, struct user_regs_struct *ret_regs)
 	return 0;
 }
 
+void task_forget_seen(struct task *task)
+{
+	task->regs_known = task->is_frameless = task->is_outside = task->is_looked_at = false;
+}
+
 void task_forget_regs(pid_t tid)
 {
 	struct task *task = task_find(tid);
 
 	if (task)
-		task->regs_known = task->is_frameless = task->is_outside = false;
+		task_forget_seen(task);
 }
 
 struct task *target_first_task(const struct target *target)

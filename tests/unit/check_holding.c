@@ -153,8 +153,9 @@ START_TEST(registers_are_asked_for_again_when_it_has_run)
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		accumulator(task);
 		ck_assert(task->regs_known);
+		task->is_frameless = task->is_outside = task->is_looked_at = true;
 		ck_assert_int_eq(ways[i](task), 0);
-		ck_assert(!task->regs_known && !task->is_outside);
+		ck_assert(!task->regs_known && !task->is_frameless && !task->is_outside && !task->is_looked_at);
 		ck_assert_int_eq(target_stop_all(target), 0);
 		ck_assert_int_eq(ptrace_getregs(pid, &regs), 0);
 		ck_assert_uint_eq(accumulator(task), regs.rax);
@@ -376,6 +377,8 @@ START_TEST(what_each_thread_comes_back_to_is_found)
 		found[words.words.items[i] - MARK] = true;
 	for (unsigned i = 1; i <= THREADS; i++)
 		ck_assert_msg(found[i], "thread %u was not looked at", i);
+	for (size_t i = 0; i < target->tasks.count; i++)
+		ck_assert(target->tasks.items[i]->is_looked_at);
 	jump_words_fini(&words);
 	target->tasks.items[THREADS / 2]->stopped = false;
 	ck_assert_int_eq(jumps_look_at_stacks(target, &range, 1, &words), -EBUSY);
@@ -416,6 +419,26 @@ START_TEST(a_thread_without_its_number_leaves_no_layout)
 	ck_assert_int_eq(target_write(target, arch_thread_pointer(&regs), nothing, sizeof(nothing)), 0);
 	thread_layout_look(target, &layout);
 	ck_assert(!layout.has_tid);
+	end_target(target, pid);
+}
+END_TEST
+
+/* As one that was being made when all others were seized. */
+START_TEST(a_thread_that_nobody_told_of_is_held_with_the_others)
+{
+	struct sharers sharers = { .last_pid = 0 };
+	pid_t pid = crowded_child();
+	struct target *target = hold(pid);
+	struct task *unseen = target->tasks.items[THREADS];
+
+	ck_assert_int_eq(task_detach(unseen), 0);
+	task_remove(unseen);
+	ck_assert_uint_eq(target->tasks.count, THREADS);
+	ck_assert_int_eq(target_hold_all(target, &sharers), 0);
+	ck_assert_uint_eq(target->tasks.count, THREADS + 1);
+	for (size_t i = 0; i < target->tasks.count; i++)
+		ck_assert(target->tasks.items[i]->stopped);
+	sharers_fini(&sharers);
 	end_target(target, pid);
 }
 END_TEST
@@ -555,6 +578,7 @@ int main(void)
 	tcase_add_test(tcase, what_each_thread_comes_back_to_is_found);
 	tcase_add_test(tcase, the_number_of_each_thread_is_where_the_layout_says);
 	tcase_add_test(tcase, a_thread_without_its_number_leaves_no_layout);
+	tcase_add_test(tcase, a_thread_that_nobody_told_of_is_held_with_the_others);
 	tcase_add_test(tcase, a_frame_on_a_threads_own_stack_is_found);
 	tcase_add_test(tcase, who_is_in_no_handler_needs_no_look_of_its_own);
 	tcase_add_test(tcase, a_stack_is_looked_at_up_to_the_thread_pointer);
