@@ -52,12 +52,13 @@ static bool is_inexact(void *context)
 	return !json_is_true(json_object_get(tool_status(traced->tool, traced->pid), "exact"));
 }
 
+/* Who heals is there as long as the text is not. */
 static bool is_clean(void *context)
 {
 	const struct subject *subject = context;
 	pid_t pid = subject->pid;
 
-	return state_is_untraced(&pid) && state_text_is_intact(&pid);
+	return state_text_is_intact(&pid) && state_is_untraced(&pid);
 }
 
 static void release_with(struct tool *tool, pid_t pid, const char *ring_wait)
