@@ -1,5 +1,7 @@
 /* What the ring engine's code costs the thread that allocates: malloc and free of this process get jumps.
  *
+ *	bench_ring [MIB [samples]]	the ring's size; only what sampling costs
+ *
  * Pairs at some depth of stack, in bursts that the ring has room for; what a burst left is read between them, which is measured
  * by itself.  Last without bursts, a thread on the other core reading and unwinding: that says something only while nobody
  * else wants a core. */
@@ -283,9 +285,21 @@ static void measure_unwinding(double plain)
 	printf("%-32s %8.1f ns added to a pair\n", "two threads, by the clock", sustained_ns() - plain);
 }
 
-int main(int argc, char **argv)
+static void measure_all(struct ring_patches *patches, double plain)
 {
 	static const uint32_t lengths[] = { 0, 256, 512, 1024, 2048, 4096, 8192 };
+
+	patch(patches, false);
+	measure("switched off", plain);
+	ring_area_record(&area, ring);
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
+		measure_length(lengths[i], plain);
+	measure_sampling(patches, plain);
+	measure_unwinding(plain);
+}
+
+int main(int argc, char **argv)
+{
 	static struct ring_patches patches;
 	struct ring_control *control;
 	double plain;
@@ -307,13 +321,10 @@ int main(int argc, char **argv)
 	printf("as it is, a pair costs %.1f ns\n", plain);
 	area.notes_pending = true;
 	ring_area_map(&area, dlsym(RTLD_DEFAULT, "malloc"));
-	patch(&patches, false);
-	measure("switched off", plain);
-	ring_area_record(&area, ring);
-	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
-		measure_length(lengths[i], plain);
-	measure_sampling(&patches, plain);
-	measure_unwinding(plain);
+	if (argc > 2 && strcmp(argv[2], "samples") == 0)
+		measure_sampling(&patches, plain);
+	else
+		measure_all(&patches, plain);
 	printf("%lu records, %lu bytes of stack, %lu waits, %lu lost\n", records, bytes, control->waits, control->lost);
 	ring_unpatch(&patches);
 	ring_free(ring);

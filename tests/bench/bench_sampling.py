@@ -1,37 +1,46 @@
-#!/usr/bin/python3
 """What sampling costs real programs: redis under redis-benchmark, json in python3, and cc1.  Prints one JSON object a
 line, judges nothing.
 
-    bench_sampling.py [ROUNDS]             default 20; from the top of the build tree
+    bench_sampling.py [BLOCKS]             default 40; from the top of the build tree
 
-Rounds without and with `--sample-bytes 512K` take turns in one process that is attached to and let go of in between, first
-the one and then the other; of cc1 each is a process of its own, run by allocwatch or not.  What is compared is the processor
-time of the program itself, in user and system mode.
+What is compared is the processor time of the program's own threads, in user and system mode, which waiting for a processor does
+not change; other work on the machine does, by the caches and the cores that it shares.  So blocks of work are short and come
+by threes, in an order that changes: two without, one with `--sample-bytes 512K`, in one process that is attached to and let
+go of in between; of cc1 each is a process of its own, attached to while it waits for its source.  Of the differences
+within a three a fifth at each end is left out (Yuen's interval for trimmed means).  "null" is the same comparison of the two
+blocks without: what the measurement itself takes for a difference.
+
+"reckoned" is another way to the figure: how many calls a block makes, counted by the ring engine, times what a pair that is not
+sampled costs in a loop (bench_ring), of the block's time.  It knows nothing of what our code pushes out of the caches, and all that
+moves it is how well bench_ring measures.
 """
 import json
 import math
 import os
-import resource
+import re
 import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-ROUNDS = 20
+BLOCKS = 40
 RATE = "512K"
-START_TIMEOUT = 60
+TRIMMED = 0.2
+LOOPS = 9
+PATIENCE = 60
 PORT = "17379"
-REQUESTS = "10000"
+REQUESTS = "2000"
+PIPELINE = "32"
 WORKER = """
-import json, sys, time
-document = [{"name": "n%d" % i, "values": list(range(20)), "text": "x" * (i % 200)} for i in range(2000)]
+import json, sys
+document = [{"name": "n%d" % i, "values": list(range(20)), "text": "x" * (i % 200)} for i in range(500)]
 for line in sys.stdin:
-    before = time.process_time_ns()
-    for _ in range(6):
+    for _ in range(24):
         json.loads(json.dumps(document))
-    print(time.process_time_ns() - before, flush=True)
+    print("done", flush=True)
 """
 
 
@@ -43,7 +52,7 @@ class Daemon:
         self.process = subprocess.Popen(["src/allocwatchd", "--foreground", "--private", "--idle-exit", "60", "--no-heal",
                                          "--socket", self.path, "--state", folder],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + START_TIMEOUT
+        deadline = time.monotonic() + PATIENCE
         while not os.path.exists(self.path):
             if time.monotonic() > deadline:
                 raise RuntimeError("the daemon does not start")
@@ -53,54 +62,74 @@ class Daemon:
         return ["src/allocwatch", name, "--socket", self.path, *words]
 
     def do(self, name, *words):
-        subprocess.run(self.command(name, *words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+        return subprocess.run(self.command(name, *words), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True).stdout
+
+    def calls(self, pid):
+        """Allocations and frees so far, all of which are recorded."""
+        status = json.loads(self.do("status", "--json", str(pid)))
+        return status["allocations"] + status["frees"]
 
     def end(self):
         self.process.terminate()
         self.process.wait()
 
 
-def emit(name, pairs):
-    """Of the ratios of neighbours: Student's interval, by the normal distribution from some 20 rounds on."""
-    added = [100 * (on / off - 1) for off, on in pairs]
-    half = 1.96 * statistics.stdev(added) / math.sqrt(len(added))
-    print(json.dumps({"bench": "sampling", "program": name, "rate": RATE, "rounds": len(pairs),
-                      "off_ms": statistics.median(off for off, _ in pairs) / 1e6,
-                      "on_ms": statistics.median(on for _, on in pairs) / 1e6,
-                      "added_percent": statistics.mean(added), "half_interval": half,
-                      "median_percent": statistics.median(added)}), flush=True)
+def trimmed(values):
+    """The mean of what is left, and half of its interval of 95 %, by the normal distribution."""
+    values = sorted(values)
+    out = int(TRIMMED * len(values))
+    kept = values[out:len(values) - out]
+    winsorized = [min(max(value, kept[0]), kept[-1]) for value in values]
+    error = statistics.stdev(winsorized) / ((1 - 2 * TRIMMED) * math.sqrt(len(values)))
+    return statistics.mean(kept), 1.96 * error
 
 
-def in_turns(daemon, pid, once, rounds):
-    """Rounds off and on, the order changing each time; before each one that is not counted."""
-    pairs = []
-    for number in range(rounds + 1):
-        costs = {}
-        for on in (False, True) if number % 2 else (True, False):
-            if on:
-                daemon.do("attach", "--sample-bytes", RATE, str(pid))
-            once()                         # what is touched or learned for the first time is not what goes on
-            costs[on] = once()
-            if on:
+def pair_ns():
+    """What a malloc and a free take more in a loop; the least of several, for the machine is never quiet."""
+    outs = [subprocess.run(["tests/bench/bench_ring", "4", "samples"], stdout=subprocess.PIPE, check=True, text=True).stdout
+            for _ in range(LOOPS)]
+    return min(float(re.search(r"^sampled every 512 KiB +([0-9.]+) ns", out, re.M).group(1)) for out in outs)
+
+
+def emit(name, blocks, calls, pair):
+    """blocks: (off, off, on) in ns; calls: of allocator functions, in a block."""
+    off = statistics.median(statistics.mean(block[:2]) for block in blocks)
+    added, half = trimmed([100 * (on / statistics.mean(offs) - 1) for *offs, on in blocks])
+    null, null_half = trimmed([100 * (second / first - 1) for first, second, _ in blocks])
+    print(json.dumps({"bench": "sampling", "program": name, "rate": RATE, "blocks": len(blocks), "block_ms": off / 1e6,
+                      "added_percent": added, "half_interval": half, "null_percent": null, "null_half_interval": null_half,
+                      "pairs_per_second": calls / 2 / off * 1e9, "pair_ns": pair,
+                      "reckoned_percent": 100 * calls / 2 * pair / off}), flush=True)
+
+
+ORDERS = (("off", "again", "on"), ("on", "again", "off"), ("off", "on", "again"), ("again", "on", "off"))
+
+
+def in_turns(daemon, pid, once, blocks):
+    """Before each block that is counted one that is not: what is touched or learned for the first time does not go on."""
+    took = []
+    for number in range(blocks + 1):
+        block = {}
+        for which in ORDERS[number % len(ORDERS)]:
+            daemon.do("attach", "--sample-bytes", RATE, str(pid))
+            if which != "on":
+                daemon.do("detach", str(pid))
+            once()
+            block[which] = once()
+            if which == "on":
                 daemon.do("detach", str(pid))
         if number > 0:                     # the first one warms up
-            pairs.append((costs[False], costs[True]))
-    return pairs
+            took.append((block["off"], block["again"], block["on"]))
+    return took
 
 
-def python_json(daemon, rounds):
-    worker = subprocess.Popen([sys.executable, "-c", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def once():
-        worker.stdin.write("\n")
-        worker.stdin.flush()
-        return int(worker.stdout.readline())
-
-    try:
-        emit("json in python3", in_turns(daemon, worker.pid, once, rounds))
-    finally:
-        worker.kill()
-        worker.wait()
+def calls_of(daemon, pid, once):
+    daemon.do("attach", "--sample-bytes", "0", "--engine", "ring", "--ring-wait", "30s", str(pid))
+    before = daemon.calls(pid)
+    once()
+    calls = daemon.calls(pid) - before
+    daemon.do("detach", str(pid))
+    return calls
 
 
 def schedule_ns(pid):
@@ -112,69 +141,118 @@ def schedule_ns(pid):
     return total
 
 
-def redis(daemon, rounds):
+def python_json(daemon, blocks, pair):
+    worker = subprocess.Popen([sys.executable, "-c", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def once():
+        before = schedule_ns(worker.pid)
+        worker.stdin.write("\n")
+        worker.stdin.flush()
+        worker.stdout.readline()
+        return schedule_ns(worker.pid) - before
+
+    try:
+        once()
+        took = in_turns(daemon, worker.pid, once, blocks)
+        emit("json in python3", took, calls_of(daemon, worker.pid, once), pair)
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def redis(daemon, blocks, pair):
     with tempfile.TemporaryDirectory() as folder:
         server = subprocess.Popen(["redis-server", "--port", PORT, "--save", "", "--dir", folder], stdout=subprocess.DEVNULL)
 
-        def once():
+        def once(*options, requests=REQUESTS):
             before = schedule_ns(server.pid)
-            subprocess.run(["redis-benchmark", "-p", PORT, "-q", "-n", REQUESTS, "-t", "set,get,lpush,lpop,sadd"],
+            subprocess.run(["redis-benchmark", "-p", PORT, "-q", "-n", requests, "-t", "set,get,lpush,lpop,sadd", *options],
                            stdout=subprocess.DEVNULL, check=True)
             return schedule_ns(server.pid) - before
 
+        def pipelined():
+            return once("-P", PIPELINE, requests=str(10 * int(REQUESTS)))
+
         try:
-            deadline = time.monotonic() + START_TIMEOUT
+            deadline = time.monotonic() + PATIENCE
             while subprocess.run(["redis-cli", "-p", PORT, "ping"], stdout=subprocess.DEVNULL, check=False).returncode:
                 if time.monotonic() > deadline:
                     raise RuntimeError("redis does not start")
                 time.sleep(0.05)
-            emit("redis-benchmark", in_turns(daemon, server.pid, once, rounds))
+            for name, work in (("redis-benchmark", once), ("redis-benchmark -P " + PIPELINE, pipelined)):
+                took = in_turns(daemon, server.pid, work, blocks)
+                emit(name, took, calls_of(daemon, server.pid, work), pair)
         finally:
             server.kill()
             server.wait()
 
 
-def own_ns(command):
-    """Of a command and those that it has waited for."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return int((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e9)
+def source():
+    return "".join("int f%d(int *a, int n) { int s = %d; for (int i = 0; i < n; i++) "
+                   "s += a[i] > s ? a[i] * %d : s / (i + 1); return s; }\n" % (i, i, i) for i in range(60)).encode()
 
 
-def cc1(daemon, rounds):
-    """The client's own part, and that of a start, are those of a program that does nothing."""
+def waits_for_its_source(pid):
+    with open("/proc/%d/syscall" % pid, encoding="ascii") as file:
+        return file.read().split()[:2] == ["0", "0x0"]          # read(0, ...)
+
+
+def compile_once(compiler, prepare=None):
+    """Its process, and its time behind what is done before it has its source."""
+    process = subprocess.Popen([compiler, "-quiet", "-O2", "-", "-o", "/dev/null"], stdin=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + PATIENCE
+    while not waits_for_its_source(process.pid):
+        if time.monotonic() > deadline:
+            raise RuntimeError("cc1 does not read its source")
+        time.sleep(0.001)
+    if prepare:
+        prepare(process.pid)
+    before = schedule_ns(process.pid)
+    process.stdin.write(source())
+    process.stdin.close()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.pid, (usage.ru_utime + usage.ru_stime) * 1e9 - before
+
+
+def calls_of_cc1(daemon, compiler, folder):
+    pid, _ = compile_once(compiler, lambda pid: daemon.do("attach", "--sample-bytes", "0", "--engine", "ring", "--ring-wait",
+                                                          "30s", str(pid)))
+    path = os.path.join(folder, "cc1")
+    daemon.do("dump", "%d:exit" % pid, path)
+    with sqlite3.connect(path) as database:
+        return sum(database.execute("SELECT allocations, frees FROM snapshot").fetchone())
+
+
+def cc1(daemon, blocks, pair, folder):
     compiler = subprocess.run(["gcc", "-print-prog-name=cc1"], stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
-    run = daemon.command("run", "--sample-bytes", RATE, "--")
-    with tempfile.TemporaryDirectory() as folder:
-        source = os.path.join(folder, "source.c")
-        with open(source, "w", encoding="ascii") as file:
-            for i in range(150):
-                file.write("int f%d(int *a, int n) { int s = %d; for (int i = 0; i < n; i++) "
-                           "s += a[i] > s ? a[i] * %d : s / (i + 1); return s; }\n" % (i, i, i))
-        compile_it = [compiler, "-quiet", "-O2", source, "-o", os.path.join(folder, "out.s")]
-        start = statistics.median(own_ns(run + ["/bin/true"]) - own_ns(["/bin/true"]) for _ in range(9))
-        pairs = []
-        for number in range(rounds + 1):
-            if number % 2:
-                off, on = own_ns(compile_it), own_ns(run + compile_it) - start
-            else:
-                on, off = own_ns(run + compile_it) - start, own_ns(compile_it)
-            if number > 0:
-                pairs.append((off, on))
-        emit("cc1", pairs)
+
+    def sample(pid):
+        daemon.do("attach", "--sample-bytes", RATE, str(pid))
+
+    def once(which):
+        return compile_once(compiler, sample if which == "on" else None)[1]
+
+    took = []
+    for number in range(blocks + 1):
+        block = {which: once(which) for which in ORDERS[number % len(ORDERS)]}
+        if number > 0:
+            took.append((block["off"], block["again"], block["on"]))
+    emit("cc1", took, calls_of_cc1(daemon, compiler, folder), pair)
 
 
 def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
+    blocks = int(sys.argv[1]) if len(sys.argv) > 1 else BLOCKS
+    pair = pair_ns()
     with tempfile.TemporaryDirectory() as folder:
         daemon = Daemon(folder)
         try:
-            python_json(daemon, rounds)
-            if shutil.which("redis-server") and shutil.which("redis-benchmark"):
-                redis(daemon, rounds)
+            python_json(daemon, blocks, pair)
             if shutil.which("gcc"):
-                cc1(daemon, rounds)
+                cc1(daemon, blocks, pair, folder)
+            if shutil.which("redis-server") and shutil.which("redis-benchmark"):
+                redis(daemon, blocks, pair)
         finally:
             daemon.end()
     return 0
