@@ -1,7 +1,7 @@
 /* The routines that write records; arch/ring_code.h and ring/layout.h say what they do.  Data here: these bytes never run in
  * this process.  No relocations: all is reached relative to rip.  Every register is kept, and none but general ones
- * are used; flags are kept, too: nobody should have any at these places, and DF should be clear there (psABI 3.2.1), but code
- * written by hand may do as it likes, and so may the compiler where it knows both sides of a call (gcc's -fipa-ra). */
+ * are used; flags are kept, too: behind a function's first instruction they may be that one's, and DF should be clear there (psABI 3.2.1), but
+ * code written by hand may do as it likes, and so may the compiler where it knows both sides of a call (gcc's -fipa-ra). */
 
 #define HEADER_SIZE	64		/* these are checked in x86_64_ring_site.c */
 #define CODE_SIZE	65536
