@@ -151,6 +151,29 @@ pid_t proc_thread_group(pid_t tid)
 	return proc_status_numbers(tid, "\nTgid:", 10, &group, 1) == 0 ? (pid_t)group : 0;
 }
 
+unsigned proc_namespace_level(pid_t pid)
+{
+	unsigned long numbers[PROC_NAMESPACES_MAX];
+	unsigned level = 0;
+
+	if (proc_status_numbers(pid, "\nNSpid:", 10, numbers, PROC_NAMESPACES_MAX) < 0)
+		return 0;
+	while (level + 1 < PROC_NAMESPACES_MAX && numbers[level + 1] != 0)
+		level++;
+	return level;
+}
+
+pid_t proc_number_at(pid_t tid, unsigned level)
+{
+	unsigned long numbers[PROC_NAMESPACES_MAX];
+
+	if (level == 0)
+		return tid;
+	if (level >= PROC_NAMESPACES_MAX || proc_status_numbers(tid, "\nNSpid:", 10, numbers, level + 1) < 0)
+		return 0;
+	return (pid_t)numbers[level];
+}
+
 const char *proc_end_text(char text[PROC_END_MAX], int wait_status)
 {
 	if (wait_status != -1 && WIFSIGNALED(wait_status))

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define PROC_NAMESPACES_MAX 33     /* MAX_PID_NS_LEVEL and the first one: pid_namespaces(7) */
+
 /* A numeric field, counted as in proc(5).  0; -ESRCH: the process is gone; -EBADMSG, or what reading gave. */
 int proc_stat_number(const char *path, unsigned field, uint64_t *ret_value);
 /* Field 3: 'R', 'S', 'D', 'Z', ...; 0: gone. */
@@ -32,6 +34,12 @@ int proc_status_fields(pid_t pid, const struct status_field *fields, size_t coun
 int proc_status_numbers(pid_t pid, const char *key, int base, unsigned long *ret, unsigned count);
 /* The process that a thread belongs to; 0: not known. */
 pid_t proc_thread_group(pid_t tid);
+
+/* A process or thread has a number in its own PID namespace and in each of those around it, as far as that of /proc: see
+ * pid_namespaces(7).  How many namespaces further in than that one it is; 0: none, or not known. */
+unsigned proc_namespace_level(pid_t pid);
+/* Its number in the one that is so much further in than that of /proc; 0: not known. */
+pid_t proc_number_at(pid_t tid, unsigned level);
 
 /* How a process ended, for people: "was killed by signal 9 (Killed)", "has ended with status 3".  wait_status: as from
  * waitpid; -1: "has ended".  Returns text. */

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAMESPACES_MAX 33        /* MAX_PID_NS_LEVEL and the first one: pid_namespaces(7) */
 /* A file may be written as soon as the process is there, and the clock of files is coarse. */
 #define SLACK_NS NSEC_PER_SEC
 
@@ -40,14 +39,14 @@ static uint64_t real_time(uint64_t ticks)
 
 void generated_look(struct generated *generated, int pid, uint64_t start_ticks)
 {
-	unsigned long pids[NAMESPACES_MAX] = { 0 }, uids[2];
-	const struct status_field fields[] = { { "\nNSpid:", 10, pids, NAMESPACES_MAX }, { "\nUid:", 10, uids, 2 } };
+	unsigned long pids[PROC_NAMESPACES_MAX] = { 0 }, uids[2];
+	const struct status_field fields[] = { { "\nNSpid:", 10, pids, PROC_NAMESPACES_MAX }, { "\nUid:", 10, uids, 2 } };
 	uint64_t ticks;
 	unsigned inner = 0;
 
 	if (proc_status_fields(pid, fields, 2) < 0 || proc_start_time(pid, &ticks) < 0 || ticks != start_ticks)
 		return;
-	while (inner + 1 < NAMESPACES_MAX && pids[inner + 1] != 0)
+	while (inner + 1 < PROC_NAMESPACES_MAX && pids[inner + 1] != 0)
 		inner++;
 	generated->pid = pid;
 	generated->inner_pid = (int)pids[inner];

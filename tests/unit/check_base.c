@@ -11,6 +11,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -383,6 +384,31 @@ START_TEST(a_process_that_is_gone_has_no_stat)
 }
 END_TEST
 
+/* In one PID namespace that is further in, and is a process's first there. */
+START_TEST(a_process_has_a_number_in_each_of_its_namespaces)
+{
+	int go[2], status;
+	pid_t child;
+
+	ck_assert_uint_eq(proc_namespace_level(0), 0);
+	ck_assert_int_eq(proc_number_at(getpid(), 0), getpid());
+	ck_assert_int_eq(proc_number_at(getpid(), PROC_NAMESPACES_MAX), 0);
+	ck_assert_int_eq(proc_number_at(0, 1), 0);
+	ck_assert_int_eq(pipe(go), 0);
+	if (unshare(CLONE_NEWPID) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0)
+		return;            /* not permitted here */
+	child = fork();
+	if (child == 0)
+		_exit(close(go[1]) != 0 || read(go[0], &status, 1) != 0 || getpid() != 1);
+	ck_assert_int_gt(child, 0);
+	ck_assert_uint_eq(proc_namespace_level(child), proc_namespace_level(getpid()) + 1);
+	ck_assert_int_eq(proc_number_at(child, proc_namespace_level(child)), 1);
+	close(go[1]);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 START_TEST(an_end_is_told_from_the_wait_status)
 {
 	char text[PROC_END_MAX];
@@ -419,6 +445,7 @@ static Suite *base_suite(void)
 	tcase_add_test(fds, a_file_of_the_kernels_own_is_no_wait);
 	tcase_add_test(procs, fields_of_stat_count_from_behind_the_name);
 	tcase_add_test(procs, a_process_that_is_gone_has_no_stat);
+	tcase_add_test(procs, a_process_has_a_number_in_each_of_its_namespaces);
 	tcase_add_test(procs, an_end_is_told_from_the_wait_status);
 	suite_add_tcase(suite, strings);
 	suite_add_tcase(suite, vectors);
