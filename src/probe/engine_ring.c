@@ -429,7 +429,7 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 			begin_anew(engine);
 		if (r == -EAGAIN && ret_writer)
 			*ret_writer = engine_ring_tid(engine, record.thread);
-		/* Its writer has ended in the midst of it: it will not come. */
+		/* Its writer has ended, in the midst of it: it will not come.  Or just now, behind it. */
 		if (r == -EAGAIN && record.thread != 0 && engine_ring_writer_is_gone(engine, record.thread)) {
 			pass(engine);
 			continue;
