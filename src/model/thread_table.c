@@ -87,6 +87,8 @@ static uint16_t intern(struct thread_table *table, int32_t tid)
 
 uint16_t thread_table_number(struct thread_table *table, int32_t tid)
 {
+	if (tid == 0)
+		return 0;
 	if (table->last_tid == tid)
 		return table->last;
 	table->last = intern(table, tid);

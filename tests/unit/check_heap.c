@@ -1132,6 +1132,17 @@ START_TEST(threads_past_the_limit_are_not_known_and_nothing_else_is_lost)
 }
 END_TEST
 
+/* Also while the number of the last one that was has been taken back. */
+START_TEST(a_block_of_a_thread_that_is_not_known_is_nobodys)
+{
+	born_by(ALICE, 0x1000, 1);
+	heap_thread_gone(heap, ALICE);
+	born_by(0, 0x2000, 1);
+	ck_assert_uint_eq(thread_of(0x1000), ALICE);
+	ck_assert_uint_eq(thread_of(0x2000), 0);
+}
+END_TEST
+
 START_TEST(a_thread_whose_id_comes_again_is_another_thread)
 {
 	born_by(ALICE, 0x1000, 1);
@@ -1278,6 +1289,7 @@ static TCase *sizes(void)
 	tcase_add_test(tcase, large_blocks_take_no_more_memory_than_small_ones);
 	tcase_add_test(tcase, memory_is_flat_while_the_live_set_is_stable);
 	tcase_add_test(tcase, a_block_knows_the_thread_that_allocated_it);
+	tcase_add_test(tcase, a_block_of_a_thread_that_is_not_known_is_nobodys);
 	tcase_add_test(tcase, a_thread_whose_id_comes_again_is_another_thread);
 	tcase_add_test(tcase, threads_past_the_limit_are_not_known_and_nothing_else_is_lost);
 	tcase_add_test(tcase, an_address_that_no_process_has_is_lost_and_not_mistaken_for_another);
