@@ -68,7 +68,8 @@ struct calls *engine_task_calls(struct task *task)
 /* Of a task that does not stand: what it has pending alone. */
 static struct sighting sighting_of_task(const struct engine *engine, const struct task *task)
 {
-	return (struct sighting){ .tid = task->tid, .calls = task->calls, .reader = &engine->reader };
+	return (struct sighting){ .tid = task->tid, .word = engine_ring_word(task), .calls = task->calls,
+				   .reader = &engine->reader };
 }
 
 static struct sighting sighting_of_stop(const struct engine *engine, struct task *task, const struct site *site,

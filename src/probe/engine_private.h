@@ -53,7 +53,6 @@ struct ring_side {
 	struct ring *ring;                 /* NULL: there is none (yet) */
 	struct ring *parents;              /* of the process that this one was forked from: not read */
 	struct ring_drawn forking;         /* with sampling: of the thread that has forked last */
-	uint32_t word, tid;                /* what stands for this thread's number in its thread data */
 	struct thread_layout layout;
 	struct jump_words awaited;         /* while it is planted */
 	VEC_OF(struct ring_place) places;  /* by number */
@@ -109,9 +108,9 @@ void engine_ring_publish_stacks(struct engine *engine);
 struct task *engine_ring_writer(const struct engine *engine, uint64_t thread);
 /* It has ended, and will not finish its record. */
 bool engine_ring_writer_is_gone(const struct engine *engine, uint64_t thread);
-/* The thread that says this of itself in a record, and what it says. */
+/* The thread that says this of itself in a record, 0: there is none; and what a thread says. */
 pid_t engine_ring_tid(const struct engine *engine, uint64_t thread);
-uint64_t engine_ring_word(const struct engine *engine, pid_t tid);
+uint64_t engine_ring_word(const struct task *task);
 /* It serves, or may yet. */
 bool engine_ring_is_open(const struct engine *engine);
 /* An allocating call that int3s saw is pending, or has returned; and of this thread none is any more. */

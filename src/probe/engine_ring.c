@@ -140,8 +140,7 @@ static bool begin_ring(struct engine *engine)
 	}
 	engine->ring.begun = true;
 	if (!engine->ring.layout.has_tid) {
-		give_up(engine, "its C library does not keep a thread's number where it could be found, or the process has "
-				"numbers of its own (a container's)");
+		give_up(engine, "its C library does not keep a thread's number where it could be found");
 		return false;
 	}
 	r = engine_ring_make(engine);
@@ -351,7 +350,7 @@ static void serve_record(struct engine *engine, const struct ring_record *record
 		engine->counters.failed_reads++;
 		return;
 	}
-	seen.tid = task->tid;
+	seen.tid = task->tid > 0 ? task->tid : 0;
 	seen.kinds = place->kinds;
 	seen.probe = place->probe;
 	seen.calls = record->is_return ? task->calls : engine_task_calls(task);
@@ -431,7 +430,8 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 			*ret_writer = engine_ring_tid(engine, record.thread);
 		/* Its writer has ended, in the midst of it: it will not come.  Or just now, behind it. */
 		if (r == -EAGAIN && record.thread != 0 && engine_ring_writer_is_gone(engine, record.thread)) {
-			pass(engine);
+			if (ring_next(engine->ring.ring, &record) == -EAGAIN)
+				pass(engine);
 			continue;
 		}
 		if (r == 0 || r == -EAGAIN)

@@ -8,12 +8,13 @@
 
 #include "base/proc.h"
 
+#include <stdint.h>
 #include <string.h>
 
 void engine_ring_fork(struct engine *engine, const struct task *task)
 {
 	if (engine_is_sampling(engine))
-		ring_drawn(engine->ring.ring, engine_ring_word(engine, task->tid), &engine->ring.forking);
+		ring_drawn(engine->ring.ring, engine_ring_word(task), &engine->ring.forking);
 }
 
 void engine_ring_leave(struct engine *engine)
@@ -25,14 +26,17 @@ void engine_ring_leave(struct engine *engine)
 }
 
 /* Not each way to make a process has the C library write the number of the new one. */
-static int note_word(struct engine *engine, const struct task *task)
+static int read_own_number(struct engine *engine, struct task *task)
 {
 	struct user_regs_struct regs;
+	uint32_t word;
 	int r = ptrace_getregs(task->tid, &regs);
 
-	engine->ring.tid = (uint32_t)task->tid;
-	return r < 0 ? r : target_read(engine->target, arch_thread_pointer(&regs) + engine->ring.layout.tid, &engine->ring.word,
-				       sizeof(engine->ring.word));
+	if (r == 0)
+		r = target_read(engine->target, arch_thread_pointer(&regs) + engine->ring.layout.tid, &word, sizeof(word));
+	if (r == 0)
+		task_set_own_number(task, (pid_t)word);
+	return r;
 }
 
 static void note_pending_calls(struct engine *engine, const struct task *task)
@@ -41,7 +45,7 @@ static void note_pending_calls(struct engine *engine, const struct task *task)
 
 	for (uint32_t i = 0; calls && i < calls->count; i++) {
 		if (calls->items[i].kind == CALL_ALLOCATES)
-			ring_note_pending(engine->ring.ring, engine->ring.word, calls->items[i].sp);
+			ring_note_pending(engine->ring.ring, engine_ring_word(task), calls->items[i].sp);
 	}
 }
 
@@ -54,7 +58,7 @@ int engine_ring_begin_copy(struct engine *engine, struct task *task)
 		return 0;
 	r = engine_ring_make(engine);
 	if (r == 0)
-		r = note_word(engine, task);
+		r = read_own_number(engine, task);
 	if (r < 0)
 		return r;
 	control = ring_control(engine->ring.ring);
@@ -64,16 +68,24 @@ int engine_ring_begin_copy(struct engine *engine, struct task *task)
 	engine->ring.parents = NULL;
 	engine_ring_publish_stacks(engine);
 	if (engine_is_sampling(engine))
-		ring_copy_drawn(engine->ring.ring, engine->ring.word, &engine->ring.forking);
+		ring_copy_drawn(engine->ring.ring, engine_ring_word(task), &engine->ring.forking);
 	else
 		note_pending_calls(engine, task);
 	__atomic_store_n(&control->state, RING_ON, __ATOMIC_RELEASE);
 	return jumps_switch_on(engine->target);
 }
 
+/* Of what a record says. */
+static pid_t own_number_of(uint64_t thread)
+{
+	return thread <= INT32_MAX ? (pid_t)thread : 0;
+}
+
 pid_t engine_ring_tid(const struct engine *engine, uint64_t thread)
 {
-	return (pid_t)(engine->ring.tid != 0 && thread == engine->ring.word ? engine->ring.tid : thread);
+	const struct task *task = task_find_own(engine->target, own_number_of(thread));
+
+	return task ? task->tid : 0;
 }
 
 static size_t count_unlisted(const struct target *target)
@@ -119,22 +131,57 @@ static struct task *add_writer(struct target *target, pid_t tid)
 	return group == target->pid && task_add(target, tid, &task) == 0 ? task : NULL;
 }
 
+/* Of a number that is not ours either a thread that lives says it, or it has ended, and it cannot be known any more what it was called
+ * here.  That one is told from others by its own number, below 0. */
+static struct task *find_in_namespace(struct target *target, pid_t own_number)
+{
+	struct task *task;
+
+	target_note_threads(target);
+	task = task_find_own(target, own_number);
+	if (task || own_number <= 0)
+		return task;
+	task = add_unlisted(target, -own_number);
+	if (task)
+		task_set_own_number(task, own_number);
+	return task;
+}
+
+/* Where nobody tells of threads. */
+static struct task *find_untold(struct target *target, pid_t own_number)
+{
+	return target->namespace_level > 0 ? find_in_namespace(target, own_number) : add_writer(target, own_number);
+}
+
 struct task *engine_ring_writer(const struct engine *engine, uint64_t thread)
 {
-	pid_t tid = engine_ring_tid(engine, thread);
-	struct task *task = task_find(tid);
+	struct task *task = task_find_own(engine->target, own_number_of(thread));
 
-	return task || !engine->ring.options.alone ? task : add_writer(engine->target, tid);
+	return task || !engine->ring.options.alone ? task : find_untold(engine->target, own_number_of(thread));
+}
+
+static bool lives(const struct target *target, pid_t own_number)
+{
+	const struct task *task = task_find_own(target, own_number);
+
+	return task && task->tid > 0 && proc_thread_group(task->tid) == target->pid;
 }
 
 bool engine_ring_writer_is_gone(const struct engine *engine, uint64_t thread)
 {
-	pid_t tid = engine_ring_tid(engine, thread);
+	struct target *target = engine->target;
+	pid_t own_number = own_number_of(thread);
 
-	return engine->ring.options.alone ? proc_thread_group(tid) != engine->target->pid : !task_find(tid);
+	if (!engine->ring.options.alone)
+		return !task_find_own(target, own_number);
+	if (lives(target, own_number))
+		return false;
+	/* Its number may be another's by now. */
+	target_note_threads(target);
+	return !lives(target, own_number);
 }
 
-uint64_t engine_ring_word(const struct engine *engine, pid_t tid)
+uint64_t engine_ring_word(const struct task *task)
 {
-	return (uint32_t)tid == engine->ring.tid ? engine->ring.word : (uint32_t)tid;
+	return (uint64_t)task->own_number;
 }

@@ -10,19 +10,19 @@ void engine_ring_note(struct engine *engine, const struct task *task, raddr sp, 
 {
 	if (engine_is_sampling(engine)) {
 		if (!pending)
-			ring_sample_returned(engine->ring.ring, engine_ring_word(engine, task->tid), sp);
+			ring_sample_returned(engine->ring.ring, engine_ring_word(task), sp);
 		return;
 	}
 	if (engine->ring.ring && pending)
-		ring_note_pending(engine->ring.ring, engine_ring_word(engine, task->tid), sp);
+		ring_note_pending(engine->ring.ring, engine_ring_word(task), sp);
 	else if (engine->ring.ring)
-		ring_note_returned(engine->ring.ring, engine_ring_word(engine, task->tid), sp);
+		ring_note_returned(engine->ring.ring, engine_ring_word(task), sp);
 }
 
 void engine_ring_forget(struct engine *engine, const struct task *task)
 {
 	if (engine->ring.ring)
-		ring_forget_thread(engine->ring.ring, engine_ring_word(engine, task->tid));
+		ring_forget_thread(engine->ring.ring, engine_ring_word(task));
 }
 
 /* Whose record it would be: a guest may have the number of another thread in its thread data. */
@@ -37,8 +37,8 @@ static struct task *writer_of(const struct engine *engine, const struct user_reg
 static struct sighting sighting_of_place(struct engine *engine, struct task *writer, const struct ring_place *place,
 					 const struct user_regs_struct *regs)
 {
-	struct sighting seen = { .tid = writer->tid, .kinds = place->kinds, .probe = place->probe, .reader = &engine->reader,
-				 .calls = writer->calls, .result = arch_result(regs) };
+	struct sighting seen = { .tid = writer->tid, .word = engine_ring_word(writer), .kinds = place->kinds, .probe = place->probe,
+				 .reader = &engine->reader, .calls = writer->calls, .result = arch_result(regs) };
 
 	if (place->kinds & SITE_ENTRY)
 		seen.calls = engine_task_calls(writer);

@@ -266,7 +266,7 @@ static bool is_unsampled(const struct serving *serving, const struct call *call)
 
 	if (seen->recorded || !engine_is_sampling(engine))
 		return seen->unsampled;
-	sampled.thread = engine_ring_word(engine, seen->tid);
+	sampled.thread = seen->word;
 	sampled.family = engine_ring_family(engine, call->probe->entry->domain);
 	if (ring_sampled_outer(ring, sampled.thread, sampled.family, &outer, &noted) && is_part_of(ring, &sampled, outer) &&
 	    reader_u64(seen->reader, outer, &found) == 0 && found == noted)

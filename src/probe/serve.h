@@ -10,7 +10,8 @@
 #define SIGHTING_ARGS ALLOCATOR_ARGUMENTS_MAX
 
 struct sighting {
-	int32_t tid;
+	int32_t tid;                   /* 0: not known, it has ended */
+	uint64_t word;                 /* of one that stopped: what it would say of itself in a record */
 	struct calls *calls;           /* the thread's; NULL: it has none, or there is no memory for them */
 	unsigned kinds;                /* enum site_kind */
 	const struct probe *probe;     /* of an entry */

@@ -107,12 +107,13 @@ static void clean_copy(struct target *parent, struct task *parent_task, pid_t ch
 	copy_fini(&copy);
 }
 
+/* Which has no number in a namespace that it is not in: there another process would be named. */
 static int name_tracer(struct task *task, raddr stub, pid_t tracer)
 {
 	const struct arch_stub_call call = { .number = SYS_prctl, .args = { PR_SET_PTRACER, (uint64_t)tracer },
 					     .data_arg = -1 };
 	int64_t result;
-	int r = inject_syscall(task, stub, &call, &result);
+	int r = proc_namespace_level(task->tid) > 0 ? -EXDEV : inject_syscall(task, stub, &call, &result);
 
 	return r < 0 ? r : (int)result;
 }

@@ -13,11 +13,24 @@
 #define LOOK_WORDS (LOOK_BYTES / 4)
 #define DATA_MAX (1u << 20)            /* of a thread's own data, which lies at the end of its stack's memory */
 #define THREADS_AT_ONCE 32
+#define TELLING_NUMBER 4096            /* a smaller one, as in a container, may be any other word's value, too */
+/* glibc, nptl/descr.h: behind the number, at 16, the struct robust_list_head (linux/futex.h), whose futex_offset is that of a
+ * pthread_mutex_t on 64-bit machines. */
+#define GLIBC_FUTEX_OFFSET_AT 24
+#define GLIBC_FUTEX_OFFSET ((uint64_t)-32)
+/* musl from 1.1.22 on, src/internal/pthread_impl.h: the threads are a ring of which each knows both neighbours. */
+#define MUSL_PREVIOUS 16
+#define MUSL_NEXT 24
+#define MUSL_NUMBER 48
+#define MUSL_NUMBER_ONCE 56            /* there was a second canary before it */
 
 /* Distances at which all threads that were looked at have their number. */
 struct candidates {
 	uint32_t offsets[LOOK_WORDS];
 	size_t count;
+	size_t by_library;             /* one that is where a C library that is known keeps it; `count`: none is */
+	unsigned threads;              /* that were looked at */
+	pid_t largest;                 /* number of theirs */
 };
 
 /* Some threads, and what stands behind their thread pointers. */
@@ -61,20 +74,63 @@ static uint64_t word64(const uint8_t *bytes, uint32_t at)
 
 static void all_candidates(struct candidates *candidates)
 {
-	for (candidates->count = 0; candidates->count < LOOK_WORDS; candidates->count++)
+	*candidates = (struct candidates){ .count = 0 };
+	for (; candidates->count < LOOK_WORDS; candidates->count++)
 		candidates->offsets[candidates->count] = (uint32_t)candidates->count * 4;
 }
 
-/* Keeps what holds for this thread, too. */
-static void narrow(struct candidates *candidates, const uint8_t *bytes, pid_t tid)
+static bool is_in_musls_ring(struct target *target, const uint8_t *bytes, raddr pointer)
 {
-	size_t kept = 0;
+	raddr previous = word64(bytes, MUSL_PREVIOUS), next = word64(bytes, MUSL_NEXT), back[2];
 
+	return word64(bytes, 0) == pointer && target_read(target, previous + MUSL_NEXT, &back[0], sizeof(back[0])) == 0 &&
+	       target_read(target, next + MUSL_PREVIOUS, &back[1], sizeof(back[1])) == 0 && back[0] == pointer &&
+	       back[1] == pointer;
+}
+
+static bool is_glibcs(const uint8_t *bytes, uint32_t at)
+{
+	return at % 8 == 0 && at + GLIBC_FUTEX_OFFSET_AT + 8 <= LOOK_BYTES &&
+	       word64(bytes, at + GLIBC_FUTEX_OFFSET_AT) == GLIBC_FUTEX_OFFSET;
+}
+
+static bool is_librarys(struct target *target, const uint8_t *bytes, uint32_t at, raddr pointer)
+{
+	return is_glibcs(bytes, at) ||
+	       ((at == MUSL_NUMBER || at == MUSL_NUMBER_ONCE) && is_in_musls_ring(target, bytes, pointer));
+}
+
+/* Keeps what holds for this thread, too. */
+static void narrow(struct candidates *candidates, const uint8_t *bytes, const struct task *task, raddr pointer)
+{
+	size_t kept = 0, by_library = SIZE_MAX;
+
+	if (task->own_number == 0)
+		return;
 	for (size_t i = 0; i < candidates->count; i++) {
-		if (word32(bytes, candidates->offsets[i]) == (uint32_t)tid)
-			candidates->offsets[kept++] = candidates->offsets[i];
+		uint32_t at = candidates->offsets[i];
+
+		if (word32(bytes, at) != (uint32_t)task->own_number)
+			continue;
+		if (by_library == SIZE_MAX && is_librarys(task->target, bytes, at, pointer))
+			by_library = kept;
+		candidates->offsets[kept++] = at;
 	}
 	candidates->count = kept;
+	candidates->by_library = by_library < kept ? by_library : kept;
+	candidates->threads++;
+	candidates->largest = task->own_number > candidates->largest ? task->own_number : candidates->largest;
+}
+
+/* 1 is the number of who is alone in a container, and stands at many places. */
+static void choose(const struct candidates *candidates, struct thread_layout *layout)
+{
+	bool is_telling = candidates->threads > 1 || candidates->largest >= TELLING_NUMBER;
+
+	if (candidates->threads == 0 || candidates->count == 0)
+		return;
+	layout->has_tid = candidates->by_library < candidates->count || is_telling;
+	layout->tid = candidates->offsets[candidates->by_library < candidates->count ? candidates->by_library : 0];
 }
 
 /* Address and size of the memory that holds stack and data stand side by side. */
@@ -105,23 +161,18 @@ static bool add_look(struct looks *looks, struct task *task, const struct user_r
 	return looks->count < THREADS_AT_ONCE;
 }
 
-/* Whether any thread could be looked at. */
-static bool look(struct target *target, struct looks *looks, struct candidates *candidates, struct thread_layout *layout)
+static void look(struct target *target, struct looks *looks, struct candidates *candidates, struct thread_layout *layout)
 {
-	bool seen = false;
-
 	target_read_pieces(target, looks->pieces, looks->count);
 	for (size_t i = 0; i < looks->count; i++) {
 		const struct target_piece *piece = &looks->pieces[i];
 
 		if (!piece->is_there && !read_up_to_page_end(target, piece->at, piece->buf))
 			continue;
-		seen = true;
-		narrow(candidates, looks->bytes[i], looks->tasks[i]->tid);
+		narrow(candidates, looks->bytes[i], looks->tasks[i], piece->at);
 		look_for_stack(looks->bytes[i], &looks->regs[i], layout);
 	}
 	looks->count = 0;
-	return seen;
 }
 
 void thread_layout_look(struct target *target, struct thread_layout *ret_layout)
@@ -129,7 +180,6 @@ void thread_layout_look(struct target *target, struct thread_layout *ret_layout)
 	struct thread_layout layout = { .main_stack = target->main_stack };
 	struct candidates candidates;
 	struct looks looks;
-	bool seen = false;
 
 	looks.count = 0;
 	all_candidates(&candidates);
@@ -141,13 +191,10 @@ void thread_layout_look(struct target *target, struct thread_layout *ret_layout)
 			continue;
 		layout.has_pointer |= arch_thread_pointer(&regs) != 0;
 		if (!add_look(&looks, task, &regs))
-			seen |= look(target, &looks, &candidates, &layout);
+			look(target, &looks, &candidates, &layout);
 	}
-	seen |= look(target, &looks, &candidates, &layout);
-	if (seen && candidates.count > 0) {
-		layout.has_tid = true;
-		layout.tid = candidates.offsets[0];
-	}
+	look(target, &looks, &candidates, &layout);
+	choose(&candidates, &layout);
 	*ret_layout = layout;
 }
 

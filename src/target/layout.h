@@ -1,5 +1,5 @@
-/* Where the C library of a target keeps what its threads say of themselves, found by looking: the kernel's number of a thread and
- * the lowest address of its stack, as words at a distance from the thread pointer. */
+/* Where the C library of a target keeps what its threads say of themselves, found by looking: the kernel's number of a thread, in
+ * the PID namespace that it is in, and the lowest address of its stack, as words at a distance from the thread pointer. */
 #ifndef ALLOCWATCH_TARGET_LAYOUT_H
 #define ALLOCWATCH_TARGET_LAYOUT_H
 

@@ -93,6 +93,7 @@ int target_new(pid_t pid, struct target **ret_target)
 		r = errno == EINVAL ? -ESRCH : -errno;
 	else
 		r = proc_start_time(pid, &target->start_time);
+	target->namespace_level = proc_namespace_level(pid);
 	if (r == 0)
 		r = target_reopen_memory(target);
 	if (r < 0) {

@@ -36,8 +36,9 @@ struct task_rewind {
 /* A thread, or a task that only shares the memory (vfork, clone(CLONE_VM)). */
 struct task {
 	pid_t tid;
+	pid_t own_number;              /* what it calls itself: that in the target's own PID namespace; 0: not known */
 	struct target *target;
-	struct task *hash_next;
+	struct task *hash_next, *own_next;
 	struct stop stop;              /* why it is stopped; STOP_NONE with `stopped`: freely held */
 	uint64_t running_ns;           /* when it was last known to run */
 	bool stopped;
@@ -76,6 +77,7 @@ struct target {
 	pid_t pid;
 	pid_t memory_tid;              /* a thread that has the memory: pid, unless the main thread is gone */
 	uint64_t start_time;           /* field 22 of /proc/PID/stat: with pid, its identity */
+	unsigned namespace_level;      /* how many PID namespaces further in it is than we are */
 	int pid_fd;
 	int mem_fd;                    /* /proc/PID/mem; read-write where permitted; -1: not permitted */
 	bool mem_writable;
@@ -191,6 +193,13 @@ void task_forget_regs(pid_t tid);
 void task_forget_seen(struct task *task);
 /* The process's first thread, whose number is the process's; NULL: it has ended, or is none of these tasks now. */
 struct task *target_first_task(const struct target *target);
+/* The one of this target that calls itself so, or NULL. */
+struct task *task_find_own(const struct target *target, pid_t own_number);
+/* Makes known all threads of it that there are: where nobody tells of births.  Traces none.  0, -ESRCH, or what looking gave. */
+int target_note_threads(struct target *target);
+/* It does not call itself by the number that the kernel has for it: a child that no C library has told of that.  A number is of
+ * one: it goes on with the pending calls of who had it, and has ended. */
+void task_set_own_number(struct task *task, pid_t own_number);
 /* Any that is no guest?  Without one the process has ended, or left its memory to the guests. */
 bool target_has_own_tasks(const struct target *target);
 /* Any task of the target that is held in a stop, or NULL. */

@@ -2,21 +2,76 @@
 
 #include "target/held.h"
 #include "target/masks.h"
+#include "target/process.h"
 #include "target/ptrace.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/hash.h"
+#include "base/proc.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define TABLE_SIZE 4096   /* chains stay short up to TASKS_MAX */
+#define LISTS_MAX 3       /* looks for threads */
 
-static struct task *table[TABLE_SIZE];
+static struct task *table[TABLE_SIZE], *own_table[TABLE_SIZE];
+
+static struct task **chain_in(struct task **heads, pid_t number)
+{
+	return &heads[hash_u64((uint64_t)number) & (TABLE_SIZE - 1)];
+}
 
 static struct task **chain(pid_t tid)
 {
-	return &table[hash_u64((uint64_t)tid) & (TABLE_SIZE - 1)];
+	return chain_in(table, tid);
+}
+
+struct task *task_find_own(const struct target *target, pid_t own_number)
+{
+	struct task *task = *chain_in(own_table, own_number);
+
+	while (task && (task->own_number != own_number || task->target != target))
+		task = task->own_next;
+	return task;
+}
+
+static void forget_own_number(struct task *task)
+{
+	struct task **link = chain_in(own_table, task->own_number);
+
+	if (task->own_number == 0)
+		return;
+	while (*link != task)
+		link = &(*link)->own_next;
+	*link = task->own_next;
+	task->own_number = 0;
+}
+
+/* Who was called so has ended, and what seemed to be that one's is this one's. */
+static void take_over(struct task *task, struct task *former)
+{
+	task->calls = former->calls;
+	former->calls = NULL;
+	forget_own_number(former);
+}
+
+void task_set_own_number(struct task *task, pid_t own_number)
+{
+	struct task **head = chain_in(own_table, own_number), *former;
+
+	forget_own_number(task);
+	if (own_number == 0)
+		return;
+	former = task_find_own(task->target, own_number);
+	if (former)
+		take_over(task, former);
+	task->own_number = own_number;
+	task->own_next = *head;
+	*head = task;
 }
 
 struct task *task_find(pid_t tid)
@@ -44,6 +99,7 @@ int task_add(struct target *target, pid_t tid, struct task **ret_task)
 	held_runs(task, clock_monotonic_ns());
 	task->hash_next = *chain(tid);
 	*chain(tid) = task;
+	task_set_own_number(task, proc_number_at(tid, target->namespace_level));
 	slot = vec_push(&target->tasks);
 	*slot = task;
 	if (ret_task)
@@ -59,6 +115,7 @@ void task_remove(struct task *task)
 	while (*link != task)
 		link = &(*link)->hash_next;
 	*link = task->hash_next;
+	forget_own_number(task);
 	masks_forget(task);
 	if (target->served == task)
 		target->served = NULL;
@@ -105,6 +162,42 @@ struct task *target_first_task(const struct target *target)
 			return target->tasks.items[i];
 	}
 	return NULL;
+}
+
+static int note_listed(struct target *target, DIR *dir, uint64_t *ret_listed)
+{
+	struct dirent *entry;
+	uint64_t listed = 0;
+	int r = 0;
+
+	while (r >= 0 && (r = folder_next(dir, &entry)) > 0) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		listed += tid > 0;
+		if (tid > 0 && !task_find(tid))
+			r = task_add(target, tid, NULL);
+	}
+	*ret_listed = listed;
+	return r;
+}
+
+/* A list ends early when a thread ends meanwhile. */
+int target_note_threads(struct target *target)
+{
+	uint64_t listed = 0;
+	char path[32];
+	int r = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", target->pid);
+	for (unsigned i = 0; i < LISTS_MAX && r == 0 && (i == 0 || listed < process_threads(target->pid)); i++) {
+		DIR *dir = opendir(path);
+
+		if (!dir)
+			return errno == ENOENT ? -ESRCH : -errno;
+		r = note_listed(target, dir, &listed);
+		closedir(dir);
+	}
+	return r;
 }
 
 bool target_has_own_tasks(const struct target *target)

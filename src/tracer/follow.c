@@ -57,6 +57,7 @@ static void drop_tasks(struct session *session)
 static int become_target_of(struct target *target, pid_t child)
 {
 	target->pid = target->memory_tid = child;
+	target->namespace_level = proc_namespace_level(child);
 	target->gone = false;
 	target->longest_stop_ns = 0;
 	target->held_ns = 0;

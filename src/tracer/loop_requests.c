@@ -183,6 +183,8 @@ void loop_leave(struct loop *loop, uint32_t serial)
 	if (!loop->session || (loop->session->leaving && !loop->session->set_aside))
 		return;
 	loop_begin_long_step(loop);
+	if (loop->session->released)
+		release_drop_ended(loop->session);
 	if (loop->session->released && release_end(loop->session) < 0) {
 		leave_released(loop, serial);
 		return;

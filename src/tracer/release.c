@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void on_let_go(void *context, struct task *task)
@@ -96,7 +97,7 @@ static int seize_again(struct target *target)
 
 /* What threads have pending, while it is found out which of them there are. */
 struct pending {
-	pid_t tid;
+	pid_t tid, own_number;
 	void *calls;
 };
 
@@ -112,7 +113,7 @@ static int take_calls(struct target *target, struct pending_list *list)
 		struct task *task = target->tasks.items[i];
 		struct pending *pending = vec_push(&list->items);
 
-		*pending = (struct pending){ task->tid, task->calls };
+		*pending = (struct pending){ task->tid, task->own_number, task->calls };
 		task->calls = NULL;
 	}
 	return 0;
@@ -127,22 +128,81 @@ static void forget_free_tasks(struct target *target)
 	}
 }
 
+/* Whose calls those are, made known when it is not. */
+static struct task *find_pending(struct target *target, const struct pending *pending, bool *ret_is_new)
+{
+	struct task *task = task_find(pending->tid);
+
+	/* In a namespace its number may be another thread's by now. */
+	if (!task)
+		task = task_find_own(target, pending->own_number);
+	*ret_is_new = !task && task_add(target, pending->tid, &task) == 0;
+	if (*ret_is_new)
+		task_set_own_number(task, pending->own_number);
+	return task;
+}
+
+static void forget_thread(struct session *session, struct task *task)
+{
+	engine_task_gone(session->engine, task);
+	heap_thread_gone(session->heap, task->tid);
+	task_remove(task);
+}
+
 /* Who is not there has ended. */
 static void give_calls(struct session *session, const struct pending_list *list, bool all_are_there)
 {
 	for (size_t i = 0; i < list->items.count; i++) {
-		const struct pending *pending = &list->items.items[i];
-		struct task *task = task_find(pending->tid);
-		bool is_new = !task && task_add(session->target, pending->tid, &task) == 0;
+		bool is_new;
+		struct task *task = find_pending(session->target, &list->items.items[i], &is_new);
+
+		if (task && !task->calls)
+			task->calls = list->items.items[i].calls;
+		else
+			free(list->items.items[i].calls);
+		if (is_new && all_are_there)
+			forget_thread(session, task);
+	}
+}
+
+struct ended_list {
+	VEC_OF(pid_t) items;
+};
+
+static void find_ended(const struct target *target, struct ended_list *list)
+{
+	if (vec_reserve(&list->items, target->tasks.count) < 0)
+		return;
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		pid_t tid = target->tasks.items[i]->tid;
+
+		if (proc_thread_group(tid) != target->pid)
+			*vec_push(&list->items) = tid;
+	}
+}
+
+static void drop(struct session *session, const struct ended_list *list)
+{
+	for (size_t i = 0; i < list->items.count; i++) {
+		struct task *task = task_find(list->items.items[i]);
 
 		if (task)
-			task->calls = pending->calls;
-		if (!is_new || !all_are_there)
-			continue;
-		engine_task_gone(session->engine, task);
-		heap_thread_gone(session->heap, task->tid);
-		task_remove(task);
+			forget_thread(session, task);
 	}
+}
+
+/* When all is read that they have recorded.  Whoever has the number of one by now keeps what was taken for that one's. */
+void release_drop_ended(struct session *session)
+{
+	struct ended_list list = { 0 };
+
+	find_ended(session->target, &list);
+	if (engine_catch_up(session->engine)) {
+		if (session->target->namespace_level > 0)
+			target_note_threads(session->target);
+		drop(session, &list);
+	}
+	vec_fini(&list.items);
 }
 
 int release_end(struct session *session)
@@ -354,25 +414,10 @@ bool release_is_held(const struct session *session)
 	return held;
 }
 
-static void drop_ended_threads(struct session *session)
-{
-	struct target *target = session->target;
-
-	for (size_t i = target->tasks.count; i-- > 0;) {
-		struct task *task = target->tasks.items[i];
-
-		if (proc_thread_group(task->tid) == target->pid)
-			continue;
-		engine_task_gone(session->engine, task);
-		heap_thread_gone(session->heap, task->tid);
-		task_remove(task);
-	}
-}
-
 void release_look(struct session *session)
 {
 	renew_note(session->target);
-	drop_ended_threads(session);
+	release_drop_ended(session);
 	session_verify(session);
 	if (engine_take_missed_change(session->engine) || !engine_watches_loader(session->engine))
 		look_for_objects(session);

@@ -13,6 +13,8 @@
 const char *release_refusal(const struct session *session);
 /* Then: lets them go. */
 void release_begin(struct session *session);
+/* Forgets the threads that have ended: reads their last records before.  Not while a record is served. */
+void release_drop_ended(struct session *session);
 /* Takes it back: all threads are held.  0; -EPERM: another tracer has it; -ESRCH: it has ended, or executed another program; or
  * negative errno. */
 int release_end(struct session *session);

@@ -29,6 +29,7 @@ torture_tests = \
 	tests/live/check_exact \
 	tests/live/check_release \
 	tests/live/check_ring \
+	tests/live/check_namespaces \
 	tests/live/check_sampling \
 	tests/live/check_detach \
 	tests/live/check_children \
@@ -115,6 +116,9 @@ tests_live_check_release_SOURCES = tests/live/check_release.c
 tests_live_check_release_CFLAGS = $(live_cflags)
 tests_live_check_release_LDADD = $(live_libs)
 
+tests_live_check_namespaces_SOURCES = tests/live/check_namespaces.c
+tests_live_check_namespaces_CFLAGS = $(live_cflags)
+tests_live_check_namespaces_LDADD = $(live_libs)
 tests_live_check_ring_SOURCES = tests/live/check_ring.c
 tests_live_check_ring_CFLAGS = $(live_cflags) -I$(srcdir)/tests/faults
 tests_live_check_ring_LDADD = $(live_libs)

@@ -196,16 +196,40 @@ long subject_tally(const struct subject *subject, const char *name)
 	live_fail("there is no '%s' in: %s", name, subject->line);
 }
 
+pid_t subject_child_of(pid_t pid)
+{
+	FILE *children = fopen(live_text("/proc/%d/task/%d/children", pid, pid), "r");
+	int child = 0;
+
+	if (!children || fscanf(children, "%d", &child) != 1)
+		child = 0;
+	if (children)
+		fclose(children);
+	return child;
+}
+
+void subject_enter(struct subject *subject)
+{
+	pid_t child;
+
+	subject->outer = subject->pid;
+	while ((child = subject_child_of(subject->pid)))
+		subject->pid = child;
+	if (subject->pid == subject->outer)
+		live_fail("process %d has started nothing", subject->outer);
+}
+
 int subject_wait(struct subject *subject)
 {
-	int pidfd = (int)syscall(SYS_pidfd_open, subject->pid, 0);
+	pid_t pid = subject->outer ? subject->outer : subject->pid;
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	struct pollfd pollfd = { .fd = pidfd, .events = POLLIN };
 	int status;
 
 	if (pidfd >= 0 && poll(&pollfd, 1, ANSWER_MS) != 1)
-		live_fail("process %d does not end", subject->pid);
-	if (waitpid(subject->pid, &status, 0) != subject->pid)
-		live_fail("waiting for process %d: %s", subject->pid, strerror(errno));
+		live_fail("process %d does not end", pid);
+	if (waitpid(pid, &status, 0) != pid)
+		live_fail("waiting for process %d: %s", pid, strerror(errno));
 	close(pidfd);
 	return status;
 }

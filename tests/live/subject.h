@@ -14,6 +14,7 @@ struct tallies;
 
 struct subject {
 	pid_t pid;
+	pid_t outer;                    /* the child of ours that it runs in, and that is waited for; 0: itself */
 	int to, from;                   /* its stdin and stdout */
 	char line[SUBJECT_LINE_MAX];    /* the last one read */
 	char rest[SUBJECT_LINE_MAX];    /* read, but not yet a line */
@@ -44,6 +45,10 @@ long subject_tally(const struct subject *subject, const char *name);
 
 /* Waits for its end; the wait status. */
 int subject_wait(struct subject *subject);
+/* A child of a process; 0: it has none. */
+pid_t subject_child_of(pid_t pid);
+/* Of one that has started its program in namespaces of its own, and waits for it: from now on this is that program. */
+void subject_enter(struct subject *subject);
 /* 'q', then its end, which must be exit status 0. */
 void subject_quit(struct subject *subject);
 /* Ends it by SIGKILL, for those that do not obey. */

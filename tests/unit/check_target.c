@@ -4,6 +4,7 @@
 #include "target/attach.h"
 #include "target/handlers.h"
 #include "target/inject.h"
+#include "target/layout.h"
 #include "target/maps.h"
 #include "target/process.h"
 #include "target/resident.h"
@@ -377,6 +378,46 @@ static bool counts_on(volatile uint64_t *count)
 		poll(NULL, 0, 1);
 	return *count != before;
 }
+
+/* The first process of a PID namespace, whose number stands in a word of its thread data that glibc does not use, too. */
+static pid_t first_process(uint32_t decoy)
+{
+	pid_t pid = unshare(CLONE_NEWPID) < 0 ? -1 : fork();
+
+	if (pid == 0) {
+		*(volatile uint32_t *)((uint8_t *)__builtin_thread_pointer() + decoy) = 1;
+		while (true)
+			pause();
+	}
+	return pid;
+}
+
+START_TEST(a_small_number_is_found_where_the_c_library_keeps_it)
+{
+	const uint32_t decoy = 256;
+	struct sharers sharers = { .last_pid = 0 };
+	struct thread_layout layout;
+	struct target *target;
+	pid_t pid = first_process(decoy);
+
+	if (pid < 0)
+		return;            /* not permitted here */
+	ck_assert_int_eq(target_new(pid, &target), 0);
+	ck_assert_int_eq(target_seize(target, &sharers), 0);
+	target_stop_all(target);
+	ck_assert_int_eq(target->tasks.items[0]->own_number, 1);
+	ck_assert_ptr_eq(task_find_own(target, 1), target->tasks.items[0]);
+	thread_layout_look(target, &layout);
+	ck_assert(layout.has_tid);
+	ck_assert_uint_ne(layout.tid, decoy);
+	/* It is a fork of this one. */
+	ck_assert_int_eq(*(int32_t *)((uint8_t *)__builtin_thread_pointer() + layout.tid), getpid());
+	sharers_fini(&sharers);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	target_free(target);
+}
+END_TEST
 
 /* Its registers stand in the stub's words: another call's would become its own. */
 START_TEST(a_stub_is_left_alone_while_a_thread_is_in_it)
@@ -817,6 +858,7 @@ int main(void)
 	tcase_add_test(calls, who_waits_in_the_kernel_is_where_it_goes_on);
 	tcase_add_test(calls, who_returns_from_a_handler_into_our_code_is_not_out_of_it);
 	tcase_add_test(stops, who_stood_unseen_was_held_since_it_ran);
+	tcase_add_test(stops, a_small_number_is_found_where_the_c_library_keeps_it);
 	tcase_set_timeout(stops, 60);
 	tcase_set_timeout(calls, 60);
 	tcase_set_timeout(maps, 60);
