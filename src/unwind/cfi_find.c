@@ -102,3 +102,8 @@ struct cfi_place cfi_find_debug_frame(Elf *elf)
 {
 	return find_section(elf, ".debug_frame");
 }
+
+bool cfi_has_section(Elf *elf, const char *name)
+{
+	return find_section(elf, name).size > 0;
+}

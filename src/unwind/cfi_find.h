@@ -17,5 +17,7 @@ struct cfi_place {
  * of that name.  Section headers are used only for its size. */
 struct cfi_place cfi_find_eh_frame(Elf *elf, int fd);
 struct cfi_place cfi_find_debug_frame(Elf *elf);
+/* That has contents. */
+bool cfi_has_section(Elf *elf, const char *name);
 
 #endif

@@ -24,6 +24,7 @@ enum cfi_row_kind {
 	CFI_ROW_PLAIN,                 /* CFA = register + offset, registers saved near it */
 	CFI_ROW_END,                   /* outermost frame: the return address is undefined, or nobody called */
 	CFI_ROW_FULL,                  /* an expression, a signal frame, anything unusual: full evaluation */
+	CFI_ROW_OTHER_STACK,           /* its caller is on another stack, and the tables do not say where */
 	CFI_ROW_NONE,                  /* the module says nothing about this address */
 	CFI_ROW_TRAMPOLINE,            /* as NONE, and it is a signal's trampoline */
 	CFI_ROW_FRAME_POINTER,         /* as NONE, and it is none */

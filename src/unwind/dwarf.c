@@ -3,6 +3,7 @@
 #include "unwind/cfi_image.h"
 #include "unwind/cfi_program.h"
 #include "unwind/expression.h"
+#include "unwind/other_stack.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -15,6 +16,7 @@ struct dwarf_cfi {
 	Dwarf *dwarf;                      /* NULL: no .debug_frame */
 	Dwarf_CFI *eh_frame, *debug_frame; /* NULL: not there */
 	struct cfi_programs programs;      /* of eh_frame */
+	struct other_stack other_stack;
 };
 
 /* The image keeps its parts 8-aligned. */
@@ -66,6 +68,7 @@ int dwarf_cfi_open(int elf_fd, struct dwarf_cfi **ret_cfi)
 	err = -ENODATA;
 	if (!cfi->eh_frame && !cfi->debug_frame)
 		goto fail;
+	other_stack_find(elf_fd, &cfi->other_stack);
 	*ret_cfi = cfi;
 	return 0;
 fail:
@@ -235,9 +238,13 @@ int dwarf_cfi_row_by_libdw(struct dwarf_cfi *cfi, uint64_t address, struct cfi_r
 int dwarf_cfi_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,
 		  Dwarf_Frame **ret_frame)
 {
+	*ret_frame = NULL;
+	if (other_stack_has(&cfi->other_stack, address)) {
+		*ret_row = (struct cfi_row){ .kind = CFI_ROW_OTHER_STACK };
+		return 0;
+	}
 	if (!cfi->eh_frame || cfi_programs_row(&cfi->programs, address, ret_row) < 0)
 		return dwarf_cfi_row_by_libdw(cfi, address, ret_row, ret_frame);
-	*ret_frame = NULL;
 	return 0;
 }
 

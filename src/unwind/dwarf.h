@@ -20,7 +20,7 @@ int dwarf_cfi_open(int elf_fd, struct dwarf_cfi **ret_cfi);
 void dwarf_cfi_close(struct dwarf_cfi *cfi);            /* accepts NULL */
 size_t dwarf_cfi_memory(const struct dwarf_cfi *cfi);
 
-/* The row of an address: its kind is PLAIN, END or FULL; module and full are left 0.  *ret_frame is
+/* The row of an address: its kind is PLAIN, END, OTHER_STACK or FULL; module and full are left 0.  *ret_frame is
  * what a FULL row is evaluated from, to be freed with free() before the cfi is closed; else NULL.
  * -ENOENT: the tables say nothing usable about this address. */
 int dwarf_cfi_row(struct dwarf_cfi *cfi, uint64_t address, struct cfi_row *ret_row,

@@ -17,6 +17,7 @@ src_libaw_unwind_a_SOURCES = \
 	src/unwind/framepointer.c src/unwind/framepointer.h \
 	src/unwind/lookup.c src/unwind/lookup.h \
 	src/unwind/libunwind.c src/unwind/libunwind.h \
+	src/unwind/other_stack.c src/unwind/other_stack.h \
 	src/unwind/stack_copy.c src/unwind/stack_copy.h \
 	src/unwind/trail.c src/unwind/trail.h \
 	src/unwind/trampoline.c src/unwind/trampoline.h \

@@ -12,7 +12,7 @@
 #define SAME_STACK_REACH (1u << 20)
 #define SIGNAL_REGISTERS 256u          /* of a signal's frame (x86-64: 192), from the stack pointer of its trampoline */
 
-enum step { STEP_OUT, STEP_END, STEP_NO_MEMORY, STEP_NO_CFI };
+enum step { STEP_OUT, STEP_END, STEP_NO_MEMORY, STEP_NO_CFI, STEP_BROKEN };
 
 static inline uint64_t plain_cfa(const struct cfi_row *row, uint64_t sp, uint64_t bp)
 {
@@ -142,6 +142,8 @@ static enum step step_slow(struct walk *walk, const struct cfi_row *row)
 	switch (row->kind) {
 	case CFI_ROW_END:
 		return STEP_END;
+	case CFI_ROW_OTHER_STACK:
+		return STEP_BROKEN;
 	case CFI_ROW_FULL:
 		return step_full(walk, row);
 	case CFI_ROW_NONE:
@@ -280,6 +282,8 @@ static enum truncation why_stopped(enum step step, uint32_t module)
 		return TRUNCATED_NONE;
 	if (step == STEP_NO_MEMORY)
 		return TRUNCATED_MEMORY;
+	if (step == STEP_BROKEN)
+		return TRUNCATED_LOOP;
 	return module == MODULE_NONE ? TRUNCATED_NO_MODULE : TRUNCATED_NO_CFI;
 }
 

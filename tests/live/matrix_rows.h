@@ -22,6 +22,7 @@ struct matrix_row {
 	bool gdb_guesses;                  /* an object of it has no unwind tables */
 	bool moving;                       /* its objects come and go */
 	enum truncation cut;               /* why some of its stacks end early, and say so; TRUNCATED_NONE: none does */
+	bool all_are_cut;
 	bool own_pid_namespace;            /* it is the first process of one */
 	bool names_functions_only;         /* no lines are known of it */
 	bool needs_own_debug_folder;       /* writes to /usr/lib/debug */

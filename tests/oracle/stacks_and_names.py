@@ -101,7 +101,8 @@ def addr2line(tool, path, addresses):
         if re.fullmatch("0x[0-9a-f]+", line):
             groups.append([])
         else:
-            groups[-1].append(re.sub(r" \(discriminator \d+\)$", "", line))
+            # Go's symbols tell which convention a function is called by, its debug information does not
+            groups[-1].append(re.sub(r" \(discriminator \d+\)$|\.abi0$", "", line))
     for group in groups:
         places = []
         for function, place in zip(group[::2], group[1::2]):

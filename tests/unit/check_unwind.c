@@ -339,6 +339,60 @@ START_TEST(a_chain_that_goes_round_is_cut)
 }
 END_TEST
 
+/* As Go's does, by its name and by how its tables say nothing of the other stack; and a section that a Go program has. */
+extern void call_on(void (*function)(void), void *stack) __asm__("runtime.asmcgocall.abi0");
+__asm__(".pushsection .note.go.buildid, \"a\", @note\n"
+	"	.long 4, 4, 4\n"
+	"	.asciz \"Go\"\n"
+	"	.balign 4\n"
+	"	.long 0\n"
+	".popsection\n"
+	".pushsection .text\n"
+	"	.type runtime.asmcgocall.abi0, @function\n"
+	"runtime.asmcgocall.abi0:\n"
+	"	.cfi_startproc\n"
+	"	mov %rsp, %rdx\n"
+	"	mov %rsi, %rsp\n"
+	"	push %rdx\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	call *%rdi\n"
+	"	pop %rdx\n"
+	"	.cfi_adjust_cfa_offset -8\n"
+	"	mov %rdx, %rsp\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size runtime.asmcgocall.abi0, . - runtime.asmcgocall.abi0\n"
+	".popsection\n");
+
+static __attribute__((noinline)) void record_here(void)
+{
+	getcontext(&context);
+	record_context(&recorded, &context);
+}
+
+/* Behind the other stack stands what looks like a caller. */
+static __attribute__((noinline)) void record_on_another_stack(void)
+{
+	static const uint64_t size = 2048;
+	uint64_t stack[2048 + 2];
+
+	stack[size] = (uint64_t)__builtin_return_address(0);
+	call_on(record_here, &stack[size]);
+	__asm__ volatile("" : : "r"(stack) : "memory");
+}
+
+START_TEST(a_change_of_stacks_by_go_is_told_as_the_outermost_frame)
+{
+	struct pcs pcs;
+
+	record_on_another_stack();
+	pcs = unwind_recorded(&subject, &recorded, PCS_MAX);
+	ck_assert_int_eq(pcs.truncated, TRUNCATED_LOOP);
+	ck_assert_uint_eq(pcs.count, 2);
+	ck_assert_uint_lt(pcs.at[1] - (uintptr_t)call_on, 32);
+}
+END_TEST
+
 START_TEST(a_pc_in_no_module_is_recorded_and_ends_the_stack)
 {
 	struct pcs pcs;
@@ -739,6 +793,7 @@ static Suite *unwind_suite(void)
 	tcase_add_test(tcase, unreadable_memory_keeps_the_frames_before_it);
 	tcase_add_test(tcase, a_chain_that_leads_back_is_cut);
 	tcase_add_test(tcase, a_chain_that_goes_round_is_cut);
+	tcase_add_test(tcase, a_change_of_stacks_by_go_is_told_as_the_outermost_frame);
 	tcase_add_test(tcase, a_pc_in_no_module_is_recorded_and_ends_the_stack);
 	tcase_add_test(tcase, a_full_table_gives_a_stack_that_says_so);
 	tcase_add_loop_test(tcase, the_frame_below_a_signal_handler_is_exact, 0, 2);
