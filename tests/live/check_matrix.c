@@ -166,6 +166,8 @@ static struct subject *start(const struct matrix_row *row)
 	leave_pid_namespace(pid_namespace);
 	unsetenv("LD_PRELOAD");
 	require_text(subject_line(subject), "R");
+	if (row->is_contained)
+		subject_enter(subject);
 	free(words);
 	if (row->meanwhile && system(live_text("cd %s && S=%s && %s", live_folder(), victims_folder(), row->meanwhile)))
 		live_fail("'%s' does not work", row->meanwhile);

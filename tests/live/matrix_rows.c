@@ -100,6 +100,8 @@ const struct matrix_row matrix_rows[] = {
 	{ .name = "in its own user namespace", .build = WITH_REFERENCE, .wrapper = "/usr/bin/unshare --user --map-root-user" },
 	{ .name = "in its own PID, mount and user namespace", .build = WITH_REFERENCE, .own_pid_namespace = true,
 	  .wrapper = "/usr/bin/unshare --user --map-root-user --mount" },
+	{ .name = "in a sandbox of bubblewrap", .build = WITH_REFERENCE, .is_contained = true,
+	  .wrapper = "/usr/bin/bwrap --unshare-all --dev-bind / / --proc /proc --new-session" },
 	{ .name = "IFUNC and versions of one symbol",
 	  .build = GCC "-O2 -shared -fPIC $S/ifuncs.c -Wl,--version-script=$S/ifuncs.map -o libifuncs.so && "
 		   GCC "-O2" SOURCES " -L. -lifuncs" BESIDE_IT PROGRAM },

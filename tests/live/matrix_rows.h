@@ -24,6 +24,7 @@ struct matrix_row {
 	enum truncation cut;               /* why some of its stacks end early, and say so; TRUNCATED_NONE: none does */
 	bool all_are_cut;
 	bool own_pid_namespace;            /* it is the first process of one */
+	bool is_contained;                 /* the wrapper starts it and waits for it */
 	bool names_functions_only;         /* no lines are known of it */
 	bool needs_own_debug_folder;       /* writes to /usr/lib/debug */
 	/* Part of what an engine says that refuses it; NULL: it must not. */
