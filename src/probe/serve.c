@@ -252,6 +252,14 @@ static bool is_part_of(const struct ring *ring, const struct ring_sampled_call *
 	       (outer == call->sp && !ring_is_sampled_site(ring, call->thread, call->family, call->site));
 }
 
+static struct ring_sampled_call sampled_call(const struct engine *engine, const struct sighting *seen, const struct call *call)
+{
+	return (struct ring_sampled_call){
+		.thread = seen->word, .family = engine_ring_family(engine, call->probe->entry->domain),
+		.sp = call->sp, .bytes = call->size, .site = (uint32_t)call->probe->address | RING_RETURN,
+	};
+}
+
 /* What an int3 sees of a thread is sampled here.  A part of another call shares its fate: the stack says whether that still
  * stands. */
 static bool is_unsampled(const struct serving *serving, const struct call *call)
@@ -259,15 +267,12 @@ static bool is_unsampled(const struct serving *serving, const struct call *call)
 	const struct sighting *seen = serving->seen;
 	struct engine *engine = serving->engine;
 	struct ring *ring = engine->ring.ring;
-	struct ring_sampled_call sampled = {
-		.sp = call->sp, .bytes = call->size, .site = (uint32_t)call->probe->address | RING_RETURN,
-	};
+	struct ring_sampled_call sampled;
 	uint64_t outer, noted, found;
 
 	if (seen->recorded || !engine_is_sampling(engine))
 		return seen->unsampled;
-	sampled.thread = seen->word;
-	sampled.family = engine_ring_family(engine, call->probe->entry->domain);
+	sampled = sampled_call(engine, seen, call);
 	if (ring_sampled_outer(ring, sampled.thread, sampled.family, &outer, &noted) && is_part_of(ring, &sampled, outer) &&
 	    reader_u64(seen->reader, outer, &found) == 0 && found == noted)
 		return true;
@@ -307,6 +312,11 @@ void serve_entry(struct serving *serving)
 	if (entry->old_arg == ARG_NONE)
 		return;
 	park(serving, seen->calls, call, seen->args[entry->old_arg]);
+	if (call->parked && call->unsampled && !seen->recorded) {
+		const struct ring_sampled_call sampled = sampled_call(serving->engine, seen, call);
+
+		ring_sample_old_alone(serving->engine->ring.ring, &sampled);
+	}
 }
 
 static int call_result(const struct sighting *seen, const struct call *call, raddr *ret_address)

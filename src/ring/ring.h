@@ -93,6 +93,8 @@ struct ring_sampled_call {
 	uint64_t bytes;
 };
 enum ring_fate ring_sample(struct ring *ring, const struct ring_sampled_call *call);
+/* That call is no sample, but resizes a block that is one: its return is recorded all the same. */
+void ring_sample_old_alone(struct ring *ring, const struct ring_sampled_call *call);
 /* The outermost call of the family that the thread has pending, or false: there is none. */
 bool ring_sampled_outer(const struct ring *ring, uint64_t thread, uint32_t family, uint64_t *ret_sp,
 			uint64_t *ret_return_address);

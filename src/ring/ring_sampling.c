@@ -74,6 +74,14 @@ enum ring_fate ring_sample(struct ring *ring, const struct ring_sampled_call *ca
 	return (enum ring_fate)draw->fate;
 }
 
+void ring_sample_old_alone(struct ring *ring, const struct ring_sampled_call *call)
+{
+	struct ring_draw *draw = draw_of(ring, call->thread, call->family);
+
+	if (is_drawn_for(draw, call->thread) && draw->sp == call->sp)
+		draw->fate = RING_OLD_ALONE;
+}
+
 bool ring_sampled_outer(const struct ring *ring, uint64_t thread, uint32_t family, uint64_t *ret_sp,
 			uint64_t *ret_return_address)
 {

@@ -87,7 +87,7 @@ static void teardown(void)
 
 static struct sighting seen_at(unsigned kinds, const struct probe *probe)
 {
-	struct sighting seen = { .tid = 7, .calls = &calls, .kinds = kinds, .probe = probe, .reader = &reader,
+	struct sighting seen = { .tid = 7, .word = 7, .calls = &calls, .kinds = kinds, .probe = probe, .reader = &reader,
 				 .time_ns = 1234 };
 
 	seen.regs.reg[ARCH_DWARF_SP] = SP;
@@ -191,6 +191,33 @@ START_TEST(a_resize_has_two_parts)
 	ck_assert_uint_eq(events[1].old_address, 0x5550);
 	ck_assert_uint_eq(events[1].address, 0);
 	ck_assert_uint_eq(events[1].size, 80);
+}
+END_TEST
+
+/* Entered at a breakpoint, or while the thread is held: it may return by a record. */
+START_TEST(the_return_of_a_resize_that_is_no_sample_is_recorded_for_its_old_block)
+{
+	const uint64_t bytes = RING_SAMPLE_MAX;
+	struct ring_draw *draw;
+
+	ck_assert_int_eq(ring_new(RING_SIZE_MIN, &engine.ring.ring), 0);
+	ring_set_sampling(engine.ring.ring, bytes);
+	engine.ring.options.sample_bytes = bytes;
+	draw = &ring_control(engine.ring.ring)->draws_of[0][seen_at(SITE_ENTRY, NULL).word];
+	enter(&resize, 0x4440, 1, 0);
+	ck_assert_uint_eq(draw->fate, RING_PASSED);
+	ck_assert_uint_eq(event_count, 0);
+	leave(0x6660);
+	ring_sample_returned(engine.ring.ring, seen_at(SITE_ENTRY, NULL).word, SP);
+	live = 0x5550;
+	enter(&resize, 0x5550, 1, 0);
+	ck_assert_uint_eq(draw->fate, RING_OLD_ALONE);
+	leave(0x6660);
+	ck_assert_uint_eq(event_count, 2);
+	ck_assert_int_eq(events[1].kind, ALLOC_RESIZE_END);
+	ck_assert_uint_eq(events[1].address, 0);
+	ck_assert_uint_eq(events[1].size, 0);
+	ring_free(engine.ring.ring);
 }
 END_TEST
 
@@ -411,6 +438,7 @@ int main(void)
 	tcase_add_test(tests, a_product_that_overflows_is_never_a_small_block);
 	tcase_add_test(tests, a_free_is_told_at_its_entry);
 	tcase_add_test(tests, a_resize_has_two_parts);
+	tcase_add_test(tests, the_return_of_a_resize_that_is_no_sample_is_recorded_for_its_old_block);
 	tcase_add_test(tests, a_return_without_an_entry_is_a_stray);
 	tcase_add_test(tests, an_entry_that_cannot_be_remembered_is_counted);
 	tcase_add_test(tests, a_jump_that_ends_a_function_has_its_result_in_its_argument);
