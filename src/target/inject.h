@@ -8,7 +8,7 @@
 #include "arch/resident.h"
 #include "target/target.h"
 
-#define INJECT_DEADLINE_MS 1000
+#define INJECT_DEADLINE_MS 3000
 
 /* The task must be held, and not at a signal's delivery (see inject_find_task).  On return it is held again,
  * with its registers as they were; signals that came meanwhile have been delivered.  0 with the call's

@@ -10,7 +10,7 @@
 #define FAULTS_VARIABLE "ALLOCWATCH_FAULTS"
 #define FAULTS_ERRORS 3            /* ways in which one call fails */
 #define FAULT_SHORT (-1)           /* less than was asked for is read or written */
-#define FAULT_LATE_MS 1300         /* longer than is waited for a call of the target's (INJECT_DEADLINE_MS) */
+#define FAULT_LATE_MS 3300         /* longer than is waited for a call of the target's (INJECT_DEADLINE_MS) */
 
 /* The ways: X(name, text, errors), most plausible first; 0: no further one.  Those of ptrace are named for the request. */
 #define FAULT_CALLS(X) \

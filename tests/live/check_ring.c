@@ -432,7 +432,7 @@ static void nothing_is_left_of_a_call_that_came_too_late(void)
 	struct tool *tool = tool_start_with_tracer("tests/faults/tracer");
 	struct subject *hammer = victim_start(HAMMER, "--threads", "2", "--ops", "100", NULL);
 	unsigned points = attach_with_fault(tool, faults, hammer->pid, FAULT_LATE, 0), hit = 0, tried = 0;
-	unsigned step = live_rounds(points / 8 + 1, 1);
+	unsigned step = live_rounds(points / 4 + 1, 1);
 	struct state *before;
 
 	tool_detach(tool, hammer->pid);
