@@ -306,12 +306,32 @@ static bool all_are_told(void *context)
 	       2 * STALLED_PAIRS;
 }
 
+static bool is_stopped(void *context)
+{
+	pid_t tracer = *(pid_t *)context;
+
+	return thread_state(tracer, tracer) == 'T';
+}
+
+/* But not while it looks at a thread of the process, which would stand still as long. */
+static void stop_tracer(pid_t tracer, pid_t pid)
+{
+	for (;;) {
+		require(kill(tracer, SIGSTOP) == 0 && live_wait(is_stopped, &tracer, HEAL_MS));
+		if (thread_state(pid, pid) != 't')
+			return;
+		kill(tracer, SIGCONT);
+		live_let_pass(NSEC_PER_MSEC);
+	}
+}
+
 /* While the tracer is held, and the daemon, which would take it for stuck. */
 static void make_pairs_unread(struct tool *tool, struct subject *pairs)
 {
 	pid_t tracer = tool_tracer(pairs->pid), daemon = tool_daemon(tool);
 
-	require(kill(daemon, SIGSTOP) == 0 && kill(tracer, SIGSTOP) == 0);
+	require(kill(daemon, SIGSTOP) == 0);
+	stop_tracer(tracer, pairs->pid);
 	subject_command(pairs, 'g');
 	require(kill(tracer, SIGCONT) == 0 && kill(daemon, SIGCONT) == 0);
 }
