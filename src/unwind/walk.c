@@ -105,13 +105,13 @@ static enum cfi_row_kind kind_after(enum step step)
 	return step == STEP_NO_CFI ? CFI_ROW_FRAME_POINTER : CFI_ROW_TRAMPOLINE;
 }
 
-/* The innermost function is mostly at its entry, which its caller's return address shows at the top of the stack. */
+/* Also the innermost: the stop at an allocator function's entry is mostly behind its first instruction, which has pushed a register. */
 static enum step step_by_code(struct walk *walk, struct cfi_row *row)
 {
 	struct unwinder *unwinder = walk->unwinder;
 	struct cfi_row found = *row;
 
-	if (row->kind != CFI_ROW_NONE || (walk->exact && walk->count == 1) || !by_code_row(unwinder, &walk->regs, &found))
+	if (row->kind != CFI_ROW_NONE || !by_code_row(unwinder, &walk->regs, &found))
 		return STEP_NO_CFI;
 	lookup_set_kind(unwinder, walk->regs.reg[ARCH_DWARF_PC], walk->exact, &found, CFI_ROW_PLAIN);
 	unwinder->counters.code_rows++;

@@ -271,7 +271,7 @@ struct little_process {
 	struct module_map map;
 	struct stack_copy memory;
 	uint64_t stack[64];
-	uint8_t code[64];
+	uint8_t code[4096];
 };
 
 static int read_little(void *context, raddr at, void *buf, size_t len)
@@ -319,6 +319,34 @@ static struct arch_regs regs_at(raddr sp, raddr bp)
 
 	return regs;
 }
+
+/* Where breakpoints at entries are; the frame pointer is still its caller's, and leads past that one. */
+START_TEST(behind_its_push_a_function_without_tables_was_called_by_its_caller)
+{
+	static const uint8_t function[] = { 0x55, 0x48, 0x89, 0xe5, 0xc9, 0xc3 };       /* push, mov, leave, ret */
+	static struct unwind_frame frames[UNWIND_CHAIN_MAX];
+	struct stack_table *stacks = stack_table_new(1000);
+	struct arch_regs regs = regs_at(STACK_AT, STACK_AT + 64);
+	struct little_process little;
+	struct unwinder *unwinder;
+	struct reader reader;
+	bool whole;
+
+	little_init(&little, &reader);
+	unwinder = unwinder_new(&little.map, stacks);
+	ck_assert_ptr_nonnull(unwinder);
+	memcpy(little.code + 49, function, sizeof(function));
+	little.stack[0] = STACK_AT + 64;
+	little.stack[1] = CODE_AT + 16;
+	little.stack[9] = CODE_AT + 34;
+	ck_assert_uint_ge(unwinder_chain(unwinder, &regs, &reader, UINT64_MAX, frames, &whole), 2);
+	ck_assert_uint_eq(frames[1].pc, CODE_AT + 16);
+	ck_assert_uint_eq(frames[1].sp, STACK_AT + 16);
+	unwinder_free(unwinder);
+	stack_table_free(stacks);
+	little_fini(&little);
+}
+END_TEST
 
 START_TEST(a_frame_pointer_leads_on_only_to_what_was_called)
 {
@@ -513,6 +541,7 @@ static Suite *parts_suite(void)
 			    (int)(sizeof(expression_cases) / sizeof(*expression_cases)));
 	tcase_add_test(tcase, an_expression_that_pushes_without_end_is_stopped);
 	tcase_add_test(tcase, the_linkage_table_is_unwound_by_its_expression);
+	tcase_add_test(tcase, behind_its_push_a_function_without_tables_was_called_by_its_caller);
 	tcase_add_test(tcase, a_frame_pointer_leads_on_only_to_what_was_called);
 	tcase_add_test(tcase, code_in_no_object_is_a_caller_where_its_frame_pointer_leads_on);
 	tcase_add_test(tcase, at_an_entry_the_return_address_is_at_the_top);
