@@ -85,6 +85,8 @@ bool engine_is_sampling(const struct engine *engine);
 void engine_block_known(struct engine *engine, raddr address);
 /* A block that was told has left; only with sampling something is to be done then. */
 void engine_block_left(struct engine *engine, raddr address);
+/* A filter for system calls that the process has set since may kill for those that the code in it makes: from then on it makes none. */
+void engine_look_for_filters(struct engine *engine);
 /* Why there is none though it was wanted; NULL: none was, or there is one. */
 const char *engine_ring_refusal(const struct engine *engine);
 /* Of a ring that is alone: how many places nothing stands at. */

@@ -6,6 +6,7 @@
 
 #include "target/jumps.h"
 #include "target/layout.h"
+#include "target/process.h"
 #include "target/ptrace.h"
 
 #include "base/clock.h"
@@ -105,6 +106,22 @@ int engine_ring_make(struct engine *engine)
 		ring_set_sampling(engine->ring.ring, engine->ring.options.sample_bytes);
 	}
 	return 0;
+}
+
+/* The thread that was seen last is as the one that made it; all others need not be asked. */
+void engine_look_for_filters(struct engine *engine)
+{
+	struct target *target = engine->target;
+	struct ring_control *control;
+
+	if (!engine_ring_is_open(engine))
+		return;
+	control = ring_control(engine->ring.ring);
+	if (!control->may_yield)
+		return;
+	if (process_is_filtered(target->memory_tid) ||
+	    (target->tasks.count > 0 && process_is_filtered(target->tasks.items[target->tasks.count - 1]->tid)))
+		__atomic_store_n(&control->may_yield, 0, __ATOMIC_RELAXED);
 }
 
 void engine_ring_publish_stacks(struct engine *engine)

@@ -41,6 +41,7 @@ void session_verify(struct session *session)
 {
 	unsigned missing = jumps_verify(session->target);
 
+	engine_look_for_filters(session->engine);
 	if (!session->released)
 		missing += verify_stops(session);
 	session->probe_gaps += missing;

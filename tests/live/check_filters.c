@@ -83,6 +83,25 @@ static void require_left_as_it_was(struct tool *tool, struct subject *victim)
 	subject_quit(victim);
 }
 
+/* Once it was seen, which each answer waits for, the ring's code asks the kernel for nothing: neither for an unknown stack nor for a turn. */
+static void a_filter_that_comes_later_meets_no_call_of_the_ring(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *victim = victim_start(FILTERED, "--late", "--coroutine", NULL);
+
+	require_root();
+	tool_attach(tool, victim->pid);
+	subject_command(victim, 'g');
+	tool_status(tool, victim->pid);
+	for (unsigned int i = 0; i < 3; i++)
+		require_works(victim);
+	require_nothing_unknown(tool_status(tool, victim->pid), 0);
+	require_equal(tool_try(tool, "detach", pid_text(victim->pid), NULL).status, 0);
+	require(live_wait(is_healed, &victim->pid, HEAL_MS));
+	require_unharmed(victim->pid, NULL);
+	subject_quit(victim);
+}
+
 /* A user may not lift it: the handler stays, is told, and a program's own SIGTRAP would pass through it. */
 static void a_filter_that_comes_later_kills_nobody_of_a_user(void)
 {
@@ -209,6 +228,7 @@ static void a_program_under_a_filter_is_run_to_its_end(void)
 }
 
 static const struct live_case cases[] = {
+	LIVE_CASE(a_filter_that_comes_later_meets_no_call_of_the_ring),
 	LIVE_CASE(a_filter_that_comes_later_kills_nobody_of_a_user),
 	LIVE_CASE(a_filter_that_comes_later_is_lifted_by_the_roots_daemon),
 	LIVE_CASE(a_filter_that_comes_later_is_lifted_for_a_user_of_roots_daemon),
