@@ -983,13 +983,18 @@ START_TEST(a_return_ends_the_calls_of_all_families)
 		call = next_record();
 		ck_assert(!call.is_return && next_record().is_return);
 		expect_nothing();
-		/* As if the same call had been one of family 0 before that; and then, one that was left there. */
+		ck_assert_uint_eq(own_draw()->sp, 0);
+		/* As if that had been a call of family 0 as well, before it is made again. */
 		own_draw()->sp = call.sp;
-		own_draw()->return_address = i ? 0 : call.return_address;
+		own_draw()->return_address = call.return_address;
 		own_draw()->fate = RING_SAMPLED;
 	}
+	/* One that was left there is none of them. */
+	own_draw()->return_address = 0;
+	draw_of_family(1)->countdown = 10000 | own_tag();
+	sample_alloc(4096);
+	expect_nothing();
 	ck_assert_uint_eq(own_draw()->sp, call.sp);
-	own_draw()->sp = 0;
 }
 END_TEST
 
