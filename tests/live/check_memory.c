@@ -17,6 +17,8 @@
 
 /* For a target with few objects. */
 #define LIBRARIES_MOST 49152
+#define LOOKS 10
+#define LOOKS_MOST 1000
 
 static struct counter *counter;
 
@@ -76,17 +78,23 @@ static void compare(struct traced *traced, const char *when)
 	traced->comparisons++;
 }
 
-/* What libraries keep now: the least of some looks, since messages come and go. */
+/* What libraries keep now: the least of some looks, since messages come and go, in which nothing else did, as the end of a thread. */
 static long libraries_part(struct traced *traced)
 {
+	unsigned looks = 0;
 	long least = 0;
 
 	traced->rest = -1;
-	for (int i = 0; i < 10; i++) {
+	for (int i = 0; i < LOOKS_MOST && looks < LOOKS; i++) {
+		long before = counter->bytes;
+
 		is_the_same(traced);
-		if (i == 0 || counter->bytes - traced->said < least)
-			least = counter->bytes - traced->said;
+		if (counter->bytes != before)
+			continue;
+		if (looks++ == 0 || before - traced->said < least)
+			least = before - traced->said;
 	}
+	require_at_least(looks, 1);
 	live_note("status says %lld bytes, the tracer has %ld: %ld are the libraries'", traced->said,
 		  (long)traced->said + least, least);
 	return least;
