@@ -1,5 +1,6 @@
 noinst_LIBRARIES += src/libbase.a
 src_libbase_a_SOURCES = \
+	src/base/cgroup.c src/base/cgroup.h \
 	src/base/clock.h \
 	src/base/fd.c src/base/fd.h \
 	src/base/hash.c src/base/hash.h \

@@ -1,5 +1,6 @@
 #include "daemon/memory_files.h"
 
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/hash.h"
@@ -13,7 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CGROUP_TEXT_MAX (64u << 10)
 #define FILE_TEXT_MAX 4096
 
 /* --- where they are --- */
@@ -39,39 +39,13 @@ static void cut_after_unit(char *path)
 		*unit_end = '\0';
 }
 
-/* "4:memory,blkio:/path", "0::/path" */
-static bool is_of(const char *line, const char *controller)
-{
-	const char *list = strchr(line, ':'), *end = list ? strchr(list + 1, ':') : NULL;
-	size_t len = strlen(controller);
-
-	if (!end)
-		return false;
-	if (len == 0)
-		return end == list + 1;
-	for (const char *word = list + 1; word < end; word += strcspn(word, ",:") + 1) {
-		if (strcspn(word, ",:") == len && memcmp(word, controller, len) == 0)
-			return true;
-	}
-	return false;
-}
-
 char *memory_files_cgroup(char *text, const char *controller)
 {
-	char *rest = NULL;
+	char *path = cgroup_path(text, controller);
 
-	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		char *path = is_of(line, controller) ? strchr(strchr(line, ':') + 1, ':') + 1 : NULL;
-
-		if (!path)
-			continue;
-		/* One outside of the cgroup namespace is seen as "/.."; nothing of it is mounted here. */
-		if (*path != '/' || strstr(path, "/.."))
-			return NULL;
+	if (path)
 		cut_after_unit(path);
-		return path;
-	}
-	return NULL;
+	return path;
 }
 
 static int open_in(const char *folder, const char *cgroup, const char *name, int flags)

@@ -67,6 +67,8 @@ struct ring_options {
 #define RING_SIZE_DEFAULT (8u << 20)
 #define RING_WAIT_MS_DEFAULT 100
 void engine_want_ring(struct engine *engine, const struct ring_options *options);
+/* Before it is installed: it is not wanted any more, and why (a text that stays). */
+void engine_refuse_ring(struct engine *engine, const char *reason);
 bool engine_has_ring(const struct engine *engine);
 /* Of a ring that is alone: who comes to the loader's hook writes a record, and waits until the sink has heard of it, as long as for room.
  * All threads are held.  0; -ENOTSUP: there is no room for a jump in it; or negative errno. */
@@ -116,7 +118,7 @@ void engine_ring_fork(struct engine *engine, const struct task *task);
  * one's to read, and the child gets one of its own when its thread is held; with sampling its blocks are to be told then
  * (engine_block_known).  0, also when there is none to have; or negative errno. */
 void engine_ring_leave(struct engine *engine);
-int engine_ring_begin_copy(struct engine *engine, struct task *task);
+int engine_ring_begin_copy(struct engine *engine, struct task *task, uint64_t size);
 /* A new thread, which is held. */
 void engine_task_born(struct engine *engine, struct task *task);
 

@@ -40,6 +40,14 @@ static void give_up(struct engine *engine, const char *reason)
 	snprintf(engine->ring.refusal, sizeof(engine->ring.refusal), "%s", reason);
 }
 
+void engine_refuse_ring(struct engine *engine, const char *reason)
+{
+	if (!engine->ring.wanted || engine->ring.begun)
+		return;
+	engine->ring.wanted = false;
+	give_up(engine, reason);
+}
+
 bool engine_ring_is_open(const struct engine *engine)
 {
 	return engine->ring.wanted && (!engine->ring.begun || engine->ring.ring);
@@ -114,7 +122,7 @@ void engine_look_for_filters(struct engine *engine)
 	struct target *target = engine->target;
 	struct ring_control *control;
 
-	if (!engine_ring_is_open(engine))
+	if (!engine->ring.ring)
 		return;
 	control = ring_control(engine->ring.ring);
 	if (!control->may_yield)

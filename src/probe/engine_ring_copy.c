@@ -8,6 +8,7 @@
 
 #include "base/proc.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -49,14 +50,15 @@ static void note_pending_calls(struct engine *engine, const struct task *task)
 	}
 }
 
-int engine_ring_begin_copy(struct engine *engine, struct task *task)
+int engine_ring_begin_copy(struct engine *engine, struct task *task, uint64_t size)
 {
 	struct ring_control *control;
 	int r;
 
 	if (!engine->ring.parents)
 		return 0;
-	r = engine_ring_make(engine);
+	engine->ring.options.size = size;
+	r = size > 0 ? engine_ring_make(engine) : -ENOMEM;
 	if (r == 0)
 		r = read_own_number(engine, task);
 	if (r < 0)

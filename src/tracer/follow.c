@@ -119,7 +119,10 @@ static void wait_for_daemon(struct link *link)
 
 static void begin_ring(struct session *session, struct task *task)
 {
-	int r = engine_ring_begin_copy(session->engine, task);
+	int r;
+
+	session->ring_size = session_ring_size(session->target->pid);
+	r = engine_ring_begin_copy(session->engine, task, session->ring_size);
 
 	if (r == 0)
 		session_tell_blocks(session);

@@ -68,6 +68,9 @@ void guard_note_module(struct session *session, uint32_t module)
 		add_site(session, module, vaddrs[i], kinds[i]);
 		session->checks_leaks |= kinds[i] == GUARD_LEAK_CHECK;
 	}
+	if (session->checks_leaks)
+		engine_refuse_ring(session->engine, "its sanitizer looks for leaks, and would take what the ring's code leaves "
+				   "below the stack pointer for addresses of the program's");
 }
 
 /* An object whose execve cannot be displaced is left unguarded: its set-id programs lose their rights, and

@@ -10,6 +10,7 @@
 #include "target/ptrace.h"
 #include "target/resident.h"
 
+#include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/hash.h"
@@ -149,18 +150,28 @@ static void free_tables(struct session *session)
 	session->stacks = NULL;
 }
 
+/* It is of the process's cgroup: half of what that has left at most, with what goes beside the ring. */
+uint64_t session_ring_size(pid_t pid)
+{
+	uint64_t left = cgroup_memory_left(pid, CGROUP_MOUNT) / 2, size = RING_SIZE_DEFAULT;
+
+	while (size >= RING_SIZE_MIN && left < size + RING_CONTROL_SIZE)
+		size /= 2;
+	return size >= RING_SIZE_MIN ? size : 0;
+}
+
 static int new_engine(struct session *session)
 {
 	struct engine_sink sink = { .event = on_event, .is_live = on_is_live, .abandoned = on_abandoned, .is_wild = on_is_wild,
 				    .find = on_find, .misused = on_misused, .objects_changed = on_objects_changed, .context = session };
 
-	const struct ring_options options = { .size = RING_SIZE_DEFAULT, .wait_ms = session->ring_wait_ms,
+	const struct ring_options options = { .size = session->ring_size, .wait_ms = session->ring_wait_ms,
 					      .alone = session->wants_release, .sample_bytes = session->sample_bytes };
 	int r = engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
 			   &session->described, &session->engine);
 
 	session->failed_reads_cleared = 0;
-	if (r == 0 && session->wants_ring && described_arguments(&session->described) <= RING_ARGUMENTS)
+	if (r == 0 && session->wants_ring && described_arguments(&session->described) <= RING_ARGUMENTS && session->ring_size > 0)
 		engine_want_ring(session->engine, &options);
 	return r;
 }
@@ -171,6 +182,8 @@ const char *session_engine_reason(const struct session *session)
 		return NULL;
 	if (described_arguments(&session->described) > RING_ARGUMENTS)
 		return "a described allocator is asked for its fourth argument, or a later one, which int3 alone sees";
+	if (session->ring_size == 0)
+		return "its cgroup is so near its limit of memory that a ring might have it killed";
 	return engine_ring_refusal(session->engine);
 }
 
@@ -262,6 +275,7 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 	session->follows = request->follow_forks;
 	session->wants_ring = request->engine != ENGINE_INT3 || request->release || request->sample_bytes > 0;
 	session->wants_release = request->release;
+	session->ring_size = session->wants_ring ? session_ring_size(target->pid) : 0;
 	session->ring_wait_ms = request->ring_wait_ms ? request->ring_wait_ms : RING_WAIT_MS_DEFAULT;
 	session->sample_bytes = request->sample_bytes;
 	session->exit_status = -1;

@@ -88,6 +88,7 @@ struct session {
 	uint64_t out_of_order;         /* stops that may have been served before what had been recorded earlier */
 	bool maps_change;              /* what is known of the objects is not of now: nothing is unwound */
 	bool wants_ring;
+	uint64_t ring_size;            /* bytes; 0: its cgroup has no room for one */
 	bool wants_release, released;  /* see release.h */
 	bool unwatched, gap_told;      /* an allocator that it has loaded then is not watched yet; or was too late, which was told */
 	uint32_t ring_wait_ms;
@@ -103,6 +104,8 @@ struct session {
 /* The target is the session's from now on, also when this fails. */
 int session_new(struct link *link, const struct wire_attach *request, struct target *target,
 		struct session **ret_session);
+/* How large a ring the process may have, in bytes; 0: its cgroup has no room for any. */
+uint64_t session_ring_size(pid_t pid);
 void session_free(struct session *session);               /* accepts NULL */
 /* Reads command and exe of the target anew. */
 void session_name(struct session *session);

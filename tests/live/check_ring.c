@@ -1,5 +1,6 @@
 /* The ring engine: it serves where it is asked for, and says why where it cannot; what it brings into a process leaves again, also
  * when its tracer died, and the process runs on meanwhile.  All other live tests run with it, too, and with int3 as LIVE_ENGINE=int3. */
+#include "cgroup.h"
 #include "live.h"
 #include "state.h"
 #include "subject.h"
@@ -196,6 +197,35 @@ static void snapshots_and_their_difference_are_of_the_moment_they_are_asked_for(
 		require_equal(json_number(stats, "total.count"), subject_tally(hammer, "blocks"));
 	}
 	tool_end(tool, hammer, before);
+}
+
+/* The kernel kills for memory: so a ring takes at most half of what is left, and there is none where that is not enough. */
+static void a_process_near_its_limit_of_memory_has_a_small_ring_or_none(void)
+{
+	static const struct {
+		long left;
+		const char *engine;
+	} cases[] = { { 3 << 20, "int3" }, { 12 << 20, "ring" } };
+	struct tool *tool = tool_start();
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *box = cgroup_make_memory((2 << 20) + cases[i].left, true);
+		struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "20000", NULL);
+		struct state *before;
+
+		cgroup_move(box, hammer->pid);
+		subject_command(hammer, 'g');
+		before = state_take(hammer->pid);
+		tool_attach(tool, hammer->pid);
+		live_note("%ld MiB left: %s: %s", cases[i].left >> 20, json_text(tool_status(tool, hammer->pid), "engine"),
+			  json_text(tool_status(tool, hammer->pid), "engine_reason"));
+		require(!strcmp(json_text(tool_status(tool, hammer->pid), "engine"), cases[i].engine));
+		subject_command(hammer, 'g');
+		tool_detach(tool, hammer->pid);
+		require_unharmed(hammer->pid, before);
+		subject_quit(hammer);
+		cgroup_remove(box);
+	}
 }
 
 /* Its tracer dies, and the daemon cannot heal it. */
@@ -597,6 +627,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(the_place_of_an_allocator_that_has_gone_is_left_alone),
 	LIVE_CASE(a_command_that_is_run_has_a_ring),
 	LIVE_CASE(snapshots_and_their_difference_are_of_the_moment_they_are_asked_for),
+	LIVE_CASE(a_process_near_its_limit_of_memory_has_a_small_ring_or_none),
 	LIVE_CASE(a_program_whose_tracer_is_dead_runs_on_and_is_healed),
 	LIVE_CASE(a_thread_waits_for_room_as_long_as_is_asked_for),
 	LIVE_CASE(calls_that_a_stalled_ring_did_not_record_are_lost_events),

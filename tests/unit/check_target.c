@@ -432,7 +432,7 @@ START_TEST(a_stub_is_left_alone_while_a_thread_is_in_it)
 	int64_t result;
 	pid_t pid;
 
-	*span = (struct timespec){ .tv_sec = 1, .tv_nsec = 200000000 };
+	*span = (struct timespec){ .tv_sec = INJECT_DEADLINE_MS / 1000, .tv_nsec = 200000000 };
 	wait.args[0] = (uintptr_t)span;
 	pid = counting_child(count);
 	ck_assert_int_eq(target_new(pid, &target), 0);
