@@ -141,14 +141,22 @@ static void read_image(void *context)
 	munmap(data, intake->len);
 }
 
+/* Without names it is still a snapshot. */
+static void tell_unnamed(const struct intake *intake, int result)
+{
+	if (result == -ETIMEDOUT)
+		log_info("process %" PRIi64 ": a snapshot's names took more than %d seconds; what is left has none", intake->pid,
+			 SYMBOLIZE_SNAPSHOT_MS / 1000);
+	else if (result == -EPROTONOSUPPORT)
+		log_warning("process %" PRIi64 ": a snapshot has no names: the symbolizer is not the one of the daemon that runs, "
+			    "as after an upgrade; restart the daemon", intake->pid);
+}
+
 static void on_named(void *context, struct snapshot *snapshot, int result)
 {
 	struct intake *intake = context;
 
-	/* Without names it is still a snapshot. */
-	if (result == -ETIMEDOUT)
-		log_info("process %" PRIi64 ": a snapshot's names took more than %d seconds; what is left has none", intake->pid,
-			 SYMBOLIZE_SNAPSHOT_MS / 1000);
+	tell_unnamed(intake, result);
 	snapshots_charge(intake->intakes->snapshots, snapshot);
 	intake->steps.named(intake->steps.context, snapshot);
 	intake_free(intake);

@@ -85,7 +85,7 @@ static void blame(struct symbolize *symbolize)
 
 	symbolize->deaths++;
 	if (symbolize->phase == STARTING)
-		fail_first(symbolize, -ECHILD);
+		fail_first(symbolize, symbolize->is_other_version ? -EPROTONOSUPPORT : -ECHILD);
 	else if (symbolize->phase != SEEKING && work && symbolize->user_key == symbolize_current_job(symbolize)->user_key)
 		work->file->crashes++;
 }

@@ -79,8 +79,8 @@ bool symbolize_is_asking(const struct symbolize *symbolize);
  * when the snapshot has frames in no module.  What cannot be resolved (no file, the symbolizer
  * crashed twice on it, a deadline) stays without locations; done is called in any case and only
  * from the event loop, except after symbolize_free().  Its result is negative when the symbolizer
- * could not be started, there was no memory or the snapshot's time was over (-ETIMEDOUT); the snapshot then
- * has the names found so far.
+ * could not be started or is not this daemon's (-EPROTONOSUPPORT), there was no memory or the snapshot's time
+ * was over (-ETIMEDOUT); the snapshot then has the names found so far.
  *
  * Answers are cached across snapshots and targets, bounded by SYMBOLIZE_CACHE_MAX bytes.  The key is
  * the open file itself (device, inode, times, size) beside the build-id, never the build-id alone:

@@ -185,6 +185,15 @@ static int take_answers(struct symbolize *symbolize, const struct symbol_wire_an
 	return symbolizer_expect(symbolize->process, 0);
 }
 
+static int take_ready(struct symbolize *symbolize, const struct symbol_wire_head *ready)
+{
+	symbolize->is_other_version = ready->serial != SYMBOL_WIRE_VERSION;
+	if (symbolize->is_other_version)
+		return -EPROTONOSUPPORT;
+	symbolize_step_soon(symbolize);
+	return symbolizer_expect(symbolize->process, 0);
+}
+
 int symbolize_on_message(void *context, const void *data, size_t len)
 {
 	struct symbolize *symbolize = context;
@@ -192,10 +201,8 @@ int symbolize_on_message(void *context, const void *data, size_t len)
 	struct symbolize_work *work = symbolize_current_work(symbolize);
 
 	(void)len;
-	if (head->type == SYMBOL_WIRE_READY && symbolize->phase == STARTING) {
-		symbolize_step_soon(symbolize);
-		return symbolizer_expect(symbolize->process, 0);
-	}
+	if (head->type == SYMBOL_WIRE_READY && symbolize->phase == STARTING)
+		return take_ready(symbolize, head);
 	if (!work || head->serial != symbolize->serial || work->file->slot < 0 ||
 	    head->module != (uint32_t)work->file->slot)
 		return -EBADMSG;

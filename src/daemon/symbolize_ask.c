@@ -25,6 +25,7 @@ static int ask_start(struct symbolize *symbolize)
 	if (r < 0)
 		return r;
 	symbolize->phase = STARTING;
+	symbolize->is_other_version = false;
 	symbolize->user_key = symbolize_current_job(symbolize)->user_key;
 	return symbolize_expect_answer(symbolize);
 }

@@ -41,6 +41,7 @@ struct symbolize {
 	bool needs_file;                         /* the process waits for one */
 	bool moved_on;                           /* something was settled in this turn */
 	bool broken_off;                         /* it is ended, and its file is not to blame */
+	bool is_other_version;                   /* the program that was started last is not this daemon's */
 };
 
 /* --- symbolize.c --- */

@@ -214,7 +214,7 @@ static int dispatch(struct server *server, int fd)
 
 static int serve(struct server *server)
 {
-	const struct symbol_wire_head ready = { SYMBOL_WIRE_READY, 0, 0, sizeof(ready) };
+	const struct symbol_wire_head ready = { SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION, 0, sizeof(ready) };
 	int sent = fd_send_message(server->sock, &ready, sizeof(ready), -1);
 
 	if (sent < 0)

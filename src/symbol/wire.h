@@ -15,6 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Another number for each change of these messages: after an upgrade a running daemon finds the new program. */
+#define SYMBOL_WIRE_VERSION 1
+
 #define SYMBOL_WIRE_MESSAGE_MAX 65536
 #define SYMBOL_WIRE_QUERIES_MAX 1024       /* addresses in one request */
 #define SYMBOL_WIRE_LOCATIONS_MAX 64       /* of one address */
@@ -31,7 +34,8 @@ enum symbol_wire_type {
 				    * Answer: OPENED */
 	SYMBOL_WIRE_FILE,          /* symbol_wire_file; descriptor: the file, when there is one.  The answer to a NEED */
 	/* symbolizer -> daemon */
-	SYMBOL_WIRE_READY = 32,    /* head, unasked and first: it has given up its privileges */
+	SYMBOL_WIRE_READY = 32,    /* head, whose serial is SYMBOL_WIRE_VERSION, unasked and first: it has given up its
+				    * privileges */
 	SYMBOL_WIRE_OPENED,        /* symbol_wire_opened */
 	SYMBOL_WIRE_ANSWERS,       /* symbol_wire_answers */
 	SYMBOL_WIRE_NEED,          /* symbol_wire_need, in the middle of a request, whose serial it has; it goes on with

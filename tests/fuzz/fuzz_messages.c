@@ -157,7 +157,7 @@ static void say_name(struct fuzz_bytes *bytes, const struct named *named)
 /* The first words are as they should be, so that it is asked; but not always. */
 static bool answer_names_by_script(struct host *host)
 {
-	_Alignas(8) struct symbol_wire_head ready = { SYMBOL_WIRE_READY, 0, 0, sizeof(ready) };
+	_Alignas(8) struct symbol_wire_head ready = { SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION, 0, sizeof(ready) };
 	_Alignas(8) struct symbol_wire_opened opened = { .head = { SYMBOL_WIRE_OPENED, 0, 0, sizeof(opened) } };
 	static struct named named;
 	unsigned how;

@@ -313,7 +313,7 @@ static void answer_one(const struct asked *asked)
 static bool answer_name(void)
 {
 	struct named named;
-	_Alignas(8) struct symbol_wire_head ready = { SYMBOL_WIRE_READY, 0, 0, sizeof(ready) };
+	_Alignas(8) struct symbol_wire_head ready = { SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION, 0, sizeof(ready) };
 	_Alignas(8) struct symbol_wire_opened opened = { .head = { SYMBOL_WIRE_OPENED, 0, 0, sizeof(opened) },
 							 .result = -ENOEXEC };
 

@@ -779,6 +779,25 @@ START_TEST(a_program_that_does_not_start_is_an_error_of_the_snapshot)
 }
 END_TEST
 
+/* After an upgrade, say: no file is to blame. */
+START_TEST(one_of_another_version_is_an_error_of_the_snapshot)
+{
+	struct input input;
+	uint32_t take;
+
+	start_fake("other_version");
+	levels_input(&input, &take);
+	for (int i = 0; i < 3; i++) {
+		ask(&input);
+		await(&input);
+		ck_assert_int_eq(input.result, -EPROTONOSUPPORT);
+		ck_assert(!input.snapshot->symbolized);
+		ck_assert_uint_eq(named_count(&input), 0);
+	}
+	input_fini(&input);
+}
+END_TEST
+
 START_TEST(a_missing_program_is_an_error_of_the_snapshot)
 {
 	struct input input;
@@ -1250,6 +1269,7 @@ int main(void)
 			    sizeof(liars) / sizeof(liars[0]));
 	tcase_add_loop_test(misuse, a_program_that_does_not_start_is_an_error_of_the_snapshot, 0,
 			    sizeof(broken) / sizeof(broken[0]));
+	tcase_add_test(misuse, one_of_another_version_is_an_error_of_the_snapshot);
 	tcase_add_test(misuse, a_missing_program_is_an_error_of_the_snapshot);
 	tcase_add_test(misuse, one_that_dies_at_every_second_answer_does_not_go_on_for_ever);
 	tcase_add_test(misuse, one_that_is_slow_with_a_module_is_stopped_at_the_modules_deadline);

@@ -66,7 +66,7 @@ static uint32_t asked(void)
 
 static void open_well(void)
 {
-	send_head(SYMBOL_WIRE_READY, 0);
+	send_head(SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION);
 	await(SYMBOL_WIRE_OPEN);
 	send_opened(0, head->serial);
 }
@@ -86,9 +86,15 @@ static void mute(void)
 	await(0);
 }
 
+static void other_version(void)
+{
+	send_head(SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION + 1);
+	await(0);
+}
+
 static void silent(void)
 {
-	send_head(SYMBOL_WIRE_READY, 0);
+	send_head(SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION);
 	await(0);
 }
 
@@ -101,7 +107,7 @@ static void silent_later(void)
 
 static void garbage(void)
 {
-	send_head(SYMBOL_WIRE_READY, 0);
+	send_head(SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION);
 	await(SYMBOL_WIRE_OPEN);
 	fd_send_message(SOCK, "garbage", 7, -1);
 	await(0);
@@ -117,7 +123,7 @@ static void too_long(void)
 {
 	static char much[SYMBOL_WIRE_MESSAGE_MAX + 1000];
 
-	send_head(SYMBOL_WIRE_READY, 0);
+	send_head(SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION);
 	await(SYMBOL_WIRE_OPEN);
 	fd_send_message(SOCK, much, sizeof(much), -1);
 	await(0);
@@ -160,14 +166,14 @@ static void unasked(void)
 
 static void ready_twice(void)
 {
-	send_head(SYMBOL_WIRE_READY, 0);
-	send_head(SYMBOL_WIRE_READY, 0);
+	send_head(SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION);
+	send_head(SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION);
 	await(0);
 }
 
 static void dies_opening(void)
 {
-	send_head(SYMBOL_WIRE_READY, 0);
+	send_head(SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION);
 	await(SYMBOL_WIRE_OPEN);
 }
 
@@ -186,7 +192,7 @@ static void dies_often(void)
 
 static void no_memory(void)
 {
-	send_head(SYMBOL_WIRE_READY, 0);
+	send_head(SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION);
 	await(SYMBOL_WIRE_OPEN);
 	send_opened(-12, head->serial);
 	await(0);
@@ -211,7 +217,7 @@ static void needy(void)
 		char path[8];
 	} need = { .path = "/no/one" };
 
-	send_head(SYMBOL_WIRE_READY, 0);
+	send_head(SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION);
 	await(SYMBOL_WIRE_OPEN);
 	need.head = (struct symbol_wire_head){ SYMBOL_WIRE_NEED, head->serial, head->module, sizeof(need) };
 	for (;;) {
@@ -224,7 +230,7 @@ static void needy(void)
 /* Answers everything, a third of a second after the last. */
 static void sleepy(void)
 {
-	send_head(SYMBOL_WIRE_READY, 0);
+	send_head(SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION);
 	for (;;) {
 		await_any();
 		if (head->type != SYMBOL_WIRE_RESOLVE)
@@ -252,7 +258,7 @@ static void open_slowly(int fd)
 /* Does all that it should, and takes two seconds to open what is called slow, or for ever. */
 static void slow_to_open(void)
 {
-	send_head(SYMBOL_WIRE_READY, 0);
+	send_head(SYMBOL_WIRE_READY, SYMBOL_WIRE_VERSION);
 	for (;;) {
 		int fd = -1;
 
@@ -278,7 +284,7 @@ static const struct {
 	{ "not_in_turn", not_in_turn }, { "unasked", unasked }, { "ready_twice", ready_twice },
 	{ "dies_opening", dies_opening }, { "dies_resolving", dies_resolving },
 	{ "dies_often", dies_often }, { "no_memory", no_memory }, { "slow", slow }, { "needy", needy },
-	{ "sleepy", sleepy }, { "slow_to_open", slow_to_open },
+	{ "sleepy", sleepy }, { "slow_to_open", slow_to_open }, { "other_version", other_version },
 };
 
 int main(int argc, char **argv)

@@ -43,7 +43,7 @@ void client_start_by(struct client *client, const char *command)
 	client->sock = pair[0];
 	client->serial = 0;
 	ready = client_receive(client, &hung);
-	ck_assert_msg(ready && ready->type == SYMBOL_WIRE_READY, "%s does not start", SYMBOLIZER);
+	ck_assert_msg(ready && ready->type == SYMBOL_WIRE_READY && ready->serial == SYMBOL_WIRE_VERSION, "%s does not start", SYMBOLIZER);
 }
 
 int client_stop(struct client *client)
