@@ -4,6 +4,7 @@
 #include "probe/ring_stack.h"
 #include "probe/serve.h"
 
+#include "target/held.h"
 #include "target/jumps.h"
 #include "target/layout.h"
 #include "target/process.h"
@@ -384,6 +385,9 @@ static void serve_record(struct engine *engine, const struct ring_record *record
 	seen.result = record->result;
 	if (record->is_return)
 		seen.time_ns = tick_clock_ns(&engine->ring.clock, record->time, clock_monotonic_ns());
+	/* It may have stopped since: how long it is held counts from here. */
+	if (seen.time_ns > task->running_ns)
+		held_runs(task, seen.time_ns);
 	if (place->kinds & SITE_TAIL)
 		seen.args[0] = record->result;
 	serving_init(&serving, engine, &seen);

@@ -152,20 +152,31 @@ static uint64_t longer_pause(uint64_t ns)
 	return ns < RING_PAUSE_SLOWLY_NS ? 2 * ns : ns + ns / 32;
 }
 
+static void pause_for_stops(struct loop *loop)
+{
+	uint64_t began_ns = clock_monotonic_ns();
+
+	stop_pause(loop->idle_ns);
+	held_waited(loop->session->target, began_ns);
+}
+
 /* The next stop, or none: then records were served, or there is nothing to do for a moment. */
 static int look_and_read(struct loop *loop, struct stop *ret_stop)
 {
+	uint64_t looked_ns = clock_monotonic_ns();
 	int served, r = stop_look_at_any(ret_stop);
 
 	if (r < 0 || ret_stop->kind != STOP_NONE)
 		return r;
+	/* Threads with jumps run for long without a stop that would say until when they did. */
+	held_none_since(loop->session->target, looked_ns);
 	served = engine_read_ring(loop->session->engine, RING_BATCH, NULL);
 	if (served > 0)
 		loop->idle_ns = RING_PAUSE_NS;
 	else if (served == -EAGAIN && is_stuck(loop))
 		pass_stuck(loop);
 	else
-		stop_pause(loop->idle_ns);
+		pause_for_stops(loop);
 	if (served != -EAGAIN)
 		loop->stuck_ns = 0;
 	if (served <= 0)
@@ -227,27 +238,33 @@ static void serve_released(struct loop *loop)
 	loop->idle_ns = longer_pause(loop->idle_ns);
 }
 
+static int wait_for_stop(struct target *target, struct stop *ret_stop)
+{
+	uint64_t began_ns = clock_monotonic_ns();
+	int r = stop_wait(ret_stop);
+
+	if (target)
+		held_waited(target, began_ns);
+	return r;
+}
+
 static void serve_next_stop(struct loop *loop)
 {
 	struct target *target = loop->session ? loop->session->target : NULL;
 	struct stop stop;
 	struct task *task;
-	uint64_t began_ns;
 	int r;
 
 	if (target && loop->session->released) {
 		serve_released(loop);
 		return;
 	}
-	began_ns = clock_monotonic_ns();
-	if (target && is_sweep_due(loop, target, began_ns) && sweep(loop) > 0)
+	if (target && is_sweep_due(loop, target, clock_monotonic_ns()) && sweep(loop) > 0)
 		return;
 	if (target && !loop->session->leaving && engine_has_ring(loop->session->engine))
 		r = look_and_read(loop, &stop);
 	else
-		r = stop_wait(&stop);
-	if (target)
-		held_waited(target, began_ns);
+		r = wait_for_stop(target, &stop);
 	if (r == -ECHILD && target && !loop->session->leaving)
 		loop_serve_lost(loop);
 	if (r < 0 || stop.kind == STOP_NONE)
