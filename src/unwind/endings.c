@@ -3,11 +3,10 @@
 #include <errno.h>
 #include <gelf.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 /* What is exported is looked at, or all symbols where nothing is. */
 #define SYMBOLS_MAX (1u << 20)
+#define TABLE_MAX ((uint64_t)256 << 20)        /* bytes of a symbol table, or of its names */
 
 static const struct {
 	const char *name;
@@ -57,45 +56,34 @@ static int note_all(struct endings *endings, uint32_t module, Elf *elf, Elf_Scn 
 static Elf_Scn *find_section(Elf *elf, uint32_t type, GElf_Shdr *ret_shdr)
 {
 	Elf_Scn *section = NULL;
+	GElf_Shdr strings;
 
 	while ((section = elf_nextscn(elf, section))) {
-		if (gelf_getshdr(section, ret_shdr) && ret_shdr->sh_type == type)
+		if (gelf_getshdr(section, ret_shdr) && ret_shdr->sh_type == type && ret_shdr->sh_size <= TABLE_MAX &&
+		    gelf_getshdr(elf_getscn(elf, ret_shdr->sh_link), &strings) && strings.sh_size <= TABLE_MAX)
 			return section;
 	}
 	return NULL;
 }
 
-static int look_through(struct endings *endings, uint32_t module, char *image, size_t size)
+/* Read, not mapped: whoever cuts the file short meanwhile ends nobody. */
+int endings_add(struct endings *endings, uint32_t module, int elf_fd)
 {
-	Elf *elf = elf_memory(image, size);
 	Elf_Scn *section;
 	GElf_Shdr shdr;
+	Elf *elf;
 	int r = 0;
 
-	section = elf ? find_section(elf, SHT_DYNSYM, &shdr) : NULL;
-	if (elf && !section)
+	elf_version(EV_CURRENT);
+	elf = elf_begin(elf_fd, ELF_C_READ, NULL);
+	if (!elf)
+		return 0;
+	section = find_section(elf, SHT_DYNSYM, &shdr);
+	if (!section)
 		section = find_section(elf, SHT_SYMTAB, &shdr);
 	if (section)
 		r = note_all(endings, module, elf, section, &shdr);
 	elf_end(elf);
-	return r;
-}
-
-/* Mapped: a table of any size takes no memory but what is looked at. */
-int endings_add(struct endings *endings, uint32_t module, int elf_fd)
-{
-	struct stat st;
-	char *image;
-	int r;
-
-	elf_version(EV_CURRENT);
-	if (fstat(elf_fd, &st) < 0 || st.st_size <= 0)
-		return 0;
-	image = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, elf_fd, 0);
-	if (image == MAP_FAILED)
-		return 0;
-	r = look_through(endings, module, image, (size_t)st.st_size);
-	munmap(image, (size_t)st.st_size);
 	return r;
 }
 
