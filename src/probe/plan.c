@@ -266,13 +266,15 @@ static int add_part(struct ways_out *out, uint64_t vaddr)
 static int note_part(struct plan_function *function, struct elf_code *code, uint64_t vaddr)
 {
 	struct code_part *part = vec_push(&function->parts);
+	uint64_t next;
 
 	if (!part)
 		return -ENOMEM;
 	part->address = vaddr;
 	part->size = elf_code_function_size(code, vaddr);
-	if (part->size == 0)
-		part->size = elf_code_next_function(code, vaddr) - vaddr;
+	next = elf_code_next_function(code, vaddr);
+	if (part->size == 0 && next != UINT64_MAX)
+		part->size = next - vaddr;
 	return 0;
 }
 
