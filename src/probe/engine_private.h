@@ -49,6 +49,7 @@ struct ring_side {
 	bool planting;                     /* jumps may be prepared: all threads are held */
 	struct ring_options options;
 	struct tick_clock clock;           /* of the records' ticks */
+	size_t filter_looks;               /* threads that were asked for a filter */
 	uint64_t wait_ticks;
 	struct ring *ring;                 /* NULL: there is none (yet) */
 	struct ring *parents;              /* of the process that this one was forked from: not read */

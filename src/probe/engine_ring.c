@@ -23,6 +23,7 @@
 #define FIRST_STACK_ROOM ((raddr)64 << 20)
 #define CATCH_UP_DEADLINE_MS 20        /* for a record that a thread is writing */
 #define CATCH_UP_PAUSE_NS 20000
+#define FILTER_LOOKS 64                /* threads that are asked at a time */
 
 /* --- beginning --- */
 
@@ -117,20 +118,22 @@ int engine_ring_make(struct engine *engine)
 	return 0;
 }
 
-/* The thread that was seen last is as the one that made it; all others need not be asked. */
+/* A filter may be one thread's alone: some are asked each time, the others the next times. */
 void engine_look_for_filters(struct engine *engine)
 {
 	struct target *target = engine->target;
-	struct ring_control *control;
+	bool filtered;
 
-	if (!engine->ring.ring)
+	if (!engine->ring.ring || !ring_control(engine->ring.ring)->may_yield)
 		return;
-	control = ring_control(engine->ring.ring);
-	if (!control->may_yield)
-		return;
-	if (process_is_filtered(target->memory_tid) ||
-	    (target->tasks.count > 0 && process_is_filtered(target->tasks.items[target->tasks.count - 1]->tid)))
-		__atomic_store_n(&control->may_yield, 0, __ATOMIC_RELAXED);
+	filtered = process_is_filtered(target->memory_tid);
+	for (size_t i = 0; !filtered && i < target->tasks.count && i < FILTER_LOOKS; i++) {
+		const struct task *task = target->tasks.items[engine->ring.filter_looks++ % target->tasks.count];
+
+		filtered = task->tid > 0 && process_is_filtered(task->tid);
+	}
+	if (filtered)
+		__atomic_store_n(&ring_control(engine->ring.ring)->may_yield, 0, __ATOMIC_RELAXED);
 }
 
 void engine_ring_publish_stacks(struct engine *engine)
