@@ -131,6 +131,18 @@ static bool is_unlisted(void *context)
 	return json_array_size(json_object_get(tool_json(*tool, "list", NULL), "targets")) == 0;
 }
 
+struct ended {
+	struct tool *tool;
+	pid_t pid;
+};
+
+static bool has_left_its_snapshot(void *context)
+{
+	const struct ended *ended = context;
+
+	return tool_try(ended->tool, "stats", live_text("%d:detach", ended->pid), NULL).status == 0;
+}
+
 /* It leaves its last snapshot, and a new process of the same program is a new one. */
 static void a_kept_process_that_ends_leaves_its_snapshot(void)
 {
@@ -143,6 +155,7 @@ static void a_kept_process_that_ends_leaves_its_snapshot(void)
 	detach_for_a_while(tool, pid);
 	subject_quit(victim);
 	require(live_wait(is_unlisted, &tool, GAP_MS));
+	require(live_wait(has_left_its_snapshot, &(struct ended){ tool, pid }, GAP_MS));
 	require_row(tool_stats(tool, live_text("%d:detach", pid)), TURNOVER_SOURCE, "/* kept block */", 4 * 72, 4);
 }
 
