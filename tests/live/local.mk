@@ -366,12 +366,9 @@ int3_tests = \
 	tests/live/int3_check_attach \
 	tests/live/int3_check_exact \
 	tests/live/int3_check_detach \
-	tests/live/int3_check_children \
 	tests/live/int3_check_execs \
 	tests/live/int3_check_signals \
-	tests/live/int3_check_heal \
-	tests/live/int3_check_calls \
-	tests/live/int3_check_chaos
+	tests/live/int3_check_heal
 TESTS += $(int3_tests)
 check_SCRIPTS = $(int3_tests)
 CLEANFILES += $(int3_tests)
