@@ -48,6 +48,17 @@ static void hide_ours(const struct target *target, raddr at, void *buf, size_t l
 		jumps_hide(target, at, buf, len);
 }
 
+/* Not one of whom only a record says that there is such a thread. */
+static void choose_living(struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (!target->tasks.items[i]->unlisted) {
+			target->memory_tid = target->tasks.items[i]->tid;
+			return;
+		}
+	}
+}
+
 int target_read(struct target *target, raddr at, void *buf, size_t len)
 {
 	int r = read_vm(target, at, buf, len);
@@ -55,8 +66,8 @@ int target_read(struct target *target, raddr at, void *buf, size_t len)
 	/* The thread that was asked may have ended while others live (pthread_exit of the main one); a process
 	 * that is not dumpable refuses process_vm_readv to a tracer without capabilities, and so does Yama in its
 	 * modes 2 and 3; a filter on us may forbid the call.  The open file knows none of that. */
-	if (r == -ESRCH && target->tasks.count > 0)
-		target->memory_tid = target->tasks.items[0]->tid;
+	if (r == -ESRCH)
+		choose_living(target);
 	if (r == -EPERM || r == -ESRCH || r == -ENOSYS || r == -EACCES)
 		r = target->mem_fd >= 0 ? read_mem_file(target, at, buf, len) : read_by_word(target, at, buf, len);
 	if (r == 0)

@@ -54,8 +54,10 @@ static void forget_own_number(struct task *task)
 /* Who was called so has ended, and what seemed to be that one's is this one's. */
 static void take_over(struct task *task, struct task *former)
 {
-	task->calls = former->calls;
-	former->calls = NULL;
+	if (!task->calls) {
+		task->calls = former->calls;
+		former->calls = NULL;
+	}
 	forget_own_number(former);
 }
 

@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOOKS_BETWEEN_MOST 32          /* seconds between two tries to watch an allocator that came */
+
 static void on_let_go(void *context, struct task *task)
 {
 	struct session *session = context;
@@ -296,6 +298,7 @@ static void tell_of_allocator(struct session *session, int error, bool in_time)
 		return;
 	session->probe_gaps++;
 	session->unwatched = error < 0;
+	session->looks_between = session->looks_until_again = 1;
 	if (session->gap_told)
 		return;
 	session->gap_told = true;
@@ -344,7 +347,7 @@ static void look_for_objects(struct session *session)
 /* One that could not be watched when it came, which was told. */
 static void try_again(struct session *session)
 {
-	if (!session->unwatched || process_tracer(session->target->pid) != 0)
+	if (!session->unwatched || process_tracer(session->target->pid) != 0 || --session->looks_until_again > 0)
 		return;
 	if (!engine_wants_all_held(session->engine)) {
 		session->unwatched = false;     /* it is gone again */
@@ -353,6 +356,9 @@ static void try_again(struct session *session)
 	session->maps_change = true;
 	session->unwatched = watch_allocator(session) < 0;
 	session->maps_change = false;
+	/* Each try holds the others for a moment. */
+	session->looks_between *= session->looks_between < LOOKS_BETWEEN_MOST ? 2 : 1;
+	session->looks_until_again = session->looks_between;
 	if (!session->unwatched)
 		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
 			     "the allocator that it has loaded is watched from now on");
@@ -365,7 +371,7 @@ bool release_serve_stop(const struct stop *stop)
 	if (stop_is_end(stop->kind))
 		return false;
 	if (!task) {
-		ptrace_detach(stop->tid, 0);
+		ptrace_detach(stop->tid, stop->kind == STOP_SIGNAL ? stop->sig : 0);
 		return true;
 	}
 	task_take_stop(task, stop);

@@ -90,6 +90,7 @@ struct session {
 	bool wants_ring;
 	uint64_t ring_size;            /* bytes; 0: its cgroup has no room for one */
 	bool wants_release, released;  /* see release.h */
+	unsigned looks_until_again, looks_between;     /* how many seconds are between two tries to watch it, and to the next one */
 	bool unwatched, gap_told;      /* an allocator that it has loaded then is not watched yet; or was too late, which was told */
 	uint32_t ring_wait_ms;
 	uint64_t sample_bytes;          /* as asked for; 0: all is recorded */
