@@ -82,6 +82,8 @@ static size_t read_first(struct target *target, struct target_piece *pieces, siz
 	size_t whole = 0;
 	ssize_t n;
 
+	if (count == 0)
+		return 0;
 	for (size_t i = 0; i < count; i++) {
 		local[i] = (struct iovec){ pieces[i].buf, pieces[i].len };
 		remote[i] = (struct iovec){ (void *)(uintptr_t)pieces[i].at, pieces[i].len };
