@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #define HAMMER "tests/victims/hammer"
+#define HAMMER_ALONE "tests/victims/hammer_alone"
 #define FORKER_C "tests/victims/forker.c"
 #define HEAL_MS 15000
 
@@ -255,7 +256,7 @@ static void heal(struct subject *hammer, struct state *before)
 static void a_program_whose_tracer_is_dead_runs_on_and_is_healed(void)
 {
 	struct tool *tool = tool_start();
-	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "20000", NULL);
+	struct subject *hammer = victim_start(HAMMER_ALONE, "--threads", "4", "--ops", "20000", NULL);
 	struct state *before = state_take(hammer->pid);
 
 	attach_by_ring(tool, hammer->pid);
@@ -268,7 +269,7 @@ static void a_program_whose_tracer_is_dead_runs_on_and_is_healed(void)
 static void a_thread_waits_for_room_as_long_as_is_asked_for(void)
 {
 	struct tool *tool = tool_start();
-	struct subject *hammer = victim_start(HAMMER, "--threads", "4", "--ops", "20000", NULL);
+	struct subject *hammer = victim_start(HAMMER_ALONE, "--threads", "4", "--ops", "20000", NULL);
 	struct state *before = state_take(hammer->pid);
 	uint64_t began_ns;
 

@@ -28,6 +28,7 @@ check_PROGRAMS += \
 	tests/victims/forktree \
 	tests/victims/grower \
 	tests/victims/hammer \
+	tests/victims/hammer_alone \
 	tests/victims/held \
 	tests/victims/jitted \
 	tests/victims/hostile \
@@ -220,6 +221,11 @@ tests_victims_hostile_CFLAGS = $(victim_cflags) -D_GNU_SOURCE
 tests_victims_hostile_LDFLAGS = $(victim_ldflags)
 tests_victims_hostile_LDADD = $(victim_libs) -ldl
 
+# For tests in which nobody else is to heal it: who heals looks at all processes of a program.
+tests_victims_hammer_alone_SOURCES = tests/victims/hammer.c
+tests_victims_hammer_alone_CFLAGS = $(victim_cflags)
+tests_victims_hammer_alone_LDFLAGS = $(victim_ldflags)
+tests_victims_hammer_alone_LDADD = $(victim_libs)
 tests_victims_hammer_SOURCES = tests/victims/hammer.c
 tests_victims_hammer_CFLAGS = $(victim_cflags)
 tests_victims_hammer_LDFLAGS = $(victim_ldflags)
