@@ -385,7 +385,7 @@ START_TEST(a_process_that_is_gone_has_no_stat)
 END_TEST
 
 /* In one PID namespace that is further in, and is a process's first there. */
-START_TEST(a_process_has_a_number_in_each_of_its_namespaces)
+static void look_at_numbers(void)
 {
 	int go[2], status;
 	pid_t child;
@@ -405,6 +405,20 @@ START_TEST(a_process_has_a_number_in_each_of_its_namespaces)
 	ck_assert_int_eq(proc_number_at(child, proc_namespace_level(child)), 1);
 	close(go[1]);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+}
+
+/* In a process of its own, which can make no other when that first one has ended. */
+START_TEST(a_process_has_a_number_in_each_of_its_namespaces)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		look_at_numbers();
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
 }
 END_TEST
