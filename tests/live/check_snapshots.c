@@ -28,10 +28,12 @@ struct progress {
 static bool has_allocated(void *context)
 {
 	const struct progress *progress = context;
+	struct tool_run run = tool_try(progress->tool, "status", pid_text(progress->pid), "--json", NULL);
 
-	/* what has ended left its last snapshot, which will do */
-	return !tool_lists(progress->tool, progress->pid) ||
-	       json_number(tool_status(progress->tool, progress->pid), "allocations") >= progress->least;
+	/* What has ended left its last snapshot, which will do. */
+	if (run.status != 0)
+		return !tool_lists(progress->tool, progress->pid);
+	return json_number(json_loads(run.out, 0, NULL), "allocations") >= progress->least;
 }
 
 /* It may have been started just now: then its allocator is not loaded yet. */
