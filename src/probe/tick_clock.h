@@ -21,7 +21,7 @@ struct tick_clock {
 	struct tick_moment rate;               /* so many ns in so many ticks */
 };
 
-/* Takes 2 ms. */
+/* Takes 2 ms the first time; a later clock begins with the rate of the first, since a program that was just executed is held then. */
 void tick_clock_begin(struct tick_clock *clock);
 uint64_t tick_clock_per_ms(const struct tick_clock *clock);
 /* Reads both clocks when that is due. */

@@ -103,6 +103,23 @@ START_TEST(this_machines_counter_tells_its_time)
 }
 END_TEST
 
+/* A program that was just executed is held while its clock begins. */
+START_TEST(a_later_clock_begins_with_the_rate_of_the_first)
+{
+	struct tick_clock first, later;
+
+	tick_clock_begin(&first);
+	tick_clock_begin(&later);
+	ck_assert_uint_eq(later.rate.ns, first.rate.ns);
+	ck_assert_uint_eq(later.rate.ticks, first.rate.ticks);
+	ck_assert(later.rough);
+	ck_assert_uint_ge(later.last.ns, first.last.ns);
+	ck_assert_uint_ge(later.began.ns, first.began.ns);
+	if (later.usable)
+		ck_assert_uint_ge(tick_clock_ns(&later, arch_ticks(), LATER), later.began.ns);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("tick_clock");
@@ -116,6 +133,7 @@ int main(void)
 	tcase_add_test(tcase, a_counter_that_has_gone_elsewhere_dates_nothing_from_before);
 	tcase_add_test(tcase, where_the_kernel_does_not_trust_the_counter_it_says_nothing);
 	tcase_add_test(tcase, this_machines_counter_tells_its_time);
+	tcase_add_test(tcase, a_later_clock_begins_with_the_rate_of_the_first);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
