@@ -35,6 +35,8 @@ bool target_take_birth(struct task *task);
 
 /* Is at least one thread of the process itself held? */
 bool target_holds_any(const struct target *target);
+/* Are all tasks held, guests as well? */
+bool target_holds_all(const struct target *target);
 /* When none is, because all are in waits that nothing breaks off: lets the guests go, for which they may be waiting (vfork), and
  * waits until one stops.  0; -EAGAIN: none did by PATIENCE_MS; -ESRCH: the process has ended. */
 int target_wait_for_any(struct target *target);

@@ -117,7 +117,7 @@ static int area_for(struct target *target, raddr address, struct jump_area **ret
 	return count < JUMP_AREAS_MAX ? map_area(target, address, ret_area) : -ENOSPC;
 }
 
-static const struct jump_area *area_at(const struct target *target, raddr pc)
+const struct jump_area *jumps_area_at(const struct target *target, raddr pc)
 {
 	const struct jump_area *area = target->jump_areas;
 
@@ -417,7 +417,7 @@ void jumps_drop_module(struct target *target, uint32_t module)
 
 bool jumps_contain(const struct target *target, raddr pc)
 {
-	return area_at(target, pc) != NULL;
+	return jumps_area_at(target, pc) != NULL;
 }
 
 bool jumps_await(struct task *task)
@@ -433,7 +433,7 @@ bool jumps_await(struct task *task)
 
 static const struct jump *jump_at(const struct target *target, raddr pc)
 {
-	if (!area_at(target, pc))
+	if (!jumps_area_at(target, pc))
 		return NULL;
 	for (size_t i = 0; i < target->jumps.count; i++) {
 		if (pc - target->jumps.items[i].site.at < target->jumps.items[i].site.length)

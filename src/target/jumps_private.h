@@ -31,6 +31,8 @@ int jumps_close_descriptor(struct target *target, struct task *task);
 void jumps_note_ring(struct target *target, const struct map_line *map);
 int jumps_find_ring(struct target *target);
 
+/* Whose code a pc is in; NULL: none of them. */
+const struct jump_area *jumps_area_at(const struct target *target, raddr pc);
 int jumps_add_area(struct target *target, raddr start, struct jump_area **ret_area);
 
 #endif

@@ -11,15 +11,6 @@
 #include <signal.h>
 #include <stddef.h>
 
-static const struct jump_area *area_at(const struct target *target, raddr pc)
-{
-	const struct jump_area *area = target->jump_areas;
-
-	while (area && pc - area->start >= RING_CODE_SIZE)
-		area = area->next;
-	return area;
-}
-
 /* What is near the end of its stack is read as far as it is there. */
 static void read_words(struct target *target, raddr sp, uint64_t words[RING_CODE_WORDS])
 {
@@ -101,7 +92,7 @@ void jumps_settle(struct task *task)
 
 	if (!target->jump_areas || task_getregs(task, &regs) < 0)
 		return;
-	area = area_at(target, arch_pc(&regs));
+	area = jumps_area_at(target, arch_pc(&regs));
 	if (!area || settle(target, area, &regs, &unfinished) == RING_ELSEWHERE)
 		return;
 	/* Where it waited in a call, that is not begun again. */
@@ -120,7 +111,7 @@ bool jumps_is_extra_step(struct task *task)
 	raddr pc;
 	int code;
 
-	if (!target->jump_areas || ptrace_getregs(task->tid, &regs) < 0 || !area_at(target, arch_pc(&regs)) ||
+	if (!target->jump_areas || ptrace_getregs(task->tid, &regs) < 0 || !jumps_area_at(target, arch_pc(&regs)) ||
 	    ptrace_signal_code(task->tid, &code) < 0 || code != TRAP_TRACE)
 		return false;
 	pc = arch_pc(&regs);
@@ -136,7 +127,7 @@ bool jumps_stands_before_record(struct task *task, uint32_t *ret_number, struct 
 	const struct target *target = task->target;
 	const struct jump *jump;
 
-	if (!target->jump_areas || ptrace_getregs(task->tid, ret_regs) < 0 || !area_at(target, arch_pc(ret_regs)))
+	if (!target->jump_areas || ptrace_getregs(task->tid, ret_regs) < 0 || !jumps_area_at(target, arch_pc(ret_regs)))
 		return false;
 	jump = jump_at(target, arch_pc(ret_regs));
 	if (!jump || arch_pc(ret_regs) != ring_site_before(&jump->site))

@@ -1,4 +1,5 @@
 /* What threads come back to: words on their stacks that lead into a stretch of code. */
+#include "target/attach.h"
 #include "target/jumps.h"
 
 #include "target/jumps_private.h"
@@ -74,20 +75,11 @@ static void look_at_stack(void *context, struct task *task, const struct target_
 		look_at_pages(look, piece);
 }
 
-static bool are_all_held(const struct target *target)
-{
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (!target->tasks.items[i]->stopped)
-			return false;
-	}
-	return true;
-}
-
 int jumps_look_at_stacks(struct target *target, const struct jump_range *ranges, size_t count, struct jump_words *ret)
 {
 	struct look look = { .target = target, .ranges = ranges, .count = count, .all = range_of_all(ranges, count), .found = ret };
 
-	if (!are_all_held(target))
+	if (!target_holds_all(target))
 		return -EBUSY;
 	stacks_show(target, JUMP_STACK_LOOK, look_at_stack, &look);
 	return 0;

@@ -416,6 +416,15 @@ bool target_holds_any(const struct target *target)
 	return false;
 }
 
+bool target_holds_all(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (!target->tasks.items[i]->stopped)
+			return false;
+	}
+	return true;
+}
+
 static void let_guests_go(struct target *target)
 {
 	for (size_t i = target->tasks.count; i-- > 0;) {

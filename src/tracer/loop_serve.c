@@ -411,13 +411,18 @@ bool loop_catch_up(struct loop *loop, pid_t held)
 	return true;
 }
 
+static bool is_trap(const struct stop *stop)
+{
+	return stop->kind == STOP_SIGNAL && stop->sig == SIGTRAP;
+}
+
 /* A signal for the program itself, what stops it, and a guest's system calls, which may be those of our code in the midst of a record:
  * nothing that the heap could hear of out of order.  Who waited here for what others write, and they for a processor, would keep a
  * program that has a signal each millisecond in its handler for ever. */
 static bool tells_nothing(const struct stop *stop)
 {
 	return stop->kind == STOP_SYSCALL || stop->kind == STOP_GROUP || stop->kind == STOP_INTERRUPTED ||
-	       (stop->kind == STOP_SIGNAL && stop->sig != SIGTRAP);
+	       (stop->kind == STOP_SIGNAL && !is_trap(stop));
 }
 
 /* False: somebody is just writing. */
@@ -444,11 +449,6 @@ static void stand_in(struct loop *loop, struct task *task, bool steps)
 		return;
 	engine_stand_in(session->engine, number, &regs);
 	jumps_pass_record(task, number, !steps);
-}
-
-static bool is_trap(const struct stop *stop)
-{
-	return stop->kind == STOP_SIGNAL && stop->sig == SIGTRAP;
 }
 
 void loop_serve(struct loop *loop, struct task *task, const struct stop *stop)

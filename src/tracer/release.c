@@ -26,15 +26,6 @@ static void on_let_go(void *context, struct task *task)
 	engine_task_gone(session->engine, task);
 }
 
-static bool all_are_held(const struct target *target)
-{
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (!target->tasks.items[i]->stopped)
-			return false;
-	}
-	return true;
-}
-
 const char *release_refusal(const struct session *session)
 {
 	const struct target *target = session->target;
@@ -47,7 +38,7 @@ const char *release_refusal(const struct session *session)
 		return "what new has made is told apart, and the stacks that this takes at a delete come with int3 alone";
 	if (target->mem_fd < 0)
 		return "its memory cannot be read without ptrace";
-	if (!all_are_held(target))
+	if (!target_holds_all(target))
 		return "a thread of it is in a wait that nothing breaks off (in vfork, or for a disk)";
 	return NULL;
 }
@@ -260,7 +251,7 @@ static int hold_and_install(struct session *session)
 	if (target_executed(target))
 		r = -ESRCH;
 	else
-		r = all_are_held(target) ? engine_install(session->engine) : -EAGAIN;
+		r = target_holds_all(target) ? engine_install(session->engine) : -EAGAIN;
 	let_go_again(session);
 	return r;
 }
