@@ -91,6 +91,7 @@ static int seize_again(struct target *target)
 /* What threads have pending, while it is found out which of them there are. */
 struct pending {
 	pid_t tid, own_number;
+	bool unlisted;
 	void *calls;
 };
 
@@ -106,7 +107,7 @@ static int take_calls(struct target *target, struct pending_list *list)
 		struct task *task = target->tasks.items[i];
 		struct pending *pending = vec_push(&list->items);
 
-		*pending = (struct pending){ task->tid, task->own_number, task->calls };
+		*pending = (struct pending){ task->tid, task->own_number, task->unlisted, task->calls };
 		task->calls = NULL;
 	}
 	return 0;
@@ -142,19 +143,48 @@ static void forget_thread(struct session *session, struct task *task)
 	task_remove(task);
 }
 
-/* Who is not there has ended. */
-static void give_calls(struct session *session, const struct pending_list *list, bool all_are_there)
+/* To those that are held; what those had that are not there stays in the list. */
+static void give_to_held(struct session *session, struct pending_list *list)
+{
+	for (size_t i = 0; i < list->items.count; i++) {
+		struct pending *pending = &list->items.items[i];
+		struct task *task = task_find(pending->tid);
+
+		/* In a namespace its number may be another thread's by now. */
+		if (!task)
+			task = task_find_own(session->target, pending->own_number);
+		if (!task || task->calls)
+			continue;
+		task->calls = pending->calls;
+		pending->calls = NULL;
+	}
+}
+
+/* all_are_there: who is not has ended. */
+static void give_calls(struct session *session, struct pending_list *list, bool all_are_there)
 {
 	for (size_t i = 0; i < list->items.count; i++) {
 		bool is_new;
-		struct task *task = find_pending(session->target, &list->items.items[i], &is_new);
+		struct pending *pending = &list->items.items[i];
+		struct task *task = find_pending(session->target, pending, &is_new);
 
+		if (is_new)
+			task->unlisted = all_are_there || pending->unlisted;
 		if (task && !task->calls)
-			task->calls = list->items.items[i].calls;
+			task->calls = pending->calls;
 		else
-			free(list->items.items[i].calls);
-		if (is_new && all_are_there)
-			forget_thread(session, task);
+			free(pending->calls);
+		pending->calls = NULL;
+	}
+}
+
+static void forget_unlisted(struct session *session)
+{
+	struct target *target = session->target;
+
+	for (size_t i = target->tasks.count; i-- > 0;) {
+		if (target->tasks.items[i]->unlisted)
+			forget_thread(session, target->tasks.items[i]);
 	}
 }
 
@@ -198,31 +228,56 @@ void release_drop_ended(struct session *session)
 	vec_fini(&list.items);
 }
 
-int release_end(struct session *session)
+/* The memory that was looked at is the one that its threads have; or they are about to have another one, and say so. */
+static int check_memory(struct session *session)
+{
+	if (target_executed(session->target) || release_state(session) == RELEASE_RUNS)
+		return 0;
+	return -ESRCH;
+}
+
+/* Holds them all, with what they have pending.  ret_ended: what those had that have ended; empty where it fails.  Errors: release_end(). */
+static int take_back(struct session *session, struct pending_list *ret_ended)
 {
 	struct target *target = session->target;
-	struct pending_list list = { 0 };
-	int r;
+	int r = take_calls(target, ret_ended);
 
-	if (release_state(session) != RELEASE_RUNS)
-		return -ESRCH;
-	r = take_calls(target, &list);
 	if (r < 0)
 		return r;
 	forget_free_tasks(target);
 	r = seize_again(target);
-	/* Those that were seized before the one that could not be. */
+	if (r == 0)
+		r = check_memory(session);
+	session->released = r < 0;
 	if (r < 0) {
+		/* Those that were seized before the one that could not be. */
 		target_stop_all(target);
 		target_let_go(target, NULL, NULL);
-	} else {
-		note_until(target, 0);
+		give_calls(session, ret_ended, false);
+		return check_memory(session) < 0 ? -ESRCH : r;
 	}
-	give_calls(session, &list, r == 0);
-	vec_fini(&list.items);
-	session->released = r < 0;
-	for (size_t i = 0; r == 0 && i < target->tasks.count; i++)
+	note_until(target, 0);
+	give_to_held(session, ret_ended);
+	for (size_t i = 0; i < target->tasks.count; i++)
 		jumps_settle(target->tasks.items[i]);
+	return 0;
+}
+
+int release_end(struct session *session)
+{
+	struct pending_list ended = { 0 };
+	int r;
+
+	if (release_state(session) != RELEASE_RUNS)
+		return -ESRCH;
+	r = take_back(session, &ended);
+	/* What those have recorded that ended before it was read. */
+	if (r == 0) {
+		give_calls(session, &ended, true);
+		engine_catch_up(session->engine);
+		forget_unlisted(session);
+	}
+	vec_fini(&ended.items);
 	return r;
 }
 
@@ -241,18 +296,22 @@ static void let_go_again(struct session *session)
 	session->released = true;
 }
 
+/* Within a record: what those have recorded that have ended may be still to come, so they keep what they have pending. */
 static int hold_and_install(struct session *session)
 {
 	struct target *target = session->target;
-	int r = release_end(session);
+	struct pending_list ended = { 0 };
+	int r = take_back(session, &ended);
 
-	if (r < 0)
-		return r;
-	if (target_executed(target))
-		r = -ESRCH;
-	else
-		r = target_holds_all(target) ? engine_install(session->engine) : -EAGAIN;
-	let_go_again(session);
+	if (r == 0) {
+		if (target_executed(target))
+			r = -ESRCH;
+		else
+			r = target_holds_all(target) ? engine_install(session->engine) : -EAGAIN;
+		let_go_again(session);
+		give_calls(session, &ended, true);
+	}
+	vec_fini(&ended.items);
 	return r;
 }
 

@@ -547,6 +547,29 @@ static void a_tracer_that_stands_still_holds_the_loader_up_for_a_moment(void)
 	tool_end(tool, plugins, NULL);
 }
 
+/* Its call is known by a record before the loader's, and its return by one behind it; by then nobody has it in a list. */
+static void who_has_ended_when_an_allocator_is_served_keeps_its_call(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins;
+	pid_t tracer;
+
+	public_copy_as("tests/victims/ownmalloc.so", "ownmalloc.so");
+	public_copy_as("tests/victims/ownmalloc.so", "idle.so");       /* an allocator, too */
+	plugins = victim_start("tests/victims/plugins", live_folder(), NULL);
+	release_with(tool, plugins->pid, "20ms");
+	subject_command(plugins, 'O');
+	tool_status(tool, plugins->pid);        /* it is watched now */
+	tracer = tool_daemons_child(tool, false);
+	kill(tool_daemon(tool), SIGSTOP);       /* else it kills a tracer that is stopped for a second */
+	kill(tracer, SIGSTOP);
+	subject_command(plugins, 'L');
+	kill(tracer, SIGCONT);
+	kill(tool_daemon(tool), SIGCONT);
+	require_own_blocks(tool, plugins->pid, 1);
+	tool_end(tool, plugins, NULL);
+}
+
 /* Who heals puts it out of its wait. */
 static void a_tracer_that_dies_while_the_loader_waits_does_no_harm(void)
 {
@@ -617,6 +640,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(an_allocator_that_is_loaded_under_a_debugger_is_a_gap),
 	LIVE_CASE(an_allocator_that_is_loaded_while_a_thread_is_in_vfork_is_watched_after_that),
 	LIVE_CASE(a_tracer_that_stands_still_holds_the_loader_up_for_a_moment),
+	LIVE_CASE(who_has_ended_when_an_allocator_is_served_keeps_its_call),
 	LIVE_CASE(a_tracer_that_dies_while_the_loader_waits_does_no_harm),
 	LIVE_CASE(a_tracer_without_ptrace_that_is_killed_does_no_harm),
 	LIVE_CASE(places_without_room_for_a_jump_are_told_at_the_attach),

@@ -10,7 +10,8 @@
  * signal; 't' has plugin.so and otherplugin.so in turn, TURNS times, each keeping a block; 'S' has plugin.so come and go in STORM
  * threads at once, which keep STORM_ROUNDS blocks each; 'C' dlcloses it; 'I' dlopens idle.so, which
  * is as large as that and no allocator; 'A' has ownmalloc.so come and go, OWN_TURNS times, with a block each time; 'V' has a
- * thread wait in vfork until 'v'.  Tally: plugin_blocks,
+ * thread wait in vfork until 'v'; 'L' has a thread that ends then keep a block of ownmalloc.so, in the midst of whose malloc it loads
+ * idle.so.  Tally: plugin_blocks,
  * other_blocks, own_blocks, escapes; same_place: turns, and idle.so, at the address of the last one. */
 #define _GNU_SOURCE
 #include "victim.h"
@@ -244,6 +245,27 @@ static void end_vfork(void)
 		die("the child has ended");
 }
 
+static void load_another(void)
+{
+	*own_hook = NULL;
+	load("idle.so");
+}
+
+static void *load_in_malloc(void *unused)
+{
+	*own_hook = load_another;
+	use_own();
+	return unused;
+}
+
+static void load_in_a_threads_malloc(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, load_in_malloc, NULL) != 0 || pthread_join(thread, NULL) != 0)
+		die("no thread");
+}
+
 static void free_own(void)
 {
 	own_free(own_block[--own_blocks]);
@@ -282,6 +304,7 @@ int main(int argc, char **argv)
 		case 'A': have_own_come_and_go(); break;
 		case 'V': begin_vfork(); break;
 		case 'v': end_vfork(); break;
+		case 'L': load_in_a_threads_malloc(); break;
 		default: die("unknown command '%c'", command);
 		}
 		say("plugin_blocks=%ld plugin_bytes=%ld own_blocks=%ld own_bytes=%ld escapes=%ld other_blocks=%ld same_place=%ld",
