@@ -63,6 +63,17 @@ int ptrace_seize(pid_t tid)
 	return r;
 }
 
+int ptrace_seize_again(pid_t tid)
+{
+	int r = request(PTRACE_SEIZE, tid, 0, OPTIONS);
+
+	if (r == -EPERM && process_tracer(tid) == 0 && rights_raise()) {
+		r = request(PTRACE_SEIZE, tid, 0, OPTIONS);
+		rights_lower();
+	}
+	return r;
+}
+
 int ptrace_suspend_seccomp(pid_t tid, bool suspend)
 {
 	return request(PTRACE_SETOPTIONS, tid, 0, OPTIONS | (suspend ? PTRACE_O_SUSPEND_SECCOMP : 0));

@@ -19,6 +19,8 @@ void ptrace_refused(pid_t tid, int error) __attribute__((noreturn));
 
 /* Followed: threads and children; exec.  Never PTRACE_O_EXITKILL. */
 int ptrace_seize(pid_t tid);
+/* A thread of a process that was ours before, with the right that was kept for that (rights.h). */
+int ptrace_seize_again(pid_t tid);
 /* Lifts a stopped task's seccomp filter, and puts it back.  Needs CAP_SYS_ADMIN: -EPERM. */
 int ptrace_suspend_seccomp(pid_t tid, bool suspend);
 int ptrace_interrupt(pid_t tid);

@@ -57,14 +57,18 @@ bool rights_bound_by_yama(void)
 	return rights_yama_asks() && get(&now) == 0 && !(now.word[0].permitted & PTRACE_BIT);
 }
 
-bool rights_raise_for(pid_t pid)
+bool rights_raise(void)
 {
 	struct capabilities now;
 
-	if (get(&now) < 0 || !(now.word[0].permitted & PTRACE_BIT) || (now.word[0].effective & PTRACE_BIT) ||
-	    !access_but_for_yama(pid))
+	if (get(&now) < 0 || !(now.word[0].permitted & PTRACE_BIT) || (now.word[0].effective & PTRACE_BIT))
 		return false;
 	return set(now.word[0].permitted, PTRACE_BIT) == 0;
+}
+
+bool rights_raise_for(pid_t pid)
+{
+	return access_but_for_yama(pid) && rights_raise();
 }
 
 void rights_lower(void)

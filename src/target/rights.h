@@ -1,6 +1,9 @@
 /* Yama asks for CAP_SYS_PTRACE where the kernel's ordinary rules ask for the same user.  A tracer that gives up root's
  * rights keeps that one there, permitted and not effective, and raises it for a single call at a time, after the
- * ordinary rules have said yes: it may then do what the user could without Yama, and no more. */
+ * ordinary rules have said yes: it may then do what the user could without Yama, and no more.
+ *
+ * One that lets its target go of ptrace (tracer/release.h) keeps it as well, to seize that once more: who may trace it was judged when
+ * it was seized first. */
 #ifndef ALLOCWATCH_TARGET_RIGHTS_H
 #define ALLOCWATCH_TARGET_RIGHTS_H
 
@@ -20,6 +23,8 @@ bool rights_bound_by_yama(void);
  * lowered at once. */
 bool rights_raise_for(pid_t pid);
 void rights_lower(void);
+/* The same whatever the ordinary rules say now: for a process that was traced before, and is to be seized once more. */
+bool rights_raise(void);
 /* Reads memory of a process that is not the caller's target, raising it if need be.  False: not all of it. */
 bool rights_read_memory(pid_t pid, uint64_t at, void *buf, size_t len);
 

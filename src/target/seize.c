@@ -68,7 +68,7 @@ int task_wait(struct task *task, uint64_t deadline_ns)
 	}
 }
 
-static int seize_one(struct target *target, pid_t tid)
+static int seize_one(struct target *target, pid_t tid, bool was_ours)
 {
 	struct task *task;
 	int r;
@@ -76,7 +76,7 @@ static int seize_one(struct target *target, pid_t tid)
 	r = task_add(target, tid, &task);
 	if (r < 0)
 		return r;
-	r = ptrace_seize(tid);
+	r = was_ours ? ptrace_seize_again(tid) : ptrace_seize(tid);
 	if (r < 0) {
 		task_remove(task);
 		return r;
@@ -109,7 +109,7 @@ static int seize_pass(struct target *target, uint64_t *ret_listed)
 		*ret_listed += tid > 0;
 		if (tid <= 0 || task_find(tid))
 			continue;
-		r = seize_one(target, tid);
+		r = seize_one(target, tid, target->was_ours);
 		if (r == 1)
 			seized++;
 		/* A thread that ended meanwhile; a dead main thread whose zombie stays listed (its
@@ -145,7 +145,7 @@ static int seize_sharers(struct target *target, const struct sharers *sharers)
 
 		if (task_find(pid))
 			continue;
-		r = seize_one(target, pid);
+		r = seize_one(target, pid, false);
 		if (r == 1 && sharers_has_left(target, pid))
 			give_back(task_find(pid));
 		else if (r == 1)

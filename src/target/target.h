@@ -120,6 +120,7 @@ struct target {
 	uint64_t held_ns;              /* of all threads together, ever */
 	uint64_t none_held_ns;         /* then no thread stood still unseen */
 	bool gone;                     /* its memory has ended */
+	bool was_ours;                 /* it was traced, was let go, and has the memory that it had */
 	pid_t stranger;                /* a thread, or who shares the memory, that may not be traced; 0: none */
 	/* A child with a copy of the memory is held before its first instruction: true when it was taken over,
 	 * false (or NULL): it is cleaned and let go.  Set by the owner. */

@@ -320,7 +320,7 @@ void session_drop_privileges(struct session *session)
 	/* To lift its filter once more, at the detach or in a child, takes the right to. */
 	if (session->target->filtered)
 		return;
-	r = privileges_drop_to(uid, gid);
+	r = privileges_drop_to(uid, gid, session->wants_release);
 	if (r < 0)
 		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
 			     "the tracer could not become uid %u: %s; it goes on with its own rights", uid,
@@ -396,7 +396,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	target->is_in_handler = on_is_in_handler;
 	/* One that systemd started for the daemon has nobody above it whom to name; its copies are below it. */
 	session->daemon = getppid() > 1 ? getppid() : getpid();
-	session->gives_up_rights = root && (geteuid() != 0 || (uid != 0 && !target->filtered && !request->release));
+	session->gives_up_rights = root && (geteuid() != 0 || (uid != 0 && !target->filtered));
 	if (session->follows)
 		target->copy_made = follow_copy;
 	target->context = session;
@@ -442,8 +442,8 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		return -ENOTSUP;
 	}
 	/* The exec that is waited for may give it what its user may not look into: capabilities of a service's. */
-	if (!request->from_exec && !session->wants_release)
-		session_drop_privileges(session);       /* to seize it again takes the right to */
+	if (!request->from_exec)
+		session_drop_privileges(session);
 	session_send_program(session, WIRE_ATTACHED, request->head.serial);
 	*ret_session = session;
 	return 0;

@@ -9,9 +9,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-int privileges_drop_to(uid_t uid, gid_t gid)
+int privileges_drop_to(uid_t uid, gid_t gid, bool seizes_again)
 {
-	bool keep = rights_yama_asks();
+	bool keep = seizes_again || rights_yama_asks();
 
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;

@@ -58,7 +58,7 @@ void release_begin(struct session *session)
 {
 	renew_note(session->target);
 	target_let_go(session->target, on_let_go, session);
-	session->released = true;
+	session->released = session->target->was_ours = true;
 }
 
 void release_forget_threads(struct session *session)

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 
 #include <dirent.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -618,6 +619,31 @@ static void a_tracer_without_ptrace_that_is_killed_does_no_harm(void)
 	live_survey("tracer without ptrace killed", rounds, rounds, rounds, rounds);
 }
 
+/* Of root's it keeps what takes to seize it once more: not even its user may look at this process. */
+static void a_tracer_of_roots_daemon_keeps_one_right(void)
+{
+	struct tool *tool;
+	struct subject *hammer;
+	pid_t tracer;
+
+	if (geteuid() != 0)
+		live_skip("only root's daemon traces the processes of others");
+	tool = tool_start();
+	hammer = victim_start_ordinary(HAMMER, "--undumpable", "--threads", "2", NULL);
+	release(tool, hammer->pid);
+	tracer = tool_daemons_child(tool, false);
+	require_equal(status_number(tracer, "Uid", 10), ORDINARY_UID);
+	require_equal(status_number(tracer, "CapEff", 16), 0);
+	require_equal(status_number(tracer, "CapPrm", 16), 1 << CAP_SYS_PTRACE);
+	subject_command(hammer, 'g');
+	require_tally(tool, hammer, 0);
+	tool_out(tool, "detach", pid_text(hammer->pid), NULL);
+	require_equal(status_number(hammer->pid, "TracerPid", 10), 0);
+	require(state_text_is_intact(&hammer->pid));
+	subject_command(hammer, 'g');
+	subject_quit(hammer);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(a_debugger_can_be_used_on_a_process_that_ptrace_has_let_go),
 	LIVE_CASE(a_debugger_may_hold_threads_in_the_midst_of_allocations),
@@ -643,6 +669,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(who_has_ended_when_an_allocator_is_served_keeps_its_call),
 	LIVE_CASE(a_tracer_that_dies_while_the_loader_waits_does_no_harm),
 	LIVE_CASE(a_tracer_without_ptrace_that_is_killed_does_no_harm),
+	LIVE_CASE(a_tracer_of_roots_daemon_keeps_one_right),
 	LIVE_CASE(places_without_room_for_a_jump_are_told_at_the_attach),
 	LIVE_CASE(who_cannot_be_without_ptrace_is_refused_and_untouched),
 };
