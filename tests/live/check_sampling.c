@@ -1,5 +1,9 @@
-/* Samples in place of all that is allocated: the estimates are right within the errors that they state, what is freed leaves
- * nothing, and where samples cannot be had that is said. */
+/* Samples in place of all that is allocated: there are as many as chance would give, the estimates and their errors follow from them,
+ * what is freed leaves nothing, and where samples cannot be had that is said.
+ *
+ * A run of the program asks some 50 times whether there are too few or too many samples, each with a chance of less than 10^-8 that
+ * luck alone makes it fail (estimates.h). */
+#include "estimates.h"
 #include "live.h"
 #include "state.h"
 #include "subject.h"
@@ -11,6 +15,8 @@
 #define VICTIM "tests/victims/sampled"
 #define SOURCE "tests/victims/sampled.c"
 #define WAIT_MS 15000
+#define SAMPLE_BYTES 4096
+#define SAMPLE_TEXT "4K"
 
 /* option: one more, or NULL. */
 static void attach_sampling(struct tool *tool, pid_t pid, const char *bytes, const char *option)
@@ -29,17 +35,9 @@ static json_t *row_of(json_t *document, const char *text)
 	return row;
 }
 
-/* The stated error is one of 95 in 100; twice that is passed once in ten thousand times. */
-static void require_estimate(json_t *document, const char *text, long long size, long long count)
+static void require_estimate(json_t *document, const char *text, long size, long count)
 {
-	json_t *row = row_of(document, text);
-	long long size_error = json_number(row, "size_error"), count_error = json_number(row, "count_error");
-
-	live_note("%s: %lld +- %lld of %lld bytes, %lld +- %lld of %lld blocks, %lld samples", text, json_number(row, "size"),
-		  size_error, size, json_number(row, "count"), count_error, count, json_number(row, "samples"));
-	require(llabs(json_number(row, "size") - size) <= 2 * size_error);
-	require(llabs(json_number(row, "count") - count) <= 2 * count_error);
-	require(size_error < size / 2);
+	estimates_add(row_of(document, text), text, SAMPLE_BYTES, (uint64_t)size, (uint64_t)count);
 }
 
 static void require_gone(json_t *document, const char *text)
@@ -68,11 +66,11 @@ static void require_estimates(struct tool *tool, struct subject *victim, pid_t p
 	long turns = subject_tally(victim, "turns"), chains = subject_tally(victim, "chains");
 	long aligned = subject_tally(victim, "aligned");
 
-	require_equal(json_number(stats, "sample_bytes"), 16384);
-	require_estimate(stats, "/* even */", turns * 100, turns);
-	require_estimate(stats, "/* odd */", turns * 100, turns);
-	require_estimate(stats, "/* chain */", chains * 700, chains);
-	require_estimate(stats, "/* aligned */", aligned * 400, aligned);
+	require_equal(json_number(stats, "sample_bytes"), SAMPLE_BYTES);
+	require_estimate(stats, "/* even */", 100, turns);
+	require_estimate(stats, "/* odd */", 100, turns);
+	require_estimate(stats, "/* chain */", 700, chains);
+	require_estimate(stats, "/* aligned */", 400, aligned);
 	require_gone(stats, "/* zeroed */");
 }
 
@@ -93,8 +91,9 @@ static void estimates_hold(const char *threads, const char *option)
 	struct subject *victim = victim_start(VICTIM, "--threads", threads, NULL);
 	struct state *before = state_take(victim->pid);
 
-	attach_sampling(tool, victim->pid, "16K", option);
+	attach_sampling(tool, victim->pid, SAMPLE_TEXT, option);
 	require_estimates_in_rounds(tool, victim, victim->pid);
+	estimates_require_unbiased();
 	tool_end(tool, victim, before);
 }
 
@@ -147,7 +146,7 @@ static void a_followed_child_is_sampled_and_has_its_parents_samples(void)
 	struct expected child = { .tool = tool };
 	json_t *stats;
 
-	attach_sampling(tool, victim->pid, "16K", "--follow-forks");
+	attach_sampling(tool, victim->pid, SAMPLE_TEXT, "--follow-forks");
 	subject_command(victim, 'g');
 	subject_command(victim, 'c');
 	child.pid = (pid_t)subject_tally(victim, "pid");
@@ -158,6 +157,7 @@ static void a_followed_child_is_sampled_and_has_its_parents_samples(void)
 	subject_command(victim, 'f');
 	require_nothing_lives(tool, child.pid);
 	require_estimates_in_rounds(tool, victim, child.pid);
+	estimates_require_unbiased();
 	/* Nothing of that was its parent's. */
 	for (unsigned i = 0; i < sizeof(sites) / sizeof(sites[0]); i++)
 		require_same(tool_stats(tool, pid_text(victim->pid)), stats, sites[i]);
@@ -180,7 +180,7 @@ static void without_ptrace_estimates_hold_too(void)
 
 static const struct {
 	const char *domain, *text;
-	long long size;
+	uint64_t size;
 } own_sites[] = {
 	{ "box", "/* box */", 100 }, { "box", "/* grown */", 100 }, { "forward", "/* forward */", 100 },
 	{ "cell", "/* cell */", 100 }, { "slab", "/* slab */", 64 },
@@ -200,14 +200,15 @@ static void require_own_allocators_estimates(const char *option)
 	struct state *before = state_take(victim->pid);
 	pid_t pid = victim->pid;
 
-	tool_out(tool, "attach", pid_text(pid), "--sample-bytes", "16K", "--ring-wait", "30s", "--allocator", BOX, "--allocator",
+	tool_out(tool, "attach", pid_text(pid), "--sample-bytes", SAMPLE_TEXT, "--ring-wait", "30s", "--allocator", BOX, "--allocator",
 		 FORWARD, "--allocator", CELL, "--allocator", SLAB, option, NULL);
 	for (unsigned i = 0; i < live_rounds(3, 30); i++) {
 		subject_command(victim, 'p');
 		require_equal(subject_tally(victim, "pooled"), 10000);
 		for (unsigned k = 0; k < sizeof(own_sites) / sizeof(own_sites[0]); k++)
-			require_estimate(stats_of(tool, pid, own_sites[k].domain), own_sites[k].text,
-					 own_sites[k].size * 10000, 10000);
+			estimates_add(row_of(stats_of(tool, pid, own_sites[k].domain), own_sites[k].text),
+				      live_text("%s by %s", own_sites[k].text, own_sites[k].domain), SAMPLE_BYTES,
+				      own_sites[k].size, 10000);
 		subject_command(victim, 'u');
 		for (unsigned k = 0; k < sizeof(own_sites) / sizeof(own_sites[0]); k++)
 			require_gone(stats_of(tool, pid, own_sites[k].domain), own_sites[k].text);
@@ -216,6 +217,7 @@ static void require_own_allocators_estimates(const char *option)
 		subject_command(victim, 'f');
 		require_nothing_lives(tool, pid);
 	}
+	estimates_require_unbiased();
 	tool_end(tool, victim, before);
 }
 
@@ -252,10 +254,10 @@ static void after_a_while_aside_frees_are_seen(void)
 	struct subject *victim = victim_start(VICTIM, NULL);
 	struct state *before = state_take(victim->pid);
 
-	attach_sampling(tool, victim->pid, "4K", NULL);
+	attach_sampling(tool, victim->pid, SAMPLE_TEXT, NULL);
 	subject_command(victim, 'g');
 	tool_out(tool, "detach", "--keep", pid_text(victim->pid), NULL);
-	attach_sampling(tool, victim->pid, "4K", NULL);
+	attach_sampling(tool, victim->pid, SAMPLE_TEXT, NULL);
 	subject_command(victim, 'f');
 	require_equal(json_number(tool_status(tool, victim->pid), "blocks"), 0);
 	tool_end(tool, victim, before);
@@ -267,11 +269,12 @@ static void a_command_that_is_run_is_sampled(void)
 	struct tool *tool = tool_start();
 	json_t *stats;
 
-	tool_out(tool, "run", "--sample-bytes", "16K", "--", live_text("%s/" VICTIM, live_build()), "--once", NULL);
+	tool_out(tool, "run", "--sample-bytes", SAMPLE_TEXT, "--", live_text("%s/" VICTIM, live_build()), "--once", NULL);
 	stats = tool_stats(tool, "s1");
-	require_equal(json_number(stats, "sample_bytes"), 16384);
-	require_estimate(stats, "/* even */", 2000000, 20000);
-	require_estimate(stats, "/* chain */", 1400000, 2000);
+	require_equal(json_number(stats, "sample_bytes"), SAMPLE_BYTES);
+	require_estimate(stats, "/* even */", 100, 20000);
+	require_estimate(stats, "/* chain */", 700, 2000);
+	estimates_require_unbiased();
 }
 
 static void a_file_keeps_the_rate(void)
@@ -282,13 +285,14 @@ static void a_file_keeps_the_rate(void)
 	const char *file = live_text("%s/samples", live_folder());
 	json_t *diff;
 
-	attach_sampling(tool, victim->pid, "16K", NULL);
+	attach_sampling(tool, victim->pid, SAMPLE_TEXT, NULL);
 	tool_out(tool, "dump", pid_text(victim->pid), file, NULL);
 	subject_command(victim, 'g');
 	tool_out(tool, "dump", pid_text(victim->pid), live_text("%s.2", file), NULL);
 	diff = tool_diff(tool, file, live_text("%s.2", file));
-	require_equal(json_number(diff, "sample_bytes"), 16384);
-	require_estimate(diff, "/* even */", subject_tally(victim, "turn_bytes"), subject_tally(victim, "turns"));
+	require_equal(json_number(diff, "sample_bytes"), SAMPLE_BYTES);
+	require_estimate(diff, "/* even */", 100, subject_tally(victim, "turns"));
+	estimates_require_unbiased();
 	require_equal(json_number(row_of(diff, "/* even */"), "size_diff"), json_number(row_of(diff, "/* even */"), "size"));
 	tool_end(tool, victim, before);
 }
@@ -298,11 +302,11 @@ static void what_samples_cannot_go_with_is_refused(void)
 	struct tool *tool = tool_start();
 	struct subject *victim = victim_start(VICTIM, NULL);
 	struct state *before = state_take(victim->pid);
-	struct tool_run run = tool_try(tool, "attach", "--sample-bytes", "16K", "--engine", "int3", pid_text(victim->pid), NULL);
+	struct tool_run run = tool_try(tool, "attach", "--sample-bytes", SAMPLE_TEXT, "--engine", "int3", pid_text(victim->pid), NULL);
 
 	require_equal(run.status, 1);
 	require_text(run.err, "samples cannot be had");
-	run = tool_try(tool, "attach", "--sample-bytes", "16K", "--domains", "malloc,mmap", pid_text(victim->pid), NULL);
+	run = tool_try(tool, "attach", "--sample-bytes", SAMPLE_TEXT, "--domains", "malloc,mmap", pid_text(victim->pid), NULL);
 	require_equal(run.status, 1);
 	require_text(run.err, "samples cannot be had");
 	tool_attach(tool, victim->pid);
@@ -315,10 +319,10 @@ int main(int argc, char **argv)
 		LIVE_CASE(sites_that_take_turns_come_out_equal),
 		LIVE_CASE(many_threads_are_estimated_as_one_is),
 		LIVE_CASE(a_followed_child_is_sampled_and_has_its_parents_samples),
-	LIVE_CASE(without_ptrace_estimates_hold_too),
-	LIVE_CASE(described_allocators_are_sampled_beside_malloc),
-	LIVE_CASE(described_allocators_are_sampled_without_ptrace),
-	LIVE_CASE(what_is_sampled_is_not_exact_and_says_so),
+		LIVE_CASE(without_ptrace_estimates_hold_too),
+		LIVE_CASE(described_allocators_are_sampled_beside_malloc),
+		LIVE_CASE(described_allocators_are_sampled_without_ptrace),
+		LIVE_CASE(what_is_sampled_is_not_exact_and_says_so),
 		LIVE_CASE(after_a_while_aside_frees_are_seen),
 		LIVE_CASE(a_command_that_is_run_is_sampled),
 		LIVE_CASE(a_file_keeps_the_rate),

@@ -6,6 +6,7 @@ live_libs = tests/live/liblive.a src/libbase.a $(JANSSON_LIBS) -lm
 check_LIBRARIES += tests/live/liblive.a
 tests_live_liblive_a_SOURCES = \
 	tests/live/cgroup.c tests/live/cgroup.h \
+	tests/live/estimates.c tests/live/estimates.h \
 	tests/live/footprint.c tests/live/footprint.h \
 	tests/live/handlers.c tests/live/handlers.h \
 	tests/live/live.h tests/live/runner.c \
