@@ -71,6 +71,8 @@ const struct matrix_row matrix_rows[] = {
 		   "objcopy -S --remove-section .gdb_index --remove-section .comment --keep-symbols=functions all mini && "
 		   "xz mini && strip program && objcopy --add-section .gnu_debugdata=mini.xz program",
 	  .names_functions_only = true },
+	{ .name = "500 MB of debug information",
+	  .build = "$S/../bench/large_object liblarge.so 96 8000 && [ $(stat -c %s liblarge.so) -ge 500000000 ] && " WITH("builds_large.c") " -L. -llarge" BESIDE_IT PROGRAM },
 	/* languages and allocators */
 	{ .name = "C++, every new, glibc", .build = NEWS },
 	{ .name = "C++, every new, jemalloc", .build = NEWS, .preload = LIBRARY("libjemalloc.so.2") },
