@@ -76,6 +76,15 @@ const char *matrix_in_folder(const char *name)
 	return live_text("%s/%s", live_folder(), name);
 }
 
+const char *matrix_with_folder(const char *text)
+{
+	const char *at;
+
+	while ((at = strchr(text, '@')))
+		text = live_text("%.*s%s%s", (int)(at - text), text, live_folder(), at + 1);
+	return text;
+}
+
 static const char *victims_folder(void)
 {
 	return realpath(live_text("%s/tests/victims", live_source()), NULL);
@@ -151,7 +160,7 @@ static void leave_pid_namespace(int old)
 static struct subject *start(const struct matrix_row *row)
 {
 	const char *argv[WORDS_MAX + 2] = { NULL };
-	char *words = row->wrapper ? strdup(row->wrapper) : NULL;
+	char *words = row->wrapper ? strdup(matrix_with_folder(row->wrapper)) : NULL;
 	int pid_namespace = row->own_pid_namespace ? enter_pid_namespace() : -1;
 	struct subject *subject;
 	size_t count = 0;

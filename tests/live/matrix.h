@@ -12,6 +12,8 @@ void matrix_cell(const char *engine, const char *column, const char *format, ...
 void matrix_require_filled(void);
 /* A path in the case's folder. */
 const char *matrix_in_folder(const char *name);
+/* The text with the case's folder for each @. */
+const char *matrix_with_folder(const char *text);
 /* An empty folder in its place, for this process and those that it starts; skips where that is not permitted. */
 void matrix_mount_own(const char *path);
 /* Has a process of its own do it, since what fails with one engine may work with the other; whether it failed. */

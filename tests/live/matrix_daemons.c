@@ -40,18 +40,9 @@ struct processes {
 	size_t count;
 };
 
-static const char *with_folder(const char *text)
-{
-	const char *at;
-
-	while ((at = strchr(text, '@')))
-		text = live_text("%.*s%s%s", (int)(at - text), text, live_folder(), at + 1);
-	return text;
-}
-
 static char **words_of(const char *command)
 {
-	char **words = calloc(WORDS_MAX + 1, sizeof(*words)), *text = strdup(with_folder(command)), *word;
+	char **words = calloc(WORDS_MAX + 1, sizeof(*words)), *text = strdup(matrix_with_folder(command)), *word;
 	size_t count = 0;
 
 	require(words && text);

@@ -45,6 +45,13 @@ const struct matrix_row matrix_rows[] = {
 	{ .name = "musl", .build = MUSL "-O2 -DNO_SIGNAL" SOURCES PROGRAM, .gdb_alone = true, .gdb_guesses = true,
 	  .is_short = true },
 	{ .name = "musl -static", .build = MUSL "-O2 -static" SOURCES PROGRAM, .gdb_alone = true, .gdb_guesses = true },
+	/* nothing of glibc is there */
+	{ .name = "musl, in a root of its own",
+	  .build = MUSL "-O2 -DNO_SIGNAL" SOURCES PROGRAM " && libc=$(realpath /lib/ld-musl-x86_64.so.1) && "
+		   "mkdir -p root/usr/bin root/proc root$PWD root${libc%/*} && ln -s usr/lib root/lib && cp $libc root$libc && "
+		   "ln -s $libc root/usr/lib/ld-musl-x86_64.so.1 && cp program reference && cp program root$PWD",
+	  .gdb_alone = true, .gdb_guesses = true, .is_contained = true,
+	  .wrapper = "/usr/bin/bwrap --unshare-all --bind @/root / --proc /proc --new-session" },
 	/* debug information */
 	{ .name = "DWARF 4", .build = GCC "-O2 -gdwarf-4" SOURCES PROGRAM },
 	{ .name = "DWARF 5", .build = GCC "-O2 -gdwarf-5" SOURCES PROGRAM },

@@ -15,7 +15,7 @@ struct matrix_row {
 	 * that, too, is the same with its debug information in it, and reference-NAME its library NAME. */
 	const char *build;
 	const char *preload;               /* an allocator before libc's; NULL: none */
-	const char *wrapper;               /* a command that becomes the program, with its arguments; NULL: none */
+	const char *wrapper;               /* a command that becomes the program, with its arguments, @: as below; NULL: none */
 	const char *meanwhile;             /* a shell command in the folder once the program runs; NULL: none */
 	bool is_short;                     /* also a part of the suite's run */
 	bool gdb_alone;                    /* libunwind 1.6 finds no way through its stacks */
