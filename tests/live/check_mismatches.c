@@ -170,7 +170,7 @@ static long long stops_of_rounds(const char *options, const char *domains)
 		subject_command(subject, 'g');
 	stops = stops_of(tool, subject->pid) - stops;
 	tool_end(tool, subject, before);
-	live_note("'%s', %s: %lld stops for %d rounds of 6 news", options, domains, stops, ROUNDS);
+	live_note("'%s', %s: %lld stops for %d rounds of 10 news", options, domains, stops, ROUNDS);
 	return stops;
 }
 
@@ -201,8 +201,8 @@ static void require_news_told(const char *engine)
 		for (int k = 0; k < ROUNDS; k++)
 			subject_command(subject, 'g');
 		status = tool_status(tool, subject->pid);
-		require_equal(json_number(status, "domains.new.blocks"), 3 * ROUNDS);
-		require_equal(json_number(status, "domains.new[].blocks"), 3 * ROUNDS);
+		require_equal(json_number(status, "domains.new.blocks"), 5 * ROUNDS);
+		require_equal(json_number(status, "domains.new[].blocks"), 5 * ROUNDS);
 		for (int k = 0; k < ROUNDS; k++)
 			subject_command(subject, 'f');
 		require_equal((long long)json_array_size(list_of(tool, subject->pid)), 0);

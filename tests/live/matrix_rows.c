@@ -5,6 +5,8 @@
 #define GCC "gcc" FLAGS
 #define CLANG "clang" FLAGS
 #define MUSL "musl-gcc" FLAGS
+/* later ones link with lld by themselves, in whose layout libunwind 1.6 finds no way */
+#define RUST "rustc -O -g -C link-arg=-fuse-ld=bfd "
 #define PROGRAM " -o program"
 /* Debug information in a file of its own. */
 #define SPLIT_OFF(file) " && objcopy --only-keep-debug program " file
@@ -24,11 +26,15 @@ const struct matrix_row matrix_rows[] = {
 	{ .name = "gcc -O1", .build = GCC "-O1" SOURCES PROGRAM },
 	{ .name = "gcc -O2", .build = GCC "-O2" SOURCES PROGRAM, .is_short = true },
 	{ .name = "gcc -O3", .build = GCC "-O3" SOURCES PROGRAM },
+	{ .name = "gcc -Os", .build = GCC "-Os" SOURCES PROGRAM },
 	{ .name = "gcc -O2 -fomit-frame-pointer", .build = GCC "-O2 -fomit-frame-pointer" SOURCES PROGRAM },
 	{ .name = "gcc -O2 -fno-omit-frame-pointer", .build = GCC "-O2 -fno-omit-frame-pointer" SOURCES PROGRAM },
 	{ .name = "gcc -O2 -flto", .build = GCC "-O2 -flto" SOURCES PROGRAM },
 	{ .name = "clang -O0", .build = CLANG "-O0" SOURCES PROGRAM },
+	{ .name = "clang -O1", .build = CLANG "-O1" SOURCES PROGRAM },
 	{ .name = "clang -O2", .build = CLANG "-O2" SOURCES PROGRAM },
+	{ .name = "clang -O3", .build = CLANG "-O3" SOURCES PROGRAM },
+	{ .name = "clang -Os", .build = CLANG "-Os" SOURCES PROGRAM },
 	{ .name = "gcc -O2 -fcf-protection=full", .build = GCC "-O2 -fcf-protection=full" SOURCES PROGRAM },
 	{ .name = "a handler on a stack of its own", .build = GCC "-O2 -DALTERNATE_STACK" SOURCES PROGRAM },
 	/* layouts */
@@ -88,14 +94,14 @@ const struct matrix_row matrix_rows[] = {
 	{ .name = "C, jemalloc", .build = GCC "-O2" SOURCES PROGRAM, .preload = LIBRARY("libjemalloc.so.2") },
 	{ .name = "C, tcmalloc", .build = GCC "-O2" SOURCES PROGRAM, .preload = LIBRARY("libtcmalloc_minimal.so.4") },
 	{ .name = "C, mimalloc", .build = GCC "-O2" SOURCES PROGRAM, .preload = LIBRARY("libmimalloc.so.2.0") },
-	{ .name = "Rust, std", .build = "rustc -O -g $S/boxes.rs" PROGRAM, .gdb_alone = true },
+	{ .name = "Rust, std", .build = RUST "$S/boxes.rs" PROGRAM },
 	/* with the source of jemalloc that the crate has */
-	{ .name = "Rust, jemalloc with its prefix", .gdb_alone = true,
+	{ .name = "Rust, jemalloc with its prefix",
 	  .build = "mkdir j && cp -r /usr/share/cargo/registry/jemalloc-sys-*/jemalloc/. "
 		   "/usr/share/cargo/registry/jemalloc-sys-*/configure/. j && cd j && touch config.stamp.in && "
 		   "./configure -q --disable-cxx --with-jemalloc-prefix=_rjem_ --with-private-namespace=_rjem_ "
 		   "CFLAGS='-O2 -g -w' >/dev/null && make -s -j2 lib/libjemalloc_pic.a >/dev/null && cd .. && "
-		   "rustc -O -g -L j/lib $S/boxes_jemalloc.rs" PROGRAM },
+		   RUST "-L j/lib $S/boxes_jemalloc.rs" PROGRAM },
 	{ .name = "Go, cgo", .build = "GOCACHE=$PWD/cache go build" PROGRAM " $S/cgo.go", .gdb_alone = true,
 	  .cut = TRUNCATED_LOOP, .all_are_cut = true },
 	/* situations */

@@ -2,7 +2,15 @@
 package main
 
 // #include <stdlib.h>
+// #include <string.h>
 // static void *get(size_t size) { return malloc(size); }
+// __attribute__((noinline)) static void *deeper(size_t size, int depth)
+// {
+//	char *block = depth > 0 ? deeper(size, depth - 1) : calloc(2, size / 2);
+//	block[0] = 1;
+//	return block;
+// }
+// static void *grow(size_t size) { return realloc(malloc(10), size); }
 import "C"
 
 import (
@@ -11,8 +19,12 @@ import (
 	"unsafe"
 )
 
+const text = "strings of Go's are copied"
+const blocks, bytes = 4, 500 + 600 + 700 + len(text) + 1
+
 func keep(kept []unsafe.Pointer) []unsafe.Pointer {
-	return append(kept, unsafe.Pointer(C.get(500)))
+	return append(kept, unsafe.Pointer(C.get(500)), unsafe.Pointer(C.deeper(600, 4)), unsafe.Pointer(C.grow(700)),
+		unsafe.Pointer(C.CString(text)))
 }
 
 func main() {
@@ -34,6 +46,6 @@ func main() {
 			}
 			kept = kept[:0]
 		}
-		fmt.Printf("blocks=%d bytes=%d\n", len(kept), 500*len(kept))
+		fmt.Printf("blocks=%d bytes=%d\n", len(kept), bytes*len(kept)/blocks)
 	}
 }

@@ -16,11 +16,15 @@ struct round {
 	int *one, *many, *quiet;
 	wide *aligned, *aligned_many;
 	char *quiet_many;
+	wide *quiet_aligned, *quiet_aligned_many;
+	void *plain, *plain_many;
 } kept[rounds_max];
 int rounds;
 
-constexpr std::size_t blocks_a_round = 6;
-constexpr std::size_t bytes_a_round = sizeof(int) + 10 * sizeof(int) + sizeof(wide) + 2 * sizeof(wide) + sizeof(int) + 30;
+constexpr std::size_t plain_bytes = 50, plain_many_bytes = 70;
+constexpr std::size_t blocks_a_round = 10;
+constexpr std::size_t bytes_a_round = sizeof(int) + 10 * sizeof(int) + sizeof(wide) + 2 * sizeof(wide) + sizeof(int) + 30 +
+				      sizeof(wide) + 3 * sizeof(wide) + plain_bytes + plain_many_bytes;
 
 __attribute__((noinline)) void keep(round &r)
 {
@@ -30,6 +34,10 @@ __attribute__((noinline)) void keep(round &r)
 	r.aligned_many = new wide[2];
 	r.quiet = new (std::nothrow) int(2);
 	r.quiet_many = new (std::nothrow) char[30];
+	r.quiet_aligned = new (std::nothrow) wide;
+	r.quiet_aligned_many = new (std::nothrow) wide[3];
+	r.plain = ::operator new(plain_bytes);
+	r.plain_many = ::operator new[](plain_many_bytes);
 }
 
 __attribute__((noinline)) void give_back(round &r)
@@ -37,9 +45,13 @@ __attribute__((noinline)) void give_back(round &r)
 	delete r.one;
 	delete[] r.many;
 	delete r.aligned;
-	delete[] r.aligned_many;
+	::operator delete[](r.aligned_many, 2 * sizeof(wide), std::align_val_t(alignof(wide)));
 	delete r.quiet;
-	delete[] r.quiet_many;
+	::operator delete[](r.quiet_many, std::nothrow);
+	::operator delete(r.quiet_aligned, std::align_val_t(alignof(wide)), std::nothrow);
+	::operator delete[](r.quiet_aligned_many, std::align_val_t(alignof(wide)), std::nothrow);
+	::operator delete(r.plain, plain_bytes);
+	::operator delete[](r.plain_many, plain_many_bytes);
 }
 
 } // namespace
