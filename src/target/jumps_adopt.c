@@ -6,11 +6,7 @@
 #include "target/jumps_private.h"
 #include "target/maps.h"
 
-#include "base/fd.h"
-
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NOTES_MAX ((RING_CODE_SIZE - sizeof(struct ring_code_header)) / sizeof(struct ring_code_note))
@@ -100,19 +96,16 @@ static bool may_be_area(const struct map_line *map)
 int jumps_adopt(struct target *target)
 {
 	struct map_line map;
-	char path[64], *text, *cursor;
-	int r;
+	struct maps maps;
+	int r = maps_open(target->memory_tid, &maps);
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", target->memory_tid);
-	r = file_read_text(path, MAPS_TEXT_MAX, &text, NULL);
 	if (r < 0)
 		return r;
-	cursor = text;
-	while (r == 0 && maps_next(&cursor, &map)) {
+	while (r == 0 && maps_next(&maps.cursor, &map)) {
 		jumps_note_ring(target, &map);
 		if (may_be_area(&map))
 			r = adopt_area(target, map.start);
 	}
-	free(text);
+	maps_close(&maps);
 	return r;
 }

@@ -136,18 +136,15 @@ void jumps_note_ring(struct target *target, const struct map_line *map)
 int jumps_find_ring(struct target *target)
 {
 	struct map_line map;
-	char path[64], *text, *cursor;
-	int r;
+	struct maps maps;
+	int r = maps_open(target->memory_tid, &maps);
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", target->memory_tid);
-	r = file_read_text(path, MAPS_TEXT_MAX, &text, NULL);
 	if (r < 0)
 		return r;
 	target->ring = target->ring_size = 0;
-	cursor = text;
-	while (maps_next(&cursor, &map))
+	while (maps_next(&maps.cursor, &map))
 		jumps_note_ring(target, &map);
-	free(text);
+	maps_close(&maps);
 	return 0;
 }
 

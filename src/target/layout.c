@@ -2,10 +2,6 @@
 
 #include "target/maps.h"
 
-#include "base/fd.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define PAGE 4096u
@@ -214,16 +210,14 @@ struct stack_bounds thread_layout_main_stack(const struct target *target)
 {
 	struct stack_bounds bounds = { 0, 0 };
 	struct map_line map;
-	char path[64], *text, *cursor;
+	struct maps maps;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", target->memory_tid);
-	if (file_read_text(path, MAPS_TEXT_MAX, &text, NULL) < 0)
+	if (maps_open(target->memory_tid, &maps) < 0)
 		return bounds;
-	cursor = text;
-	while (maps_next(&cursor, &map)) {
+	while (maps_next(&maps.cursor, &map)) {
 		if (strcmp(map.path, "[stack]") == 0)
 			bounds = (struct stack_bounds){ map.start, map.end };
 	}
-	free(text);
+	maps_close(&maps);
 	return bounds;
 }

@@ -1,5 +1,8 @@
 #include "target/maps.h"
 
+#include "base/fd.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -64,4 +67,22 @@ bool maps_next(char **cursor, struct map_line *ret_line)
 			return true;
 	}
 	return false;
+}
+
+int maps_open(pid_t tid, struct maps *ret_maps)
+{
+	char path[32], *text;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", tid);
+	r = file_read_text(path, MAPS_TEXT_MAX, &text, NULL);
+	if (r == 0)
+		*ret_maps = (struct maps){ text, text };
+	return r;
+}
+
+void maps_close(struct maps *maps)
+{
+	free(maps->text);
+	*maps = (struct maps){ NULL, NULL };
 }

@@ -1,4 +1,4 @@
-/* Lines of /proc/PID/maps, see proc(5).  Pure: text in, values out. */
+/* Lines of /proc/PID/maps, see proc(5).  maps_next() is pure: text in, values out. */
 #ifndef ALLOCWATCH_TARGET_MAPS_H
 #define ALLOCWATCH_TARGET_MAPS_H
 
@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* More text than this is refused: 65,530 mappings (the kernel's default limit) with long paths. */
 #define MAPS_TEXT_MAX (64u << 20)
@@ -23,5 +24,13 @@ struct map_line {
 /* Parses the line at *cursor (which it writes NULs into) and moves on; false at the end.  Lines that
  * are no map lines are passed over. */
 bool maps_next(char **cursor, struct map_line *ret_line);
+
+/* All of a process's lines, as they are at one moment: maps_next(&maps.cursor, ...) tells them one by one. */
+struct maps {
+	char *text, *cursor;
+};
+/* tid: any thread that has the memory.  0, to be ended by maps_close(); or what reading gave. */
+int maps_open(pid_t tid, struct maps *ret_maps);
+void maps_close(struct maps *maps);
 
 #endif

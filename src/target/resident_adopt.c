@@ -22,7 +22,6 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -162,16 +161,14 @@ static bool last_page_has_magic(pid_t pid, raddr end)
 bool resident_is_left(pid_t pid)
 {
 	struct map_line map;
-	char path[64], *text, *cursor;
+	struct maps maps;
 	bool found = false;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	if (file_read_text(path, MAPS_TEXT_MAX, &text, NULL) < 0)
+	if (maps_open(pid, &maps) < 0)
 		return false;
-	cursor = text;
-	while (!found && maps_next(&cursor, &map))
+	while (!found && maps_next(&maps.cursor, &map))
 		found = map.executable && map.inode != 0 && last_page_has_magic(pid, map.end);
-	free(text);
+	maps_close(&maps);
 	return found;
 }
 
@@ -180,16 +177,14 @@ int resident_find_room(pid_t pid, raddr near, size_t data_len, raddr *ret_at)
 	size_t len = (ARCH_STUB_MAX + data_len + 15) & ~(size_t)15;
 	uint8_t bytes[PAGE];
 	struct map_line map = { 0 };
-	char path[64], *text, *cursor;
+	struct maps maps;
 	bool found = false;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	if (len > sizeof(bytes) || file_read_text(path, MAPS_TEXT_MAX, &text, NULL) < 0)
+	if (len > sizeof(bytes) || maps_open(pid, &maps) < 0)
 		return -ENOSPC;
-	cursor = text;
-	while (!found && maps_next(&cursor, &map))
+	while (!found && maps_next(&maps.cursor, &map))
 		found = map.executable && near >= map.start && near < map.end;
-	free(text);
+	maps_close(&maps);
 	if (!found || !rights_read_memory(pid, map.end - len, bytes, len))
 		return -ENOSPC;
 	for (size_t i = 0; i < len; i++) {
@@ -366,16 +361,14 @@ static bool is_ours(struct target *target, const struct map_line *map)
 
 static bool find_mapping(struct target *target, raddr at, struct map_line *ret_map)
 {
-	char path[64], *text, *cursor;
+	struct maps maps;
 	bool found = false;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", target->memory_tid);
-	if (file_read_text(path, MAPS_TEXT_MAX, &text, NULL) < 0)
+	if (maps_open(target->memory_tid, &maps) < 0)
 		return false;
-	cursor = text;
-	while (!found && maps_next(&cursor, ret_map))
+	while (!found && maps_next(&maps.cursor, ret_map))
 		found = ret_map->start == at && is_ours(target, ret_map);
-	free(text);
+	maps_close(&maps);
 	return found;
 }
 

@@ -1,12 +1,8 @@
 #include "tracer/foreign.h"
 
-#include "base/fd.h"
+#include "target/maps.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define MAPS_SPACE (64u << 20)
 
 const char *foreign_refusal(const struct session *session)
 {
@@ -34,13 +30,14 @@ const char *foreign_warning(const struct session *session)
 
 bool foreign_uprobes(const struct session *session)
 {
-	char path[64], *text;
+	struct map_line map;
+	struct maps maps;
 	bool there = false;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", session->target->memory_tid);
-	if (file_read_text(path, MAPS_SPACE, &text, NULL) == 0) {
-		there = strstr(text, "[uprobes]\n") != NULL;
-		free(text);
-	}
+	if (maps_open(session->target->memory_tid, &maps) < 0)
+		return false;
+	while (!there && maps_next(&maps.cursor, &map))
+		there = strcmp(map.path, "[uprobes]") == 0;
+	maps_close(&maps);
 	return there;
 }

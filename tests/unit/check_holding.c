@@ -12,7 +12,6 @@
 #include "target/stacks.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 
 #include <check.h>
 #include <errno.h>
@@ -202,19 +201,18 @@ END_TEST
 /* The executable mappings of files, by the text. */
 static unsigned count_code(struct mapped_code code[], unsigned most)
 {
-	char *text, *cursor;
 	struct map_line map;
+	struct maps maps;
 	unsigned count = 0;
 
-	ck_assert_int_eq(file_read_text("/proc/self/maps", MAPS_TEXT_MAX, &text, NULL), 0);
-	cursor = text;
-	while (maps_next(&cursor, &map)) {
+	ck_assert_int_eq(maps_open(getpid(), &maps), 0);
+	while (maps_next(&maps.cursor, &map)) {
 		if (!map.executable || map.inode == 0)
 			continue;
 		ck_assert_uint_lt(count, most);
 		code[count++] = (struct mapped_code){ map.start, map.end, map.device, map.inode };
 	}
-	free(text);
+	maps_close(&maps);
 	return count;
 }
 
