@@ -151,16 +151,22 @@ pid_t proc_thread_group(pid_t tid)
 	return proc_status_numbers(tid, "\nTgid:", 10, &group, 1) == 0 ? (pid_t)group : 0;
 }
 
-unsigned proc_namespace_level(pid_t pid)
+unsigned proc_innermost(const unsigned long numbers[PROC_NAMESPACES_MAX])
 {
-	unsigned long numbers[PROC_NAMESPACES_MAX];
 	unsigned level = 0;
 
-	if (proc_status_numbers(pid, "\nNSpid:", 10, numbers, PROC_NAMESPACES_MAX) < 0)
-		return 0;
 	while (level + 1 < PROC_NAMESPACES_MAX && numbers[level + 1] != 0)
 		level++;
 	return level;
+}
+
+unsigned proc_namespace_level(pid_t pid)
+{
+	unsigned long numbers[PROC_NAMESPACES_MAX];
+
+	if (proc_status_numbers(pid, "\nNSpid:", 10, numbers, PROC_NAMESPACES_MAX) < 0)
+		return 0;
+	return proc_innermost(numbers);
 }
 
 pid_t proc_number_at(pid_t tid, unsigned level)

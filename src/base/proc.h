@@ -38,6 +38,8 @@ pid_t proc_thread_group(pid_t tid);
 /* A process or thread has a number in its own PID namespace and in each of those around it, as far as that of /proc: see
  * pid_namespaces(7).  How many namespaces further in than that one it is; 0: none, or not known. */
 unsigned proc_namespace_level(pid_t pid);
+/* The same of the numbers behind "\nNSpid:", which begin with that for /proc and end at a 0: numbers[of this] is its own. */
+unsigned proc_innermost(const unsigned long numbers[PROC_NAMESPACES_MAX]);
 /* Its number in the one that is so much further in than that of /proc; 0: not known. */
 pid_t proc_number_at(pid_t tid, unsigned level);
 

@@ -42,14 +42,11 @@ void generated_look(struct generated *generated, int pid, uint64_t start_ticks)
 	unsigned long pids[PROC_NAMESPACES_MAX] = { 0 }, uids[2];
 	const struct status_field fields[] = { { "\nNSpid:", 10, pids, PROC_NAMESPACES_MAX }, { "\nUid:", 10, uids, 2 } };
 	uint64_t ticks;
-	unsigned inner = 0;
 
 	if (proc_status_fields(pid, fields, 2) < 0 || proc_start_time(pid, &ticks) < 0 || ticks != start_ticks)
 		return;
-	while (inner + 1 < PROC_NAMESPACES_MAX && pids[inner + 1] != 0)
-		inner++;
 	generated->pid = pid;
-	generated->inner_pid = (int)pids[inner];
+	generated->inner_pid = (int)pids[proc_innermost(pids)];
 	generated->uid = (uid_t)uids[1];
 	generated->started_ns = real_time(ticks);
 }
