@@ -18,12 +18,8 @@ static bool asks_for_later_arguments(const struct wire_allocator *is)
 		free(reason);
 		return false;
 	}
-	for (size_t i = 0; i < allocator.function_count; i++) {
-		const struct allocator_function *function = &allocator.functions[i];
-
-		later |= function->size >= RING_ARGUMENTS || function->count >= RING_ARGUMENTS ||
-			 function->old >= RING_ARGUMENTS || function->result >= RING_ARGUMENTS;
-	}
+	for (size_t i = 0; !later && i < allocator.function_count; i++)
+		later = allocator_function_arguments(&allocator.functions[i]) > RING_ARGUMENTS;
 	return later;
 }
 

@@ -220,6 +220,16 @@ int allocator_parse(const char *text, struct allocator *ret, char **ret_reason)
 	return 0;
 }
 
+int allocator_function_arguments(const struct allocator_function *function)
+{
+	const int8_t numbers[] = { function->size, function->count, function->old, function->result };
+	int last = ALLOCATOR_NO_ARGUMENT;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		last = numbers[i] > last ? numbers[i] : last;
+	return last + 1;
+}
+
 bool allocator_function_is_in(const struct allocator_function *function, const char *path)
 {
 	const char *slash = strchr(function->object, '/') ? NULL : strrchr(path, '/');

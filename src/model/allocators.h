@@ -49,6 +49,9 @@ static inline bool allocator_function_allocates(const struct allocator_function 
 /* 0, or -EINVAL with *ret_reason (to be freed; a sentence without its subject), or -ENOMEM. */
 int allocator_parse(const char *text, struct allocator *ret, char **ret_reason);
 
+/* How many of its arguments matter, from the first one on. */
+int allocator_function_arguments(const struct allocator_function *function);
+
 /* Whether the function may be in this object. */
 bool allocator_function_is_in(const struct allocator_function *function, const char *path);
 

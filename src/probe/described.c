@@ -46,19 +46,14 @@ const struct catalog_entry *described_find(struct described *described, const ch
 	return NULL;
 }
 
-static int later(int count, int8_t argument)
-{
-	return argument >= count ? argument + 1 : count;
-}
-
 int described_arguments(const struct described *described)
 {
 	int count = 0;
 
 	for (size_t i = 0; i < described->functions.count; i++) {
-		const struct allocator_function *is = &described->functions.items[i]->is;
+		int arguments = allocator_function_arguments(&described->functions.items[i]->is);
 
-		count = later(later(later(later(count, is->size), is->count), is->old), is->result);
+		count = arguments > count ? arguments : count;
 	}
 	return count;
 }

@@ -19,6 +19,7 @@ static struct allocator parsed(const char *text)
 START_TEST(a_description_says_which_argument_is_what)
 {
 	struct allocator a = parsed("  pool pool_get(-, size) pool_more( count ,size,align,\t-)\tlibp*.so:make(result, size, old) slab(-)=64 put(-,old)");
+	static const int matter[] = { 2, 2, 3, 0, 2 };
 
 	ck_assert_str_eq(a.name, "pool");
 	ck_assert_uint_eq(a.function_count, 5);
@@ -35,6 +36,8 @@ START_TEST(a_description_says_which_argument_is_what)
 	ck_assert(allocator_function_allocates(&a.functions[3]));
 	ck_assert(!allocator_function_allocates(&a.functions[4]));
 	ck_assert_int_eq(a.functions[4].old, 1);
+	for (size_t i = 0; i < a.function_count; i++)
+		ck_assert_int_eq(allocator_function_arguments(&a.functions[i]), matter[i]);
 }
 END_TEST
 
