@@ -102,27 +102,6 @@ static void attach_again_after_detach_starts_anew(void)
 	subject_quit(leaky);
 }
 
-static bool is_gone_from_list(void *context)
-{
-	struct {
-		struct tool *tool;
-		pid_t pid;
-	} *c = context;
-
-	return !tool_lists(c->tool, c->pid);
-}
-
-static void wait_until_unlisted(struct tool *tool, pid_t pid)
-{
-	struct {
-		struct tool *tool;
-		pid_t pid;
-	} context = { tool, pid };
-
-	if (!live_wait(is_gone_from_list, &context, 30000))
-		live_fail("process %d ended and is still listed", pid);
-}
-
 static void snapshots_outlive_the_process_and_its_end_leaves_one(void)
 {
 	struct tool *tool = tool_start();
@@ -134,7 +113,7 @@ static void snapshots_outlive_the_process_and_its_end_leaves_one(void)
 	id = json_text(tool_json(tool, "snapshot", pid, "--name", "kept", NULL), "id");
 	subject_command(leaky, 'g');
 	subject_quit(leaky);
-	wait_until_unlisted(tool, leaky->pid);
+	tool_wait_until_gone(tool, leaky->pid, 30000);
 	require_row(tool_stats(tool, id), LEAKY_SOURCE, "/* leak */", 100 * 1000, 100);
 	require_row(tool_stats(tool, live_text("%s:kept", pid)), LEAKY_SOURCE, "/* leak */", 100 * 1000, 100);
 	require_row(tool_stats(tool, live_text("%s:exit", pid)), LEAKY_SOURCE, "/* leak */", 200 * 1000, 200);
@@ -152,7 +131,7 @@ static void a_process_killed_in_the_middle_leaves_its_snapshots(void)
 	tool_out(tool, "snapshot", pid_text(hammer->pid), "--name", "last", NULL);
 	subject_send(hammer, 'r');
 	subject_kill(hammer);
-	wait_until_unlisted(tool, hammer->pid);
+	tool_wait_until_gone(tool, hammer->pid, 30000);
 	require_at_least(json_number(tool_stats(tool, live_text("%d:last", hammer->pid)), "total.count"), 1);
 	again = tool_try(tool, "status", pid_text(hammer->pid), NULL);
 	require_equal(again.status, 1);

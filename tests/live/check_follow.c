@@ -15,40 +15,19 @@
 #define FORKER_C "tests/victims/forker.c"
 #define LIST_MS 10000
 
-struct expected {
-	struct tool *tool;
-	pid_t pid;
-};
-
 static void attach_following(struct tool *tool, pid_t pid)
 {
 	tool_out(tool, "attach", "--follow-forks", pid_text(pid), NULL);
 }
 
-/* Traced, and its own tracer has said so. */
-static bool is_listed(void *context)
-{
-	const struct expected *expected = context;
-
-	return tool_lists(expected->tool, expected->pid) &&
-	       !strcmp(json_text(tool_status(expected->tool, expected->pid), "state"), "tracing");
-}
-
-static bool is_gone(void *context)
-{
-	const struct expected *expected = context;
-
-	return !tool_lists(expected->tool, expected->pid);
-}
-
 static pid_t fork_followed(struct tool *tool, struct subject *forker)
 {
-	struct expected expected = { .tool = tool };
+	pid_t child;
 
 	subject_command(forker, 'g');
-	expected.pid = (pid_t)subject_tally(forker, "child");
-	require(live_wait(is_listed, &expected, LIST_MS));
-	return expected.pid;
+	child = (pid_t)subject_tally(forker, "child");
+	tool_wait_until_traced(tool, child, LIST_MS);
+	return child;
 }
 
 static void a_child_has_what_was_live_at_the_fork(void)
@@ -61,13 +40,12 @@ static void a_child_has_what_was_live_at_the_fork(void)
 	attach_following(tool, forker->pid);
 	for (int i = 1; i <= 3; i++) {
 		pid_t child = fork_followed(tool, forker);
-		struct expected expected = { tool, child };
 
 		require_row(tool_stats(tool, pid_text(child)), FORKER_C, "/* kept */", 104 * i, i);
 		require_nothing_unknown(tool_status(tool, child), 0);
 		subject_command(forker, 'g');
 		require_equal(subject_tally(forker, "status"), 7);
-		require(live_wait(is_gone, &expected, LIST_MS));
+		tool_wait_until_gone(tool, child, LIST_MS);
 		exit_snapshot = live_text("%d:exit", child);
 		require_row(tool_stats(tool, exit_snapshot), FORKER_C, "/* kept */", 104 * i, i);
 		require_row(tool_stats(tool, exit_snapshot), FORKER_C, "/* the child's own */", 312, 3);

@@ -195,41 +195,21 @@ static void threads_that_live_shortly_are_counted_without_ptrace(void)
 	tool_end(tool, births, before);
 }
 
-struct traced {
-	struct tool *tool;
-	pid_t pid;
-};
-
-static bool is_traced(void *context)
-{
-	const struct traced *traced = context;
-
-	return tool_lists(traced->tool, traced->pid) &&
-	       !strcmp(json_text(tool_status(traced->tool, traced->pid), "state"), "tracing");
-}
-
-static bool is_gone(void *context)
-{
-	const struct traced *traced = context;
-
-	return !tool_lists(traced->tool, traced->pid);
-}
-
 /* The forker forks one child that makes three blocks of its own and ends; it has `kept` blocks of its parent's. */
 static void follow_one(struct tool *tool, struct subject *forker, int kept)
 {
-	struct traced child = { .tool = tool };
 	const char *at_exit;
+	pid_t child;
 
 	subject_command(forker, 'g');
-	child.pid = subject_child_of(forker->pid);
-	require(child.pid > 0);
-	require(live_wait(is_traced, &child, WAIT_MS));
-	require_ring(tool, child.pid);
+	child = subject_child_of(forker->pid);
+	require(child > 0);
+	tool_wait_until_traced(tool, child, WAIT_MS);
+	require_ring(tool, child);
 	subject_command(forker, 'g');
 	require_equal(subject_tally(forker, "status"), 7);
-	require(live_wait(is_gone, &child, WAIT_MS));
-	at_exit = live_text("%d:exit", child.pid);
+	tool_wait_until_gone(tool, child, WAIT_MS);
+	at_exit = live_text("%d:exit", child);
 	require_row(tool_stats(tool, at_exit), FORKER_C, "/* kept */", 104LL * kept, kept);
 	require_row(tool_stats(tool, at_exit), FORKER_C, "/* the child's own */", 312, 3);
 	require(json_is_true(json_object_get(tool_stats(tool, at_exit), "exact")));

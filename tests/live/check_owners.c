@@ -459,30 +459,22 @@ static void for_each_new_process_it_is_asked_again(void)
 	live_survey("children with rights that their user has not", live_rounds(1, 30), 0, (unsigned)count, (unsigned)count);
 }
 
-static bool is_listed(void *context)
-{
-	const struct last *last = context;
-
-	return tool_lists(last->tool, last->pid) &&
-	       !strcmp(json_text(tool_status(last->tool, last->pid), "state"), "tracing");
-}
-
 /* A followed child is its parent's owner's, and its tracer is that user. */
 static void a_followed_child_is_its_owners(void)
 {
 	struct users users = users_start();
 	struct subject *forker = victim_start_as(ORDINARY_UID, public_copy(FORKER), NULL);
-	struct last child = { users.one, 0 };
+	pid_t child;
 
 	tool_out(users.one, "attach", "--follow-forks", pid_text(forker->pid), NULL);
 	for (int i = 1; i <= 3; i++) {
 		subject_command(forker, 'g');
-		child.pid = (pid_t)subject_tally(forker, "child");
-		require(live_wait(is_listed, &child, LET_GO_MS));
-		require_identity(tool_tracer(child.pid), ORDINARY_UID);
-		require_row(tool_stats(users.one, pid_text(child.pid)), FORKER_C, "/* kept */", 104 * i, i);
-		require_unseen(tool_try(users.another, "status", pid_text(child.pid), NULL), "not traced");
-		require_unseen(tool_try(users.another, "stats", pid_text(child.pid), NULL), "not traced");
+		child = (pid_t)subject_tally(forker, "child");
+		tool_wait_until_traced(users.one, child, LET_GO_MS);
+		require_identity(tool_tracer(child), ORDINARY_UID);
+		require_row(tool_stats(users.one, pid_text(child)), FORKER_C, "/* kept */", 104 * i, i);
+		require_unseen(tool_try(users.another, "status", pid_text(child), NULL), "not traced");
+		require_unseen(tool_try(users.another, "stats", pid_text(child), NULL), "not traced");
 		subject_command(forker, 'g');
 		require_equal(subject_tally(forker, "status"), 7);
 	}

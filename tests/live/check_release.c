@@ -27,13 +27,6 @@ struct traced {
 	pid_t pid;
 };
 
-static bool is_gone(void *context)
-{
-	const struct traced *traced = context;
-
-	return !tool_lists(traced->tool, traced->pid);
-}
-
 static bool is_traced_by_another(void *context)
 {
 	return !state_is_untraced(context);
@@ -215,7 +208,7 @@ static void the_end_of_a_process_without_ptrace_is_seen(void)
 		subject_command(hammer, 'g');
 		blocks = subject_tally(hammer, "blocks");
 		subject_quit(hammer);
-		require(live_wait(is_gone, &gone, WAIT_MS));
+		tool_wait_until_gone(tool, hammer->pid, WAIT_MS);
 		require(live_wait(exit_is_kept, &gone, WAIT_MS));
 		require_equal(json_number(tool_stats(tool, live_text("%d:exit", gone.pid)), "total.count"), blocks);
 	}
@@ -228,15 +221,14 @@ static void how_a_process_without_ptrace_ended_is_told(void)
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct subject *hammer = victim_start(HAMMER, "--threads", "2", NULL);
-		struct traced gone = { tool, hammer->pid };
 		struct tool_run run;
 
 		release(tool, hammer->pid);
 		kill(hammer->pid, SIGKILL);
 		if (i == 0)
 			subject_wait(hammer);
-		require(live_wait(is_gone, &gone, WAIT_MS));
-		run = tool_try(tool, "status", pid_text(gone.pid), NULL);
+		tool_wait_until_gone(tool, hammer->pid, WAIT_MS);
+		run = tool_try(tool, "status", pid_text(hammer->pid), NULL);
 		if (i == 0 && strstr(run.err, "has ended;") && !kernel_is_since(6, 15))
 			live_note("this kernel does not tell how a process ended that its parent has waited for");
 		else
@@ -318,11 +310,10 @@ static void a_program_that_it_executes_is_not_traced(void)
 {
 	struct tool *tool = tool_start();
 	struct subject *execer = victim_start("tests/victims/execer", "--threads", "2", NULL);
-	struct traced gone = { tool, execer->pid };
 
 	release(tool, execer->pid);
 	subject_command(execer, 'g');
-	require(live_wait(is_gone, &gone, WAIT_MS));
+	tool_wait_until_gone(tool, execer->pid, WAIT_MS);
 	require_unharmed(execer->pid, NULL);
 	subject_command(execer, 'a');
 	subject_quit(execer);

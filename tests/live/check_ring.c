@@ -549,43 +549,24 @@ static void a_signal_in_the_attach_leads_nobody_into_a_jump(void)
 
 /* --- children that are followed --- */
 
-struct child {
-	struct tool *tool;
-	pid_t pid;
-};
-
-static bool is_traced(void *context)
-{
-	const struct child *child = context;
-
-	return tool_lists(child->tool, child->pid) && !strcmp(json_text(tool_status(child->tool, child->pid), "state"), "tracing");
-}
-
-static bool is_gone(void *context)
-{
-	const struct child *child = context;
-
-	return !tool_lists(child->tool, child->pid);
-}
-
 /* A child that has `kept` blocks of its parent's makes three more and ends: all of it recorded in a ring of its own. */
 static void follow_one_child(struct tool *tool, struct subject *forker, int kept)
 {
-	struct child child = { .tool = tool };
 	const char *at_exit;
+	pid_t child;
 
 	subject_command(forker, 'g');
-	child.pid = (pid_t)subject_tally(forker, "child");
-	require(live_wait(is_traced, &child, HEAL_MS));
-	require_text(json_text(tool_status(tool, child.pid), "engine"), "ring");
-	require_row(tool_stats(tool, pid_text(child.pid)), FORKER_C, "/* kept */", 104LL * kept, kept);
+	child = (pid_t)subject_tally(forker, "child");
+	tool_wait_until_traced(tool, child, HEAL_MS);
+	require_text(json_text(tool_status(tool, child), "engine"), "ring");
+	require_row(tool_stats(tool, pid_text(child)), FORKER_C, "/* kept */", 104LL * kept, kept);
 	/* Of the parent's before its attach: the child has them in its counters. */
-	require_nothing_unknown(tool_status(tool, child.pid), json_number(tool_status(tool, forker->pid),
-									  "unknown.before_attach_frees"));
+	require_nothing_unknown(tool_status(tool, child), json_number(tool_status(tool, forker->pid),
+								      "unknown.before_attach_frees"));
 	subject_command(forker, 'g');
 	require_equal(subject_tally(forker, "status"), 7);
-	require(live_wait(is_gone, &child, HEAL_MS));
-	at_exit = live_text("%d:exit", child.pid);
+	tool_wait_until_gone(tool, child, HEAL_MS);
+	at_exit = live_text("%d:exit", child);
 	require_row(tool_stats(tool, at_exit), FORKER_C, "/* kept */", 104LL * kept, kept);
 	require_row(tool_stats(tool, at_exit), FORKER_C, "/* the child's own */", 312, 3);
 	require(json_is_true(json_object_get(tool_stats(tool, at_exit), "exact")));

@@ -107,27 +107,6 @@ static void many_threads_are_estimated_as_one_is(void)
 	estimates_hold("12", NULL);
 }
 
-struct expected {
-	struct tool *tool;
-	pid_t pid;
-};
-
-/* Traced, and its own tracer has said so. */
-static bool is_traced(void *context)
-{
-	const struct expected *expected = context;
-
-	return tool_lists(expected->tool, expected->pid) &&
-	       !strcmp(json_text(tool_status(expected->tool, expected->pid), "state"), "tracing");
-}
-
-static bool is_gone(void *context)
-{
-	const struct expected *expected = context;
-
-	return !tool_lists(expected->tool, expected->pid);
-}
-
 static void require_same(json_t *document, json_t *other, const char *text)
 {
 	static const char *const figures[] = { "size", "count", "size_error", "samples" };
@@ -143,26 +122,27 @@ static void a_followed_child_is_sampled_and_has_its_parents_samples(void)
 	struct tool *tool = tool_start();
 	struct subject *victim = victim_start(VICTIM, "--threads", "4", NULL);
 	struct state *before = state_take(victim->pid);
-	struct expected child = { .tool = tool };
 	json_t *stats;
+	pid_t child;
 
 	attach_sampling(tool, victim->pid, SAMPLE_TEXT, "--follow-forks");
 	subject_command(victim, 'g');
 	subject_command(victim, 'c');
-	child.pid = (pid_t)subject_tally(victim, "pid");
-	require(child.pid != victim->pid && live_wait(is_traced, &child, WAIT_MS));
+	child = (pid_t)subject_tally(victim, "pid");
+	require(child != victim->pid);
+	tool_wait_until_traced(tool, child, WAIT_MS);
 	stats = tool_stats(tool, pid_text(victim->pid));
 	for (unsigned i = 0; i < sizeof(sites) / sizeof(sites[0]); i++)
-		require_same(tool_stats(tool, pid_text(child.pid)), stats, sites[i]);
+		require_same(tool_stats(tool, pid_text(child)), stats, sites[i]);
 	subject_command(victim, 'f');
-	require_nothing_lives(tool, child.pid);
-	require_estimates_in_rounds(tool, victim, child.pid);
+	require_nothing_lives(tool, child);
+	require_estimates_in_rounds(tool, victim, child);
 	estimates_require_unbiased();
 	/* Nothing of that was its parent's. */
 	for (unsigned i = 0; i < sizeof(sites) / sizeof(sites[0]); i++)
 		require_same(tool_stats(tool, pid_text(victim->pid)), stats, sites[i]);
 	subject_command(victim, 'e');
-	require(live_wait(is_gone, &child, WAIT_MS));
+	tool_wait_until_gone(tool, child, WAIT_MS);
 	subject_command(victim, 'f');
 	require_nothing_lives(tool, victim->pid);
 	tool_end(tool, victim, before);

@@ -532,6 +532,42 @@ bool tool_lists(struct tool *tool, pid_t pid)
 	return false;
 }
 
+struct traced {
+	struct tool *tool;
+	pid_t pid;
+};
+
+static bool is_tracing(void *context)
+{
+	const struct traced *traced = context;
+
+	return tool_lists(traced->tool, traced->pid) &&
+	       !strcmp(json_text(tool_status(traced->tool, traced->pid), "state"), "tracing");
+}
+
+static bool is_gone(void *context)
+{
+	const struct traced *traced = context;
+
+	return !tool_lists(traced->tool, traced->pid);
+}
+
+void tool_wait_until_traced(struct tool *tool, pid_t pid, int timeout_ms)
+{
+	struct traced traced = { tool, pid };
+
+	if (!live_wait(is_tracing, &traced, timeout_ms))
+		live_fail("process %d is not traced", pid);
+}
+
+void tool_wait_until_gone(struct tool *tool, pid_t pid, int timeout_ms)
+{
+	struct traced traced = { tool, pid };
+
+	if (!live_wait(is_gone, &traced, timeout_ms))
+		live_fail("process %d is still listed", pid);
+}
+
 void tool_end(struct tool *tool, struct subject *subject, const struct state *before)
 {
 	tool_detach(tool, subject->pid);

@@ -70,6 +70,10 @@ void tool_detach(struct tool *tool, pid_t pid);
  * quits as it does untraced. */
 void tool_end(struct tool *tool, struct subject *subject, const struct state *before);
 bool tool_lists(struct tool *tool, pid_t pid);
+/* Wait until a process is traced, its own tracer having said so; and until it is listed no more.  When that does not come in time
+ * the case fails. */
+void tool_wait_until_traced(struct tool *tool, pid_t pid, int timeout_ms);
+void tool_wait_until_gone(struct tool *tool, pid_t pid, int timeout_ms);
 json_t *tool_status(struct tool *tool, pid_t pid);
 /* "stats PID --json" and its like: a SNAP, or two. */
 json_t *tool_stats(struct tool *tool, const char *snap);
