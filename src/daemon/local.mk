@@ -58,7 +58,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/session.c src/daemon/session.h \
 	src/daemon/session_ask.c src/daemon/session_hear.c src/daemon/session_private.h \
 	src/daemon/snapshots.c src/daemon/snapshots.h \
-	src/daemon/snapshots_disk.c src/daemon/snapshots_find.c src/daemon/snapshots_private.h \
+	src/daemon/snapshots_disk.c src/daemon/snapshots_find.c src/daemon/snapshots_private.h src/daemon/snapshots_room.c \
 	src/daemon/settings.c src/daemon/settings.h \
 	src/daemon/exec_start.c src/daemon/exec_start.h \
 	src/daemon/shim_file.c src/daemon/shim_file.h \

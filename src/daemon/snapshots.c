@@ -1,4 +1,3 @@
-#define _GNU_SOURCE              /* asprintf */
 #include "daemon/snapshots_private.h"
 
 #include "daemon/limits.h"
@@ -11,23 +10,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* Names that the daemon itself gives; nobody waits for these snapshots, so they make way. */
-static bool is_automatic_name(const char *name)
-{
-	return occasion_text(name) != NULL;
-}
-
-/* Those that are limited for each process, in two kinds that do not make way for each other. */
-static bool is_last_name(const char *name)
-{
-	return is_automatic_name(name) && strcmp(name, SNAPSHOT_OF_RULE) != 0 && !alarm_is_name(name);
-}
 
 /* --- one --- */
 
@@ -56,7 +41,7 @@ void kept_free(struct kept *kept)
 	free(kept);
 }
 
-static void account(struct kept *kept)
+void kept_account(struct kept *kept)
 {
 	if (kept->snapshot)
 		snapshots_charge(kept->snapshots, kept->snapshot);
@@ -69,14 +54,14 @@ void kept_set_snapshot(struct kept *kept, struct snapshot *snapshot)
 {
 	kept->snapshot = snapshot;
 	kept->used = ++kept->snapshots->ticks;
-	account(kept);
+	kept_account(kept);
 }
 
 void kept_drop_snapshot(struct kept *kept)
 {
 	snapshot_put(kept->snapshot);
 	kept->snapshot = NULL;
-	account(kept);
+	kept_account(kept);
 }
 
 static int replace(char **text, const char *by)
@@ -282,231 +267,6 @@ void snapshots_remove(struct snapshots *snapshots, struct kept *kept)
 		kept_free(kept);
 }
 
-/* --- room --- */
-
-/* What somebody uses stays in memory in any case. */
-static bool is_in_use(const struct kept *kept)
-{
-	return kept->snapshot->references > 1 || kept->working || kept->getters.count > 0;
-}
-
-static void drop_index(struct kept *kept)
-{
-	if (!snapshot_index_any(kept->snapshot) || is_in_use(kept))
-		return;
-	snapshot_index_drop(kept->snapshot);
-	account(kept);
-}
-
-/* Indexes are made again when they are asked for. */
-static void drop_indexes(struct snapshots *snapshots)
-{
-	for (size_t i = 0; i < snapshots->list.count; i++) {
-		struct kept *kept = snapshots->list.items[i];
-
-		if (kept->snapshot)
-			drop_index(kept);
-	}
-}
-
-static struct kept *least_used_saved(const struct snapshots *snapshots)
-{
-	struct kept *found = NULL;
-
-	for (size_t i = 0; i < snapshots->list.count; i++) {
-		struct kept *kept = snapshots->list.items[i];
-
-		if (kept->snapshot && kept->saved && !is_in_use(kept) && (!found || kept->used < found->used))
-			found = kept;
-	}
-	return found;
-}
-
-static uint64_t memory_for(const struct snapshots *snapshots, bool automatic)
-{
-	uint64_t all = snapshots->limits.snapshot_bytes;
-
-	return automatic ? all : all - AUTOMATIC_MEMORY(all);
-}
-
-/* Lets snapshots that are on disk leave memory until `more` bytes fit. */
-static bool make_memory(struct snapshots *snapshots, uint64_t more, bool automatic)
-{
-	struct kept *kept;
-
-	if (snapshots->bytes + more > memory_for(snapshots, automatic))
-		drop_indexes(snapshots);
-	while (snapshots->bytes + more > memory_for(snapshots, automatic)) {
-		kept = least_used_saved(snapshots);
-		if (!kept)
-			return false;
-		kept_drop_snapshot(kept);
-	}
-	return true;
-}
-
-void snapshots_make_memory(struct snapshots *snapshots)
-{
-	make_memory(snapshots, 0, false);
-}
-
-void snapshots_set_limits(struct snapshots *snapshots, const struct limits *limits)
-{
-	snapshots->limits = *limits;
-	make_memory(snapshots, 0, false);
-}
-
-const char snapshots_memory_full[] =
-	"the snapshots that are kept, read or in use take the memory allowed for them (--max-memory of allocwatchd)";
-
-bool snapshots_reserve(struct snapshots *snapshots, uint64_t bytes, bool automatic)
-{
-	/* One that is larger than the others' part has all of it when there is no other. */
-	if (bytes > 0 && !make_memory(snapshots, bytes, automatic || snapshots->bytes == 0))
-		return false;
-	snapshots->bytes += bytes;
-	return true;
-}
-
-bool snapshots_reserve_spare(struct snapshots *snapshots, uint64_t bytes)
-{
-	if (snapshots->bytes + bytes > memory_for(snapshots, false))
-		return false;
-	snapshots->bytes += bytes;
-	return true;
-}
-
-void snapshots_unreserve(struct snapshots *snapshots, uint64_t bytes)
-{
-	snapshots->bytes -= bytes;
-}
-
-void snapshots_charge(struct snapshots *snapshots, struct snapshot *snapshot)
-{
-	snapshot_charge(snapshot, &snapshots->bytes);
-}
-
-/* Also while it gets its names or is written: it is freed after that. */
-static bool may_make_way(const struct kept *kept)
-{
-	return is_automatic_name(kept->name) && kept->getters.count == 0;
-}
-
-/* Whose room it is: everybody's for the daemon's own user, else one's own. */
-static bool counts_for(const struct kept *kept, uid_t owner)
-{
-	return owner == geteuid() || kept->owner == owner;
-}
-
-static struct kept *oldest_automatic(const struct snapshots *snapshots, uid_t owner)
-{
-	for (size_t i = 0; i < snapshots->list.count; i++) {
-		struct kept *kept = snapshots->list.items[i];
-
-		if (may_make_way(kept) && counts_for(kept, owner))
-			return kept;
-	}
-	return NULL;
-}
-
-/* On disk, or what it will be there, about, once it is written. */
-static uint64_t bytes_of_file(const struct kept *kept)
-{
-	bool to_be_written = kept->snapshots->spool && !kept->saved && (!kept->named || kept->working);
-
-	return to_be_written ? kept->bytes : kept->file_bytes;
-}
-
-static uint64_t bytes_of_files(const struct snapshots *snapshots)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < snapshots->list.count; i++)
-		bytes += bytes_of_file(snapshots->list.items[i]);
-	return bytes;
-}
-
-static bool has_its_share(const struct snapshots *snapshots, uid_t owner)
-{
-	const struct limits *limits = &snapshots->limits;
-	uint64_t file_bytes = 0, bytes = 0;
-	size_t count = 0;
-
-	for (size_t i = 0; owner != geteuid() && i < snapshots->list.count; i++) {
-		const struct kept *kept = snapshots->list.items[i];
-
-		if (kept->owner != owner)
-			continue;
-		count++;
-		file_bytes += bytes_of_file(kept);
-		bytes += kept->saved ? 0 : kept->bytes;
-	}
-	return count > 0 && (count >= OWNER_SHARE(limits->snapshots) || file_bytes > OWNER_SHARE(limits->file_bytes) ||
-			     bytes > OWNER_SHARE(limits->snapshot_bytes));
-}
-
-static bool is_full(const struct snapshots *snapshots, uid_t owner)
-{
-	return snapshots->list.count >= snapshots->limits.snapshots ||
-	       bytes_of_files(snapshots) > snapshots->limits.file_bytes || has_its_share(snapshots, owner);
-}
-
-static char *__attribute__((format(printf, 1, 2))) text(const char *format, ...)
-{
-	va_list args;
-	char *made;
-	int n;
-
-	va_start(args, format);
-	n = vasprintf(&made, format, args);
-	va_end(args);
-	return n < 0 ? NULL : made;
-}
-
-char *snapshots_full(const struct snapshots *snapshots, uid_t owner)
-{
-	const struct limits *limits = &snapshots->limits;
-
-	/* Those that make way by themselves are in nobody's way. */
-	if (!is_full(snapshots, owner) || oldest_automatic(snapshots, owner))
-		return NULL;
-	if (snapshots->list.count >= limits->snapshots)
-		return text("%zu snapshots are kept, and more are not allowed (--max-snapshots of allocwatchd)",
-			    snapshots->list.count);
-	if (has_its_share(snapshots, owner))
-		return text("your snapshots take a fourth of what is allowed for all users: no more are kept for one");
-	return text("the files of the snapshots take %" PRIu64 " MiB of disk, and more is not allowed "
-		    "(--max-disk of allocwatchd)", bytes_of_files(snapshots) >> 20);
-}
-
-static bool make_place(struct snapshots *snapshots, uid_t owner)
-{
-	while (is_full(snapshots, owner)) {
-		struct kept *kept = oldest_automatic(snapshots, owner);
-
-		if (!kept)
-			return false;
-		log_info("snapshot %s (%d:%s) makes way for a newer one", kept->id, kept->pid, kept->name);
-		snapshots->owner.makes_way(snapshots->owner.context, kept);
-		snapshots_remove(snapshots, kept);
-	}
-	return true;
-}
-
-/* A process that execs without an end, or hovers at a limit, must not drive out what others left. */
-static void thin_out(struct snapshots *snapshots, int pid, uint64_t start_time, bool last, size_t max)
-{
-	size_t count = 0;
-
-	for (size_t i = snapshots->list.count; i-- > 0;) {
-		struct kept *kept = snapshots->list.items[i];
-
-		if (kept->pid == pid && kept->start_time == start_time && may_make_way(kept) &&
-		    (last ? is_last_name(kept->name) : alarm_is_name(kept->name)) && ++count > max)
-			snapshots_remove(snapshots, kept);
-	}
-}
-
 /* --- keeping --- */
 
 int snapshot_label(struct snapshot *snapshot, const char *id, const char *name)
@@ -519,16 +279,16 @@ int snapshot_label(struct snapshot *snapshot, const char *id, const char *name)
 int snapshots_keep(struct snapshots *snapshots, struct snapshot *snapshot, const char *name, uid_t owner,
 		   struct kept **ret)
 {
-	bool automatic = is_last_name(name);
+	bool automatic = kept_is_last_name(name);
 	struct kept *kept;
 
 	if (automatic)
-		thin_out(snapshots, (int)snapshot->pid, snapshot->start_time, true, AUTOMATIC_SNAPSHOTS_MAX - 1);
+		room_thin_out(snapshots, (int)snapshot->pid, snapshot->start_time, true, AUTOMATIC_SNAPSHOTS_MAX - 1);
 	else if (alarm_is_name(name))
-		thin_out(snapshots, (int)snapshot->pid, snapshot->start_time, false, ALARM_SNAPSHOTS_MAX - 1);
+		room_thin_out(snapshots, (int)snapshot->pid, snapshot->start_time, false, ALARM_SNAPSHOTS_MAX - 1);
 	snapshots_charge(snapshots, snapshot);
-	if (!make_place(snapshots, owner) ||
-	    !make_memory(snapshots, 0, automatic || snapshots->bytes <= snapshot->charged))
+	if (!room_make_place(snapshots, owner) ||
+	    !room_make_memory(snapshots, 0, automatic || snapshots->bytes <= snapshot->charged))
 		return -ENOSPC;
 	kept = kept_new(snapshots, snapshots->last_number + 1, owner);
 	if (!kept)
@@ -563,15 +323,15 @@ void snapshots_named_then(struct snapshots *snapshots, struct kept *kept, void (
 		kept_free(kept);
 		return;
 	}
-	account(kept);
+	kept_account(kept);
 	disk_save(kept);
 	kept_tell(kept, NULL);
 	/* Some were in use when this one came.  It may itself go, or be freed by what follows. */
-	if (is_last_name(kept->name))
-		thin_out(snapshots, kept->pid, kept->start_time, true, AUTOMATIC_SNAPSHOTS_MAX);
+	if (kept_is_last_name(kept->name))
+		room_thin_out(snapshots, kept->pid, kept->start_time, true, AUTOMATIC_SNAPSHOTS_MAX);
 	else if (alarm_is_name(kept->name))
-		thin_out(snapshots, kept->pid, kept->start_time, false, ALARM_SNAPSHOTS_MAX);
-	make_memory(snapshots, 0, false);
+		room_thin_out(snapshots, kept->pid, kept->start_time, false, ALARM_SNAPSHOTS_MAX);
+	room_make_memory(snapshots, 0, false);
 }
 
 void snapshots_get(struct snapshots *snapshots, struct kept *kept,
@@ -583,7 +343,7 @@ void snapshots_get(struct snapshots *snapshots, struct kept *kept,
 	if (kept->named && kept->snapshot) {
 		/* One that other rules have made is of no use any more. */
 		if (!snapshot_index_kept(kept->snapshot))
-			drop_index(kept);
+			room_drop_index(kept);
 		got(context, kept->snapshot, NULL);
 		return;
 	}

@@ -182,7 +182,7 @@ static void loaded(void *context, bool ran)
 		kept_free(kept);
 	} else {
 		kept_tell(kept, kept->snapshot ? NULL : reason ? reason : "the daemon is out of memory");
-		snapshots_make_memory(kept->snapshots);
+		room_make_memory(kept->snapshots, 0, false);
 	}
 	free(reason);
 }

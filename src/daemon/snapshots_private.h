@@ -1,4 +1,4 @@
-/* Shared by snapshots.c, snapshots_disk.c and snapshots_find.c only. */
+/* Shared by the files of snapshots (snapshots*.c) only. */
 #ifndef ALLOCWATCH_DAEMON_SNAPSHOTS_PRIVATE_H
 #define ALLOCWATCH_DAEMON_SNAPSHOTS_PRIVATE_H
 
@@ -63,13 +63,28 @@ void kept_free(struct kept *kept);
 /* Takes over the reference: it is in memory now. */
 void kept_set_snapshot(struct kept *kept, struct snapshot *snapshot);
 void kept_drop_snapshot(struct kept *kept);
+/* What it takes of memory is something else now. */
+void kept_account(struct kept *kept);
 int kept_take_identity(struct kept *kept, const struct snapshot *snapshot);
 /* Sets its id and name; -ENOMEM. */
 int snapshot_label(struct snapshot *snapshot, const char *id, const char *name);
 void kept_tell(struct kept *kept, const char *reason);
-/* Lets what is on disk, too, leave memory when there is too much in it. */
-void snapshots_make_memory(struct snapshots *snapshots);
 int snapshots_insert(struct snapshots *snapshots, struct kept *kept);
+
+/* snapshots_room.c */
+/* Whether that is a name of those that are limited for each process, in two kinds that do not make way for each other: these, and
+ * those of alarms (model/alarm.h). */
+bool kept_is_last_name(const char *name);
+/* An index that nobody uses goes; it is made again when it is asked for. */
+void room_drop_index(struct kept *kept);
+/* Lets what is on disk, too, leave memory until `more` bytes fit, also into what is for those that the daemon takes by itself
+ * (automatic).  False: they do not. */
+bool room_make_memory(struct snapshots *snapshots, uint64_t more, bool automatic);
+/* Removes what makes way until there is a place for one more of this owner's; false: there is none. */
+bool room_make_place(struct snapshots *snapshots, uid_t owner);
+/* Removes all of this process's but the newest `max`, of the one kind or the other: a process that execs without an end, or hovers
+ * at a limit, must not drive out what others left. */
+void room_thin_out(struct snapshots *snapshots, int pid, uint64_t start_time, bool last, size_t max);
 
 /* snapshots_disk.c */
 /* Whoever waits until it is on disk: it is, or it will not be. */
