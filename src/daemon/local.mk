@@ -56,7 +56,7 @@ src_libdaemon_a_SOURCES = \
 	src/daemon/resolve.c src/daemon/resolve.h \
 	src/daemon/server.c src/daemon/server.h \
 	src/daemon/session.c src/daemon/session.h \
-	src/daemon/session_ask.c src/daemon/session_hear.c src/daemon/session_private.h \
+	src/daemon/session_ask.c src/daemon/session_hear.c src/daemon/session_private.h src/daemon/sessions.c \
 	src/daemon/snapshots.c src/daemon/snapshots.h \
 	src/daemon/snapshots_disk.c src/daemon/snapshots_find.c src/daemon/snapshots_private.h src/daemon/snapshots_room.c \
 	src/daemon/settings.c src/daemon/settings.h \

@@ -13,92 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
-
-/* --- the set of them --- */
-
-int sessions_new(sd_event *event, struct tracers *tracers, size_t max, const struct sessions_owner *owner,
-		 struct sessions **ret)
-{
-	struct sessions *sessions = calloc(1, sizeof(*sessions));
-
-	if (!sessions)
-		return -ENOMEM;
-	sessions->event = event;
-	sessions->tracers = tracers;
-	sessions->max = max;
-	sessions->owner = *owner;
-	*ret = sessions;
-	return 0;
-}
-
-void sessions_set_max(struct sessions *sessions, size_t max)
-{
-	sessions->max = max;
-}
-
-void sessions_free(struct sessions *sessions)
-{
-	if (!sessions)
-		return;
-	sessions->closing = true;
-	while (sessions->list.count > 0)
-		session_end(sessions->list.items[sessions->list.count - 1], -ECONNRESET);
-	vec_fini(&sessions->list);
-	free(sessions);
-}
-
-size_t sessions_count(const struct sessions *sessions)
-{
-	return sessions->list.count;
-}
-
-size_t sessions_live_count(const struct sessions *sessions)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < sessions->list.count; i++)
-		count += sessions->list.items[i]->state != SESSION_LOST;
-	return count;
-}
-
-struct session *sessions_get(const struct sessions *sessions, size_t i)
-{
-	return sessions->list.items[i];
-}
-
-struct session *sessions_find(const struct sessions *sessions, int pid)
-{
-	for (size_t i = 0; i < sessions->list.count; i++) {
-		if (sessions->list.items[i]->pid == pid)
-			return sessions->list.items[i];
-	}
-	return NULL;
-}
-
-const struct ending *sessions_ending(const struct sessions *sessions, int pid)
-{
-	const struct session *session = sessions_find(sessions, pid);
-	const struct ending *found = NULL;
-	size_t count = sessions->ending_count < ENDINGS_MAX ? sessions->ending_count : ENDINGS_MAX;
-
-	if (session && session->state == SESSION_ENDING)
-		return &session->ending;
-	for (size_t i = 0; i < count; i++) {
-		size_t slot = (sessions->ending_count - 1 - i) % ENDINGS_MAX;
-
-		if (sessions->endings[slot].pid == pid) {
-			found = &sessions->endings[slot];
-			break;
-		}
-	}
-	return found;
-}
-
-static void remember_ending(struct sessions *sessions, const struct ending *ending)
-{
-	sessions->endings[sessions->ending_count++ % ENDINGS_MAX] = *ending;
-}
 
 void session_changed(struct session *session)
 {
@@ -201,18 +115,6 @@ void session_tell_limit(struct session *session, const char *limit, const char *
 	owner->limit(owner->context, session, limit, message);
 }
 
-static void unlist(struct session *session)
-{
-	struct sessions *sessions = session->sessions;
-
-	for (size_t i = 0; i < sessions->list.count; i++) {
-		if (sessions->list.items[i] == session) {
-			vec_remove_unordered(&sessions->list, i);
-			return;
-		}
-	}
-}
-
 void session_end(struct session *session, int error)
 {
 	struct sessions *sessions = session->sessions;
@@ -220,14 +122,14 @@ void session_end(struct session *session, int error)
 	if (session->over)
 		return;
 	session->over = true;
-	unlist(session);
+	sessions_remove(session);
 	if (!sessions->closing)
 		session_leave_refuge(session);
 	tracer_let_go(session->tracer);
 	session->tracer = NULL;
 	questions_fail(session, error);
 	if (session->state != SESSION_ATTACHING && session->state != SESSION_LOST)
-		remember_ending(sessions, &session->ending);
+		sessions_remember_ending(sessions, &session->ending);
 	session_tell_waiters(session);
 	session_tell_ended(session);
 	session_unref(session);
@@ -319,18 +221,6 @@ void session_become_lost(struct session *session, const char *reason)
 
 /* --- the beginning --- */
 
-/* 0, -ENOSPC, -EDQUOT. */
-static int have_room(const struct sessions *sessions, uid_t owner)
-{
-	size_t owned = 0;
-
-	if (sessions_live_count(sessions) >= sessions->max)
-		return -ENOSPC;
-	for (size_t i = 0; owner != geteuid() && i < sessions->list.count; i++)
-		owned += sessions->list.items[i]->owner == owner && sessions->list.items[i]->state != SESSION_LOST;
-	return owned > 0 && owned >= OWNER_SHARE(sessions->max) ? -EDQUOT : 0;
-}
-
 static struct session *session_new(struct sessions *sessions, int pid, struct process *process, uid_t owner)
 {
 	struct session *session = calloc(1, sizeof(*session));
@@ -365,7 +255,7 @@ static int session_adopt(struct session *parent, const struct wire_forked *messa
 	struct session *session, **slot;
 	int r;
 
-	r = have_room(sessions, parent->owner);
+	r = sessions_have_room(sessions, parent->owner);
 	if (r < 0)
 		return r;
 	r = -ENOMEM;
@@ -424,7 +314,7 @@ int session_attach(struct sessions *sessions, int pid, struct process *process, 
 {
 	struct session *session, **slot;
 	struct file_user user;
-	int r = have_room(sessions, owner);
+	int r = sessions_have_room(sessions, owner);
 
 	if (r < 0) {
 		fd_close(&process->pidfd);

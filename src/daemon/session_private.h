@@ -1,4 +1,4 @@
-/* Shared by session.c, session_ask.c and session_hear.c only. */
+/* Shared by sessions.c, session.c, session_ask.c and session_hear.c only. */
 #ifndef ALLOCWATCH_DAEMON_SESSION_PRIVATE_H
 #define ALLOCWATCH_DAEMON_SESSION_PRIVATE_H
 
@@ -61,6 +61,15 @@ struct session {
 	sd_event_source *target_gone;          /* of a lost or a kept session */
 };
 
+/* --- sessions.c --- */
+
+/* Whether there is room for one more of this owner's.  0, -ENOSPC, -EDQUOT. */
+int sessions_have_room(const struct sessions *sessions, uid_t owner);
+void sessions_remove(struct session *session);
+void sessions_remember_ending(struct sessions *sessions, const struct ending *ending);
+
+/* --- session.c --- */
+
 /* Tells everybody, lets the tracer go and frees the session as soon as no image needs it. */
 void session_end(struct session *session, int error);
 void session_unref(struct session *session);
@@ -79,8 +88,12 @@ void session_tell_ended(struct session *session);
 void session_tell_limit(struct session *session, const char *limit, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void session_take_forked(struct session *session, const struct wire_forked *message, int *fd);
-/* Who hears a tracer for it. */
+
+/* --- session_hear.c: who hears a tracer for it --- */
+
 struct tracer_owner session_listener(struct session *session);
+
+/* --- session_ask.c --- */
 
 /* As session_ask(), with a descriptor (borrowed, -1: none) beside the message. */
 void question_ask(struct session *session, struct wire_head *message, size_t len, int fd,
