@@ -16,7 +16,7 @@ src_libprobe_a_SOURCES = \
 	src/probe/engine_sites.c \
 	src/probe/forms.c src/probe/forms.h \
 	src/probe/plan.c src/probe/plan.h \
-	src/probe/plan_libc.c src/probe/plan_private.h \
+	src/probe/plan_libc.c src/probe/plan_windows.c src/probe/plan_private.h \
 	src/probe/probe.h \
 	src/probe/ring_stack.c src/probe/ring_stack.h \
 	src/probe/serve.c src/probe/serve.h \

@@ -93,35 +93,6 @@ struct ways_out {
 	size_t exits;
 };
 
-/* --- where a jump has room --- */
-
-/* False: there is none, or the bytes are not in the file. */
-static bool set_window(struct plan_window *window, const struct elf_code *code, uint64_t vaddr, uint32_t length,
-		       uint32_t record)
-{
-	uint32_t covered = length < ARCH_JUMP_SIZE ? ARCH_JUMP_SIZE : length;
-	size_t len;
-	const uint8_t *text = elf_code_at(code, vaddr, &len);
-
-	if (!text || covered > len || covered > sizeof(window->text))
-		return false;
-	*window = (struct plan_window){ .vaddr = vaddr, .length = length, .record = record };
-	memcpy(window->text, text, covered);
-	return true;
-}
-
-static uint32_t room_of(const struct elf_code *code, uint64_t end, const struct arch_room *room, uint32_t length)
-{
-	uint32_t bytes = room->before + length + room->behind;
-	const uint8_t *text;
-	size_t len;
-
-	if (!room->at_end || bytes >= ARCH_JUMP_SIZE)
-		return bytes;
-	text = elf_code_at(code, end + room->behind, &len);
-	return bytes + (text ? arch_padding(text, len, end + room->behind) : 0);
-}
-
 /* An instruction that leaves the function. */
 struct way_out {
 	uint64_t vaddr;
@@ -131,13 +102,6 @@ struct way_out {
 	struct arch_room room;
 };
 
-static void set_exit_window(struct plan_site *site, const struct elf_code *code, const struct way_out *way)
-{
-	if (room_of(code, way->vaddr + way->length, &way->room, way->length) >= ARCH_JUMP_SIZE)
-		set_window(&site->window, code, way->vaddr - way->room.before, way->room.before + way->length,
-			   way->room.before);
-}
-
 static int mark(struct ways_out *out, const struct way_out *way)
 {
 	struct plan_site *site = add_site(out->plan, out->code, way->vaddr);
@@ -146,7 +110,7 @@ static int mark(struct ways_out *out, const struct way_out *way)
 		return -ENOMEM;
 	/* One that ends several functions: what one of them branches to may be in the way of all. */
 	if (site->kinds == 0)
-		set_exit_window(site, out->code, way);
+		plan_set_exit_window(site, out->code, way->vaddr, way->length, &way->room);
 	else if (way->room.before < site->window.record)
 		site->window.length = 0;
 	if (out->part == 0)
@@ -312,20 +276,6 @@ static bool is_free_to_use(const struct plan *plan, const struct plan_function *
 	return true;
 }
 
-/* A site that is more than an entry has no window: there are two places for one record. */
-static void set_entry_window(struct plan_site *site, const struct elf_code *code, uint64_t vaddr,
-			     const struct arch_function *decoded)
-{
-	uint32_t offset, sp_below, room = arch_entry_room(decoded, &offset, &sp_below), length;
-	size_t len;
-	const uint8_t *text = elf_code_at(code, vaddr + offset, &len);
-
-	length = text && room <= len ? arch_window_length(text, room, vaddr + offset) : 0;
-	site->window.length = 0;
-	if (length > 0 && site->kinds == SITE_ENTRY && set_window(&site->window, code, vaddr + offset, length, 0))
-		site->window.sp_below = sp_below;
-}
-
 static int add_entry(struct plan *plan, const struct elf_code *code, uint32_t index,
 		     const struct arch_function *decoded)
 {
@@ -345,7 +295,7 @@ static int add_entry(struct plan *plan, const struct elf_code *code, uint32_t in
 	site->entry = function->entry;
 	site->entry_index = index;
 	if (entry.offset == decoded->entry.offset)
-		set_entry_window(site, code, function->vaddr, decoded);
+		plan_set_entry_window(site, code, function->vaddr, decoded);
 	return 0;
 }
 
@@ -445,82 +395,14 @@ static void drop_strangers(struct plan *plan, const unsigned *halves, bool opera
 	for (size_t i = plan->functions.count; i-- > 0;) {
 		const struct plan_function *function = &plan->functions.items[i];
 		bool of_allocator = function->prefix > 0 && halves[function->prefix] == (HAS_MALLOC | HAS_FREE);
+		bool by_itself = plan->defines_malloc || !function->entry->beside_malloc ||
+				 (operators && function->entry->form != FORM_MALLOC);
 
-		if (of_allocator || (operators && function->entry->form != FORM_MALLOC && function->prefix == 0) || (function->prefix == 0 && (plan->defines_malloc || !function->entry->beside_malloc)))
+		if (of_allocator || (function->prefix == 0 && by_itself))
 			continue;
 		vec_fini(&plan->functions.items[i].parts);
 		vec_remove_unordered(&plan->functions, i);
 	}
-}
-
-/* --- what windows may be in the way of, and what may be in theirs --- */
-
-static bool covers(const struct plan_window *window, uint64_t vaddr)
-{
-	uint32_t length = window->length < ARCH_JUMP_SIZE ? ARCH_JUMP_SIZE : window->length;
-
-	return window->length > 0 && vaddr > window->vaddr && vaddr - window->vaddr < length;
-}
-
-static bool overlap(const struct plan_window *a, const struct plan_window *b)
-{
-	return a->length > 0 && b->length > 0 && (a->vaddr == b->vaddr || covers(a, b->vaddr) || covers(b, a->vaddr));
-}
-
-/* Another function's start, another window, or a place that a breakpoint may be set at. */
-static bool is_in_the_way(const struct plan *plan, const struct plan_site *site)
-{
-	for (size_t i = 0; i < plan->functions.count; i++) {
-		if (covers(&site->window, plan->functions.items[i].vaddr))
-			return true;
-	}
-	for (size_t i = 0; i < plan->sites.count; i++) {
-		const struct plan_site *other = &plan->sites.items[i];
-
-		if (other != site && (overlap(&site->window, &other->window) || covers(&site->window, other->vaddr) ||
-				      (site->window.length > 0 && other->vaddr == site->window.vaddr)))
-			return true;
-	}
-	return false;
-}
-
-static void drop_window_at(void *context, uint64_t target)
-{
-	struct plan *plan = context;
-
-	for (size_t i = 0; i < plan->sites.count; i++) {
-		if (covers(&plan->sites.items[i].window, target))
-			plan->sites.items[i].window.length = 0;
-	}
-}
-
-/* Parts of a function that the compiler put elsewhere may come back to anywhere. */
-static void drop_entered(void *context, const uint8_t *bytes, size_t len, uint64_t vaddr)
-{
-	struct plan *plan = context;
-	uint64_t start = UINT64_MAX, end = 0;
-
-	for (size_t i = 0; i < plan->sites.count; i++) {
-		const struct plan_window *window = &plan->sites.items[i].window;
-
-		if (window->length == 0)
-			continue;
-		if (window->vaddr < start)
-			start = window->vaddr;
-		if (window->vaddr + ARCH_WINDOW_MAX > end)
-			end = window->vaddr + ARCH_WINDOW_MAX;
-	}
-	if (end > 0)
-		arch_each_branch_into(bytes, len, vaddr, start, end, drop_window_at, plan);
-}
-
-static void check_windows(struct plan *plan, struct elf_code *code)
-{
-	for (size_t i = 0; i < plan->sites.count; i++) {
-		if (is_in_the_way(plan, &plan->sites.items[i]))
-			plan->sites.items[i].window.length = 0;
-	}
-	elf_code_each_segment(code, drop_entered, plan);
 }
 
 /* An allocator whose malloc cannot be watched is not watched at all: its frees alone would be of blocks that
@@ -567,7 +449,7 @@ int plan_make(int elf_fd, struct described *described, const char *path, bool wi
 	if (r == 0)
 		leave_alone(&plan);
 	if (r == 0 && with_windows)
-		check_windows(&plan, code);
+		plan_check_windows(&plan, code);
 	if (r == 0 && plan.is_glibc)
 		plan_find_internal_range(&plan, code);
 	elf_code_close(code);

@@ -2,6 +2,7 @@
 #ifndef ALLOCWATCH_PROBE_PLAN_PRIVATE_H
 #define ALLOCWATCH_PROBE_PLAN_PRIVATE_H
 
+#include "arch/arch.h"
 #include "probe/elf_code.h"
 #include "probe/plan.h"
 
@@ -10,5 +11,16 @@ void plan_find_break(struct plan *plan, struct elf_code *code);
 /* The forms of operator new; those that only hand on what malloc returns, which tells of it, are probed no more.  0 or -ENOMEM. */
 int plan_find_forms(struct plan *plan, struct elf_code *code, const char *path);
 void plan_find_internal_range(struct plan *plan, struct elf_code *code);
+
+/* plan_windows.c: where there is room for a jump to the ring engine's code.  A site has no window where there is none. */
+
+/* Of an instruction of `length` bytes that leaves its function. */
+void plan_set_exit_window(struct plan_site *site, const struct elf_code *code, uint64_t vaddr, uint32_t length,
+			  const struct arch_room *room);
+/* Of an entry; one that is more than that has none: there are two places for one record. */
+void plan_set_entry_window(struct plan_site *site, const struct elf_code *code, uint64_t vaddr,
+			   const struct arch_function *decoded);
+/* Once all sites are known: those go that are in each other's way, or that a branch leads into. */
+void plan_check_windows(struct plan *plan, struct elf_code *code);
 
 #endif
