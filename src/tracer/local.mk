@@ -2,7 +2,7 @@
 pkglibexec_PROGRAMS += src/allocwatch-tracer
 src_allocwatch_tracer_CFLAGS = $(AM_CFLAGS) -pthread
 src_allocwatch_tracer_SOURCES = \
-	src/tracer/attach.c \
+	src/tracer/attach.c src/tracer/detach.c \
 	src/tracer/guard.c src/tracer/guard.h \
 	src/tracer/explain.c src/tracer/explain.h \
 	src/tracer/follow.c src/tracer/follow.h \

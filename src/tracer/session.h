@@ -116,21 +116,20 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 /* attach.c: attaches as asked and answers.  0, or negative errno after the failure was told; all tasks are
  * then let go, -EUCLEAN: and session_left_something() holds.  On success all tasks are held. */
 int session_attach(struct link *link, const struct wire_attach *request, struct session **ret_session);
-/* Undoes everything and lets all tasks go that could be stopped; the others are let go at their next
- * stop.  *ret_text (static, or NULL) says what had to stay.  `ended` is set when the process is gone. */
-bool session_detach(struct session *session, const char **ret_text);
-
-/* What its tracer had to leave the daemon, which is root, heals. */
+/* Attaches again, after session_set_aside(), and answers, as session_attach(); when it fails the session stays set aside. */
+int session_resume(struct session *session, const struct wire_attach *request);
 /* The tracer becomes the target's user, unless root's rights will be needed once more. */
 void session_drop_privileges(struct session *session);
+
+/* detach.c: undoes everything and lets all tasks go that could be stopped; the others are let go at their next
+ * stop.  *ret_text (static, or NULL) says what had to stay.  `ended` is set when the process is gone. */
+bool session_detach(struct session *session, const char **ret_text);
+/* The same for a while: what is known stays, and session_resume() takes it up again. */
+bool session_set_aside(struct session *session, const char **ret_text);
+/* Something had to stay that the daemon, which is root, heals. */
 bool session_left_to_root(const struct session *session);
 /* That, or what failed here and may be possible for a fresh process. */
 bool session_left_something(const struct session *session);
-
-/* The same for a while: what is known stays, and session_resume() takes it up again. */
-bool session_set_aside(struct session *session, const char **ret_text);
-/* Attaches again and answers, as session_attach(); when it fails the session stays set aside. */
-int session_resume(struct session *session, const struct wire_attach *request);
 
 /* Tells the daemon, the unwinder and the engine of objects not known yet. */
 int session_add_modules(struct session *session);
