@@ -132,6 +132,12 @@ static struct subject *begin_strace(pid_t pid)
 	return strace;
 }
 
+static void end_strace(struct subject *strace)
+{
+	kill(strace->pid, SIGINT);
+	subject_wait(strace);
+}
+
 /* What cannot be taken out while a debugger has it is taken out afterwards. */
 static void a_daemon_that_ends_under_a_debugger_leaves_what_heals(void)
 {
@@ -144,8 +150,7 @@ static void a_daemon_that_ends_under_a_debugger_leaves_what_heals(void)
 	subject_command(hammer, 'g');
 	tool_end_daemon(tool, SIGTERM);
 	subject_command(hammer, 'g');
-	kill(strace->pid, SIGINT);
-	subject_wait(strace);
+	end_strace(strace);
 	require_equal(tool_heal(pid_text(hammer->pid)), 0);
 	require_unharmed(hammer->pid, before);
 	subject_command(hammer, 'g');
@@ -178,8 +183,7 @@ static void strace_can_be_used_while_it_allocates(void)
 	subject_command(hammer, 'g');
 	/* It has it: nothing can be taken out now, and that is said. */
 	require_text(tool_try(tool, "detach", pid_text(hammer->pid), NULL).err, "another tracer has it");
-	kill(strace->pid, SIGINT);
-	subject_wait(strace);
+	end_strace(strace);
 	require(live_wait(state_is_untraced, &hammer->pid, WAIT_MS));
 	require_tally(tool, hammer, 0);
 	subject_command(hammer, 'g');
@@ -464,8 +468,7 @@ static void an_allocator_that_is_loaded_under_a_debugger_is_a_gap(void)
 	subject_command(plugins, 'G');
 	require(live_wait(is_inexact, &traced, WAIT_MS));
 	require(!own_blocks_are_seen(&traced));
-	kill(strace->pid, SIGINT);
-	subject_wait(strace);
+	end_strace(strace);
 	for (unsigned i = 0; !own_blocks_are_seen(&traced) && i < 200; i++)
 		subject_command(plugins, 'G');
 	require(own_blocks_are_seen(&traced));
