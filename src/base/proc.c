@@ -76,17 +76,32 @@ uint64_t proc_stat_cpu(const char *path)
 	return user + strtoull(end, NULL, 10);     /* the system's follows */
 }
 
-uint64_t proc_schedstat_turns(const char *path)
+/* Its three numbers, see Documentation/scheduler/sched-stats.rst. */
+struct schedstat {
+	uint64_t ran_ns, waited_ns, turns;
+};
+
+static struct schedstat read_schedstat(const char *path)
 {
-	uint64_t turns;
+	struct schedstat stat;
 	char *text;
 	int n;
 
 	if (file_read_text(path, STAT_MAX, &text, NULL) < 0)
-		return 0;
-	n = sscanf(text, "%*u %*u %" SCNu64, &turns);
+		return (struct schedstat){ 0 };
+	n = sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64, &stat.ran_ns, &stat.waited_ns, &stat.turns);
 	free(text);
-	return n == 1 ? turns : 0;
+	return n == 3 ? stat : (struct schedstat){ 0 };
+}
+
+uint64_t proc_schedstat_ran_ns(const char *path)
+{
+	return read_schedstat(path).ran_ns;
+}
+
+uint64_t proc_schedstat_turns(const char *path)
+{
+	return read_schedstat(path).turns;
 }
 
 char proc_stat_state(const char *path)

@@ -14,7 +14,8 @@ int proc_stat_number(const char *path, unsigned field, uint64_t *ret_value);
 char proc_stat_state(const char *path);
 /* User and system time, in clock ticks; 0: gone. */
 uint64_t proc_stat_cpu(const char *path);
-/* How often it has been given a CPU, by its schedstat file; 0: that is not told. */
+/* How long it has run on CPUs, and how often it has been given one, by its schedstat file; 0: that is not told. */
+uint64_t proc_schedstat_ran_ns(const char *path);
 uint64_t proc_schedstat_turns(const char *path);
 /* The process that it is a child of; 0: not known. */
 pid_t proc_parent(pid_t pid);

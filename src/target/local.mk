@@ -5,6 +5,7 @@ src_libtarget_a_SOURCES = \
 	src/target/action.c src/target/action.h \
 	src/target/again.c src/target/again.h \
 	src/target/attach.h \
+	src/target/awaited.c src/target/awaited.h \
 	src/target/bp.c src/target/bp.h \
 	src/target/child.c \
 	src/target/elf_file.c src/target/elf_file.h \

@@ -208,6 +208,7 @@ static void serve_released(struct loop *loop)
 {
 	enum release_state state;
 	struct stop stop;
+	pid_t writer;
 	int served;
 
 	if (stop_look_at_any(&stop) == 0 && stop.kind != STOP_NONE) {
@@ -215,10 +216,11 @@ static void serve_released(struct loop *loop)
 			serve_stranger(loop, &stop);
 		return;
 	}
-	served = engine_read_ring(loop->session->engine, RING_BATCH, NULL);
+	served = engine_read_ring(loop->session->engine, RING_BATCH, &writer);
+	if (served != -EAGAIN)
+		awaited_end(&loop->writer);
 	if (served > 0) {
 		loop->idle_ns = RING_PAUSE_NS;
-		loop->stuck_ns = 0;
 		return;
 	}
 	state = release_state(loop->session);
@@ -227,13 +229,10 @@ static void serve_released(struct loop *loop)
 		return;
 	}
 	/* Whoever writes it may do so yet, where others write by then: the loss is counted, which says so. */
-	if (served == -EAGAIN && is_stuck(loop)) {
-		if (!release_is_held(loop->session))
-			engine_pass_record(loop->session->engine);
-		loop->stuck_ns = 0;
+	if (served == -EAGAIN && awaited_in_vain(&loop->writer, loop->session->target->pid, writer)) {
+		engine_pass_record(loop->session->engine);
+		awaited_end(&loop->writer);
 	}
-	if (served != -EAGAIN)
-		loop->stuck_ns = 0;
 	stop_pause(loop->idle_ns);
 	loop->idle_ns = longer_pause(loop->idle_ns);
 }

@@ -6,6 +6,8 @@
 #include "tracer/placement.h"
 #include "tracer/session.h"
 
+#include "target/awaited.h"
+
 #define LEAVING_DEADLINE_MS 10000      /* for tasks that do not stop to be let go (vfork, D state) */
 
 struct loop {
@@ -16,6 +18,7 @@ struct loop {
 	unsigned since_sweep;          /* stops served since all tasks were looked at */
 	uint64_t swept_ns;             /* when that was */
 	uint64_t stuck_ns;             /* since when a record has been under way; 0: none */
+	struct awaited writer;         /* the same, without ptrace */
 	uint64_t idle_ns;              /* how long to wait for records */
 	uint64_t leaving_deadline_ns;
 	bool owes_answer;              /* to a detach that waits for a thread that can be held */

@@ -453,23 +453,6 @@ void release_note_status(struct session *session)
 	process_wait_status(target->pid, target->start_time, target->pid_fd, &session->exit_status);
 }
 
-static bool is_held(pid_t pid, pid_t tid)
-{
-	char state = process_thread_state(pid, tid);
-
-	return state == 't' || state == 'T';
-}
-
-bool release_is_held(const struct session *session)
-{
-	const struct target *target = session->target;
-	bool held = is_held(target->pid, target->pid);
-
-	for (size_t i = 0; !held && i < target->tasks.count; i++)
-		held = is_held(target->pid, target->tasks.items[i]->tid);
-	return held;
-}
-
 void release_look(struct session *session)
 {
 	renew_note(session->target);

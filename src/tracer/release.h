@@ -23,8 +23,6 @@ enum release_state { RELEASE_RUNS, RELEASE_ENDED, RELEASE_EXECUTED };
 enum release_state release_state(struct session *session);
 /* Notes how it ended, where the kernel tells. */
 void release_note_status(struct session *session);
-/* A thread of it is held, by another tracer or by job control: what that is writing will be finished when it goes on. */
-bool release_is_held(const struct session *session);
 /* The loader's list of objects changes, as the ring has recorded it. */
 void release_objects_changed(struct session *session);
 /* A stop of a thread that could not be held when others were, or of a child of it: lets it go.  False: it is nothing of that. */

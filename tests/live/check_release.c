@@ -5,9 +5,11 @@
 #include "subject.h"
 #include "tool.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 #include <dirent.h>
+#include <sched.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
@@ -110,6 +112,86 @@ static void a_debugger_may_hold_threads_in_the_midst_of_allocations(void)
 		subject_wait(subject_start(geteuid(), argv));
 	subject_command(hammer, 's');
 	require_tally(tool, hammer, 0);
+	tool_end(tool, hammer, before);
+}
+
+/* All threads of it, on one processor, where they go on when nobody else wants it. */
+static void give_rests_of_a_processor(pid_t pid, bool rests)
+{
+	const struct sched_param param = { 0 };
+	DIR *dir = opendir(live_text("/proc/%d/task", pid));
+	struct dirent *entry;
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	for (int i = 0; i < (rests ? 1 : CPU_SETSIZE); i++)
+		CPU_SET(i, &cpus);
+	require(dir != NULL);
+	while ((entry = readdir(dir))) {
+		pid_t tid = atoi(entry->d_name);
+
+		if (tid == 0)
+			continue;
+		require(sched_setaffinity(tid, sizeof(cpus), &cpus) == 0);
+		require(sched_setscheduler(tid, rests ? SCHED_IDLE : SCHED_OTHER, &param) == 0);
+	}
+	closedir(dir);
+}
+
+static pid_t begin_to_use_up_processor(void)
+{
+	pid_t pid = fork();
+	cpu_set_t cpus;
+
+	if (pid != 0)
+		return pid;
+	CPU_ZERO(&cpus);
+	CPU_SET(0, &cpus);
+	if (sched_setaffinity(0, sizeof(cpus), &cpus) < 0)
+		_exit(1);
+	for (;;)
+		;
+}
+
+/* Which maps and unmaps nothing once it has worked for a while: else the kernel's lock of its memory might be held by one of its threads
+ * without a processor, and the tracer would wait for that one. */
+static struct subject *start_hammer_that_maps_nothing(void)
+{
+	struct subject *hammer;
+
+	setenv("MALLOC_MMAP_THRESHOLD_", "33554432", 1);
+	setenv("MALLOC_TRIM_THRESHOLD_", "1073741824", 1);
+	hammer = victim_start(HAMMER, "--threads", "4", "--ops", "20000", NULL);
+	unsetenv("MALLOC_MMAP_THRESHOLD_");
+	unsetenv("MALLOC_TRIM_THRESHOLD_");
+	subject_command(hammer, 'g');
+	return hammer;
+}
+
+/* For a second and more, as a debugger may hold them. */
+static void threads_may_wait_for_a_processor_in_the_midst_of_allocations(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = start_hammer_that_maps_nothing();
+	struct state *before = state_take(hammer->pid);
+	long blocks = subject_tally(hammer, "blocks"), allocations = subject_tally(hammer, "allocations"), freed;
+	json_t *status;
+	pid_t user;
+
+	release(tool, hammer->pid);
+	subject_send(hammer, 'r');
+	give_rests_of_a_processor(hammer->pid, true);
+	user = begin_to_use_up_processor();
+	live_let_pass(live_rounds(4, 60) * NSEC_PER_SEC);
+	kill(user, SIGKILL);
+	require_equal(waitpid(user, NULL, 0), user);
+	give_rests_of_a_processor(hammer->pid, false);
+	subject_command(hammer, 's');
+	status = tool_status(tool, hammer->pid);
+	freed = json_number(status, "unknown.before_attach_frees");
+	require_equal(json_number(status, "allocations"), subject_tally(hammer, "allocations") - allocations);
+	require_equal(json_number(status, "blocks"), subject_tally(hammer, "blocks") - blocks + freed);
+	require_nothing_unknown(status, freed);
 	tool_end(tool, hammer, before);
 }
 
@@ -641,6 +723,7 @@ static void a_tracer_of_roots_daemon_keeps_one_right(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(a_debugger_can_be_used_on_a_process_that_ptrace_has_let_go),
 	LIVE_CASE(a_debugger_may_hold_threads_in_the_midst_of_allocations),
+	LIVE_CASE(threads_may_wait_for_a_processor_in_the_midst_of_allocations),
 	LIVE_CASE(a_daemon_that_ends_under_a_debugger_leaves_what_heals),
 	LIVE_CASE(another_daemon_leaves_it_alone),
 	LIVE_CASE(strace_can_be_used_while_it_allocates),

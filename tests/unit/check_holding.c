@@ -1,6 +1,7 @@
 /* What is leaned on while all threads of a process are held: what is known of one holds until it runs, and what is read of many
  * at once is what would be read of each. */
 #include "target/attach.h"
+#include "target/awaited.h"
 #include "target/bp.h"
 #include "target/handlers.h"
 #include "target/jumps.h"
@@ -557,6 +558,90 @@ START_TEST(no_thread_waits_for_what_is_forgotten_of_another)
 }
 END_TEST
 
+/* --- who runs freely, and is awaited --- */
+
+static pid_t sleeping_child(void)
+{
+	pid_t pid = fork();
+
+	while (pid == 0)
+		pause();
+	return pid;
+}
+
+static bool is_in_vain(struct awaited *awaited, pid_t pid, pid_t tid, unsigned looks)
+{
+	const struct timespec pause = { 0, AWAITED_PAUSE_MS * NSEC_PER_MSEC };
+	bool in_vain = false;
+
+	for (unsigned i = 0; !in_vain && i < looks; i++) {
+		in_vain = awaited_in_vain(awaited, pid, tid);
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+	return in_vain;
+}
+
+static void end_child(pid_t pid, struct awaited *awaited)
+{
+	awaited_end(awaited);
+	ck_assert_ptr_null(awaited->threads.items.items);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void require_given_up(pid_t pid, bool known)
+{
+	struct awaited awaited = { 0 };
+
+	ck_assert(!is_in_vain(&awaited, pid, known ? pid : 0, AWAITED_LOOKS));
+	ck_assert(is_in_vain(&awaited, pid, known ? pid : 0, 50 * AWAITED_LOOKS));
+	end_child(pid, &awaited);
+}
+
+START_TEST(who_could_have_gone_on_is_given_up)
+{
+	require_given_up(sleeping_child(), true);
+	require_given_up(sleeping_child(), false);
+	require_given_up(changing_child(), true);
+}
+END_TEST
+
+static void require_awaited_while_held(pid_t pid, bool known)
+{
+	struct awaited awaited = { 0 };
+	pid_t tid = known ? pid : 0;
+
+	ck_assert(!is_in_vain(&awaited, pid, tid, AWAITED_LOOKS / 2));
+	ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(pid, NULL, WUNTRACED), pid);
+	ck_assert(!is_in_vain(&awaited, pid, tid, 2 * AWAITED_LOOKS));
+	ck_assert_int_eq(kill(pid, SIGCONT), 0);
+	/* It has the rest of its time from then on. */
+	ck_assert(!is_in_vain(&awaited, pid, tid, AWAITED_LOOKS / 2));
+	end_child(pid, &awaited);
+}
+
+START_TEST(who_is_held_is_awaited)
+{
+	require_awaited_while_held(sleeping_child(), true);
+	require_awaited_while_held(sleeping_child(), false);
+}
+END_TEST
+
+/* Whoever looks may have been without a processor itself. */
+START_TEST(a_long_time_between_two_looks_is_one_look)
+{
+	pid_t pid = sleeping_child();
+	struct awaited awaited = { 0 };
+
+	ck_assert(!awaited_in_vain(&awaited, pid, pid));
+	awaited.looked_ns -= 60 * NSEC_PER_SEC;
+	ck_assert(!awaited_in_vain(&awaited, pid, pid));
+	ck_assert_uint_eq(awaited.threads.items.items[0].looks, 1);
+	end_child(pid, &awaited);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("holding");
@@ -581,6 +666,9 @@ int main(void)
 	tcase_add_test(tcase, who_is_in_no_handler_needs_no_look_of_its_own);
 	tcase_add_test(tcase, a_stack_is_looked_at_up_to_the_thread_pointer);
 	tcase_add_test(tcase, no_thread_waits_for_what_is_forgotten_of_another);
+	tcase_add_test(tcase, who_could_have_gone_on_is_given_up);
+	tcase_add_test(tcase, who_is_held_is_awaited);
+	tcase_add_test(tcase, a_long_time_between_two_looks_is_one_look);
 	tcase_set_timeout(tcase, 60);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);

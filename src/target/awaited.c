@@ -1,0 +1,103 @@
+#include "target/awaited.h"
+
+#include "target/process.h"
+
+#include "base/clock.h"
+#include "base/proc.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The kernel lists threads in the same order each time. */
+static const struct awaited_thread *find(const struct awaited_threads *threads, pid_t tid, size_t guess)
+{
+	if (guess < threads->items.count && threads->items.items[guess].tid == tid)
+		return &threads->items.items[guess];
+	for (size_t i = 0; i < threads->items.count; i++) {
+		if (threads->items.items[i].tid == tid)
+			return &threads->items.items[i];
+	}
+	return NULL;
+}
+
+/* Where the kernel does not tell how long one ran, it is taken to have. */
+static bool is_able(pid_t pid, const struct awaited_thread *before, const struct awaited_thread *now)
+{
+	char state = process_thread_state(pid, now->tid);
+
+	if (state == 'R')
+		return now->ran_ns == 0 || now->ran_ns != before->ran_ns;
+	return state != 't' && state != 'T';
+}
+
+/* before: NULL at the first look.  Whoever was not there then has no part in it. */
+static void look_at(pid_t pid, pid_t tid, const struct awaited_threads *before, struct awaited_threads *now)
+{
+	const struct awaited_thread *old = before ? find(before, tid, now->items.count) : NULL;
+	struct awaited_thread *thread;
+	char path[64];
+
+	if ((before && !old) || now->items.count >= AWAITED_THREADS_MAX)
+		return;
+	thread = vec_push(&now->items);
+	if (!thread)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+	thread->tid = tid;
+	thread->ran_ns = proc_schedstat_ran_ns(path);
+	thread->looks = old ? old->looks + is_able(pid, old, thread) : 0;
+}
+
+static void look_at_all(pid_t pid, const struct awaited_threads *before, struct awaited_threads *now)
+{
+	struct dirent *entry;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (tid > 0)
+			look_at(pid, tid, before, now);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static bool all_were_able(const struct awaited_threads *threads)
+{
+	for (size_t i = 0; i < threads->items.count; i++) {
+		if (threads->items.items[i].looks < AWAITED_LOOKS)
+			return false;
+	}
+	return true;
+}
+
+bool awaited_in_vain(struct awaited *awaited, pid_t pid, pid_t tid)
+{
+	bool first = awaited->looked_ns == 0 || awaited->tid != tid;
+	uint64_t now_ns = clock_monotonic_ns();
+	struct awaited_threads now = { 0 };
+
+	/* Looks count, not time: of that this process may have had as little as the threads. */
+	if (!first && now_ns - awaited->looked_ns < AWAITED_PAUSE_MS * NSEC_PER_MSEC)
+		return false;
+	awaited->looked_ns = now_ns;
+	awaited->tid = tid;
+	if (tid > 0)
+		look_at(pid, tid, first ? NULL : &awaited->threads, &now);
+	else
+		look_at_all(pid, first ? NULL : &awaited->threads, &now);
+	vec_fini(&awaited->threads.items);
+	awaited->threads = now;
+	return !first && all_were_able(&now);
+}
+
+void awaited_end(struct awaited *awaited)
+{
+	vec_fini(&awaited->threads.items);
+	awaited->looked_ns = 0;
+}

@@ -1,0 +1,39 @@
+/* Threads that run freely, of which one is in the midst of something: whether each could have done it by now.  Not while a debugger or
+ * job control holds it, nor while it waits for a processor, nor when it was this process that had none. */
+#ifndef ALLOCWATCH_TARGET_AWAITED_H
+#define ALLOCWATCH_TARGET_AWAITED_H
+
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define AWAITED_LOOKS 10
+#define AWAITED_PAUSE_MS 100           /* from look to look, at least */
+#define AWAITED_THREADS_MAX 4096       /* further ones are not asked */
+
+struct awaited_thread {
+	pid_t tid;
+	uint64_t ran_ns;               /* its time on processors at the last look */
+	unsigned looks;                /* that found it able to go on */
+};
+
+struct awaited_threads {
+	VEC_OF(struct awaited_thread) items;
+};
+
+/* Nothing is awaited: all 0. */
+struct awaited {
+	uint64_t looked_ns;            /* CLOCK_MONOTONIC */
+	pid_t tid;
+	struct awaited_threads threads;
+};
+
+/* To be called again and again, until it is done; tid: who does it, 0: any thread of the process, not known which.  True: each was able to
+ * go on at AWAITED_LOOKS looks, and it is not done. */
+bool awaited_in_vain(struct awaited *awaited, pid_t pid, pid_t tid);
+/* It is done, or given up. */
+void awaited_end(struct awaited *awaited);
+
+#endif
