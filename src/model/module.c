@@ -57,6 +57,7 @@ int64_t module_map_take_back(struct module_map *map, const struct module *module
 		known->left = false;
 		known->back = true;
 		known->bias = module->bias;
+		known->piece = module->piece;
 		return known->id;
 	}
 	return -ENOENT;

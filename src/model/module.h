@@ -24,6 +24,7 @@ struct module {
 	uint32_t build_id_len;       /* 0: it has none */
 	uint64_t device, inode;
 	raddr bias;                  /* run-time address minus ELF virtual address */
+	bool piece;                  /* of a file that is there elsewhere as well: nothing else of it is at this bias */
 	bool mapped;                 /* false after dlclose or exec */
 	bool left;                   /* nothing is kept of it any more but its id: the same file gets it again */
 	bool back;                   /* it has, and is to be looked at as a new one is */

@@ -44,10 +44,40 @@ static bool same_build_id(struct target *target, const struct elf_file *file, ra
 {
 	uint8_t mapped[BUILD_ID_MAX];
 
-	if (file->build_id_len == 0)
-		return true;
 	return target_read(target, bias + file->build_id_vaddr, mapped, file->build_id_len) == 0 &&
 	       memcmp(mapped, file->build_id, file->build_id_len) == 0;
+}
+
+static bool has_header(struct target *target, const struct elf_file *file, raddr bias)
+{
+	const struct elf_segment *first = elf_file_segment_at(file, 0, false);
+	char magic[SELFMAG];
+
+	return first && target_read(target, bias + first->vaddr, magic, SELFMAG) == 0 && memcmp(magic, ELFMAG, SELFMAG) == 0;
+}
+
+static bool is_known_elsewhere(const struct target *target, const struct module *module)
+{
+	for (size_t i = 0; i < target->modules.modules.count; i++) {
+		const struct module *m = &target->modules.modules.items[i];
+
+		if (m->mapped && m->device == module->device && m->inode == module->inode && m->bias != module->bias &&
+		    target->module_fds.items[i] >= 0)
+			return true;
+	}
+	return false;
+}
+
+enum fit { FIT_WHOLE, FIT_PIECE, FIT_NONE, FIT_UNKNOWN };
+
+/* What of a file is mapped, where the code is.  A program may map some of its code once more at another place, without the rest
+ * (V8 does so with its built-in functions): what lies around it is anything, and nothing may be written there.  FIT_UNKNOWN: it
+ * may be that, of a file that is not known yet. */
+static enum fit fit_of(struct target *target, const struct elf_file *file, const struct module *module)
+{
+	if (file->build_id_len > 0 ? same_build_id(target, file, module->bias) : has_header(target, file, module->bias))
+		return FIT_WHOLE;
+	return module->inode != 0 && is_known_elsewhere(target, module) ? FIT_PIECE : FIT_UNKNOWN;
 }
 
 static void note_slack(struct target *target, const struct elf_segment *segment, raddr bias, uint32_t module)
@@ -78,32 +108,50 @@ static int find_other_piece(const struct target *target, const struct module *mo
 	return -1;
 }
 
+/* Reads the object behind an executable mapping; *ret_segment: the one that is mapped, of what fits. */
+static enum fit read_object(struct target *target, const struct map_line *map, int fd, bool copy, struct elf_file *file,
+			    struct module *module, const struct elf_segment **ret_segment)
+{
+	const struct elf_segment *segment;
+
+	if (fd < 0 || elf_file_read(fd, file) < 0)
+		return FIT_NONE;
+	segment = elf_file_segment_at(file, map->offset, true);
+	if (!segment)
+		return FIT_NONE;
+	module->bias = map->start - (segment->vaddr + (map->offset - segment->offset));
+	if (!file->is_64 || file->machine != EM_X86_64)
+		return FIT_NONE;
+	*ret_segment = segment;
+	/* To read what is mapped of a file may be to read the file. */
+	return copy ? FIT_WHOLE : fit_of(target, file, module);
+}
+
 /* Adds the object behind an executable mapping.  A file that cannot be opened or is another one still
- * becomes a module: frames in it are told by object and offset. */
-static int add_module(struct target *target, const struct map_line *map, int fd, bool copy)
+ * becomes a module: frames in it are told by object and offset.  -EAGAIN, not when it is asked for the last time: once others
+ * are known. */
+static int add_module(struct target *target, const struct map_line *map, int fd, bool copy, bool last)
 {
 	struct module module = { .path = map->path, .device = map->device, .inode = map->inode,
 				 .bias = map->start - map->offset };
 	const struct elf_segment *segment = NULL;
 	struct elf_file file = { 0 };
+	enum fit fit = read_object(target, map, fd, copy, &file, &module, &segment);
 	int64_t id;
 	int *slot;
 
-	if (fd >= 0 && elf_file_read(fd, &file) == 0) {
-		segment = elf_file_segment_at(&file, map->offset, true);
-		if (segment)
-			module.bias = map->start - (segment->vaddr + (map->offset - segment->offset));
-		/* To read what is mapped of a file may be to read the file. */
-		if (!segment || !file.is_64 || file.machine != EM_X86_64 ||
-		    (!copy && !same_build_id(target, &file, module.bias))) {
-			fd_close(&fd);
-			segment = NULL;
-		}
-		memcpy(module.build_id, file.build_id, file.build_id_len);
-		module.build_id_len = segment ? file.build_id_len : 0;
-	} else {
+	if (fit == FIT_UNKNOWN && !last) {
 		fd_close(&fd);
+		elf_file_fini(&file);
+		return -EAGAIN;
 	}
+	if (fit == FIT_NONE || (fit == FIT_UNKNOWN && file.build_id_len > 0)) {
+		fd_close(&fd);
+		segment = NULL;
+	}
+	module.piece = fit == FIT_PIECE;
+	module.build_id_len = segment ? file.build_id_len : 0;
+	memcpy(module.build_id, file.build_id, module.build_id_len);
 	id = find_other_piece(target, &module);
 	if (id >= 0) {
 		fd_close(&fd);
@@ -123,7 +171,7 @@ static int add_module(struct target *target, const struct map_line *map, int fd,
 		return id < 0 ? (int)id : -ENOMEM;
 	}
 	*slot = fd;
-	if (segment && map->inode != 0)
+	if (segment && map->inode != 0 && !module.piece)
 		note_slack(target, segment, module.bias, (uint32_t)id);
 	elf_file_fini(&file);
 	return (int)id;
@@ -140,6 +188,7 @@ static bool is_object(const struct map_line *map)
 struct scan {
 	VEC_OF(struct map_line) lines;
 	VEC_OF(size_t) fresh;          /* lines that are not known */
+	size_t later;                  /* as many of them, the first ones, are to be added once the others are known */
 };
 
 static bool is_of(const struct map_line *line, const struct module *module)
@@ -193,11 +242,11 @@ static bool drop_unmapped(struct target *target, const struct scan *scan)
 	return changed;
 }
 
-static int add_new(struct target *target, const struct map_line *map)
+static int add_new(struct target *target, const struct map_line *map, bool last)
 {
 	bool copy = false;
 	int fd = map->inode ? mapped_file_open(&target->files, target->memory_tid, map, &copy) : copy_vdso(target, map);
-	int id = add_module(target, map, fd, copy);
+	int id = add_module(target, map, fd, copy, last);
 
 	if (id < 0)
 		return id;
@@ -285,28 +334,46 @@ static bool is_an_object(const struct target *target, const struct map_line *lin
 }
 
 /* No object has so many; what is left out is code in no object. */
-static int add_fresh(struct target *target, const struct scan *scan)
+static bool is_wanted(struct target *target, const struct map_line *line, struct tallies *tallies)
+{
+	struct tally *tally = tally_of(tallies, line->device, line->inode);
+
+	if (++tally->count > OBJECT_MAPPINGS_MAX) {
+		if (tally->count == OBJECT_MAPPINGS_MAX + 1 && is_an_object(target, line))
+			mapped_files_miss(&target->files, line->path, "it is mapped too often");
+		return false;
+	}
+	if (target->modules.ranges.count < MAPPINGS_MAX)
+		return true;
+	mapped_files_miss(&target->files, line->path, "the process has too many executable mappings");
+	return false;
+}
+
+static int add_line(struct target *target, const struct map_line *line, bool last)
+{
+	int r = add_new(target, line, last);
+
+	return r == -EEXIST ? 0 : r;           /* a mapping grew over a known piece: the known part stays */
+}
+
+static int add_fresh(struct target *target, struct scan *scan)
 {
 	struct tallies tallies;
 	int r = count_known(target, scan, &tallies);
 
 	for (size_t i = 0; r == 0 && i < scan->fresh.count; i++) {
-		const struct map_line *line = &scan->lines.items[scan->fresh.items[i]];
-		struct tally *tally = tally_of(&tallies, line->device, line->inode);
+		size_t number = scan->fresh.items[i];
+		const struct map_line *line = &scan->lines.items[number];
 
-		if (++tally->count > OBJECT_MAPPINGS_MAX) {
-			if (tally->count == OBJECT_MAPPINGS_MAX + 1 && is_an_object(target, line))
-				mapped_files_miss(&target->files, line->path, "it is mapped too often");
-			continue;
-		}
-		if (target->modules.ranges.count >= MAPPINGS_MAX) {
-			mapped_files_miss(&target->files, line->path, "the process has too many executable mappings");
-			continue;
-		}
-		r = add_new(target, line);
-		if (r == -EEXIST)      /* a mapping grew over a known piece: the known part stays */
+		if (is_wanted(target, line, &tallies))
+			r = add_line(target, line, false);
+		if (r == -EAGAIN) {
+			scan->fresh.items[scan->later++] = number;
 			r = 0;
+		}
 	}
+	for (size_t i = 0; r == 0 && i < scan->later; i++)
+		r = add_line(target, &scan->lines.items[scan->fresh.items[i]], true);
 	free(tallies.items);
 	return r;
 }

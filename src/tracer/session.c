@@ -211,7 +211,7 @@ int session_renew_engine(struct session *session)
 		const struct module *module = &target->modules.modules.items[id];
 
 		/* Those that are back are planned with the new ones. */
-		if (module->mapped && !module->back && module->inode != 0 && target_module_fd(target, id) >= 0)
+		if (module->mapped && !module->back && !module->piece && module->inode != 0 && target_module_fd(target, id) >= 0)
 			r = engine_plan_module(session->engine, id, target_module_fd(target, id));
 	}
 	return r;

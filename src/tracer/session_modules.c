@@ -29,6 +29,8 @@ static int add_module(struct session *session, const struct module *module)
 	if (fd < 0)
 		return 0;
 	unwinder_add_module(session->unwinder, module->id, fd);
+	if (module->piece)
+		return 0;
 	guard_note_module(session, module->id);
 	/* the vdso allocates nothing */
 	return module->inode != 0 ? engine_plan_module(session->engine, module->id, fd) : 0;

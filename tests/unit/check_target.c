@@ -14,9 +14,11 @@
 #include "arch/syscall.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -702,6 +704,71 @@ static void end_target(struct target *target, pid_t pid)
 	target_free(target);
 }
 
+/* The page of this program's code with `code` in it, mapped once more. */
+static raddr map_again(const void *code, void *hint)
+{
+	raddr page = (raddr)(uintptr_t)code & ~4095ULL;
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct map_line map = { .start = 0 };
+	char *text, *cursor;
+	void *at;
+
+	ck_assert_int_eq(file_read_text("/proc/self/maps", 1u << 20, &text, NULL), 0);
+	cursor = text;
+	while (maps_next(&cursor, &map) && map.end <= page)
+		;
+	ck_assert_uint_le(map.start, page);
+	at = mmap(hint, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, (off_t)(map.offset + page - map.start));
+	ck_assert_ptr_ne(at, MAP_FAILED);
+	close(fd);
+	free(text);
+	return (raddr)(uintptr_t)at;
+}
+
+static const struct module *module_at(const struct target *target, raddr address)
+{
+	const struct module_range *range = module_map_find(&target->modules, address);
+
+	ck_assert_ptr_nonnull(range);
+	return &target->modules.modules.items[range->module];
+}
+
+static void require_piece(const struct target *target, raddr at, const void *code)
+{
+	const struct module *whole = module_at(target, (raddr)(uintptr_t)code), *piece = module_at(target, at);
+
+	ck_assert(piece->piece && !whole->piece);
+	ck_assert_uint_ne(piece->id, whole->id);
+	ck_assert_uint_eq(at - piece->bias, ((raddr)(uintptr_t)code & ~4095ULL) - whole->bias);
+	ck_assert_int_ge(target_module_fd(target, piece->id), 0);
+	ck_assert_uint_gt(piece->build_id_len, 0);
+	ck_assert_mem_eq(piece->build_id, whole->build_id, BUILD_ID_MAX);
+	for (size_t i = 0; i < target->slacks.count; i++)
+		ck_assert_uint_ne(target->slacks.items[i].module, piece->id);
+}
+
+/* Wherever it lies, before the file itself and behind it, and when it comes later. */
+START_TEST(a_piece_of_a_file_that_is_mapped_once_more_is_known_as_one)
+{
+	volatile uint64_t *count = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	const void *code = (const void *)(uintptr_t)map_again;
+	raddr below = map_again(code, (void *)(uintptr_t)0x10000000), above = map_again(code, NULL);
+	pid_t pid = counting_child(count);
+	struct target *target;
+	bool changed;
+
+	ck_assert_uint_lt(below, (raddr)(uintptr_t)code);
+	ck_assert_uint_gt(above, (raddr)(uintptr_t)code);
+	target = target_of(pid, code_page());
+	ck_assert_int_eq(target_scan_modules(target, &changed), 0);
+	require_piece(target, below, code);
+	require_piece(target, above, code);
+	ck_assert_int_eq(target_scan_modules(target, &changed), 0);
+	ck_assert(!changed);
+	end_target(target, pid);
+}
+END_TEST
+
 /* As one that was interrupted and waits for a CPU, on a busy machine, when the others have stopped. */
 START_TEST(who_was_not_stopped_is_not_taken_to_be_out_of_our_code)
 {
@@ -862,6 +929,7 @@ int main(void)
 	tcase_add_test(sharers, who_ended_since_the_look_is_no_stranger);
 	tcase_add_test(sharers, who_has_executed_a_program_since_the_look_is_given_back);
 	tcase_add_test(sharers, who_has_just_forked_is_held_after_the_call);
+	tcase_add_test(sharers, a_piece_of_a_file_that_is_mapped_once_more_is_known_as_one);
 	tcase_add_test(sharers, a_copy_that_is_older_than_the_removal_is_cleaned_all_the_same);
 	tcase_add_test(calls, a_stub_is_left_alone_while_a_thread_is_in_it);
 	tcase_add_test(calls, our_own_handler_is_never_taken_for_the_programs);
