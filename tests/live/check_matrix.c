@@ -265,18 +265,19 @@ static void compare_names_and_stacks(const struct matrix_row *row, const char *e
 					reference);
 	FILE *script;
 	char line[1024];
-	unsigned stacks = 0, cut = 0, names = 0, second = 0;
+	unsigned stacks = 0, cut = 0, names = 0, second = 0, symbols = 0;
 	int reason = 0;
 
 	script = popen(command, "r");
 	while (script && fgets(line, sizeof(line), script)) {
-		sscanf(line, "stacks=%u cut=%u reason=%d names=%u second=%u", &stacks, &cut, &reason, &names, &second);
+		sscanf(line, "stacks=%u cut=%u reason=%d names=%u second=%u symbols=%u", &stacks, &cut, &reason, &names, &second,
+		       &symbols);
 		live_note("%.*s", (int)strcspn(line, "\n"), line);
 	}
 	require(script && pclose(script) == 0);
 	matrix_cell(engine, "stacks", "%u%s by gdb%s", stacks, row->gdb_alone ? "" : live_text(", %u", counts->gdb_compared),
 		    cut ? live_text(", %u cut for %s", cut, cut_reasons[row->cut]) : "");
-	matrix_cell(engine, "names", "%u, %u by LLVM's", names - second, second);
+	matrix_cell(engine, "names", "%u, %u by LLVM's, %u by symbols", names - second, second, symbols);
 	require_at_least(stacks, row->all_are_cut ? 1 : cut + 1);
 	require_equal(reason, row->cut);
 	require_at_least(names, 1);

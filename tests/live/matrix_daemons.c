@@ -154,15 +154,15 @@ static void compare_names(const char *engine)
 {
 	FILE *script = popen(live_text("cd %s && python3 %s/tests/oracle/stacks_and_names.py --names saved-%s", live_folder(),
 				       realpath(live_source(), NULL), engine), "r");
-	unsigned names = 0, second = 0;
+	unsigned names = 0, second = 0, symbols = 0;
 	char line[1024];
 
 	while (script && fgets(line, sizeof(line), script)) {
-		sscanf(line, "names=%u second=%u", &names, &second);
+		sscanf(line, "names=%u second=%u symbols=%u", &names, &second, &symbols);
 		live_note("%.*s", (int)strcspn(line, "\n"), line);
 	}
 	require(script && pclose(script) == 0);
-	matrix_cell(engine, "names", "%u, %u by LLVM's", names - second, second);
+	matrix_cell(engine, "names", "%u, %u by LLVM's, %u by symbols", names - second, second, symbols);
 	require_at_least(names, 1);
 }
 

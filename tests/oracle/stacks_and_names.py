@@ -8,14 +8,15 @@ FILE: a snapshot file (allocwatch-snapshot(5)).  RECORD: stacks of the program, 
 Every stack with live blocks must be among them; the instruction at which it was taken, the first frame, may be another.
 One that says that it is cut must be the beginning of one.
 The names of every frame must be addr2line's: those of PROGRAM as it says of REFERENCE, the same program with its debug
-information in it; those of a library NAME as it says of reference-NAME when there is such a file.  What addr2line knows no
-line of is not compared; where it is of another opinion LLVM's is asked, too: that of binutils takes a header's function for one
+information in it; those of a library NAME as it says of reference-NAME when there is such a file.  Where addr2line knows no
+line the function is that of the symbol tables, nm's, whose size covers the place, or none; where it is of another opinion LLVM's is asked, too: that of binutils takes a header's function for one
 of another file at times.  --functions: neither files nor lines are known of the
 program, and of calls inlined into each other the outermost one alone.  --names: names alone, those of freed blocks, too.
 
-Prints "stacks=N cut=N reason=N names=N second=N", the numbers compared, the last one of those that LLVM's agrees with alone; the
-reason is why stacks are cut, 0 when none is and -1 when there are several.  Exit status 1 after a difference, which is printed.
+Prints "stacks=N cut=N reason=N names=N second=N symbols=N", the numbers compared: of those with a line, of these the ones that
+LLVM's agrees with alone, and of those by symbols; the reason is why stacks are cut, 0 when none is and -1 when there are several.  Exit status 1 after a difference, which is printed.
 """
+import bisect
 import os
 import re
 import sqlite3
@@ -112,6 +113,48 @@ def addr2line(tool, path, addresses):
         yield places
 
 
+class Symbols:
+    """The functions of a file's symbol tables, and of those of its debug information's by its build-id."""
+
+    def __init__(self, path):
+        functions = set()
+        for file in [path, *debug_file_of(path)]:
+            for tables in [], ["-D"]:
+                functions |= set(functions_of(file, tables))
+        self.functions = sorted(functions)
+        self.longest = max((size for _, size, _ in self.functions), default=0)
+
+    def at(self, address):
+        """The names that are right there, None among them where none is as well."""
+        names = set()
+        end = bisect.bisect_right(self.functions, (address, float("inf"), ""))
+        for start, size, name in reversed(self.functions[:end]):
+            if address - start >= self.longest:
+                break
+            if address < start + size:
+                names.add(name)
+        if names:
+            return names
+        # the end of one without a size is not known
+        first = bisect.bisect_left(self.functions, self.functions[end - 1][:1]) if end else 0
+        return {None} | {name for _, size, name in self.functions[first:end] if not size}
+
+
+def debug_file_of(path):
+    notes = subprocess.run(["readelf", "-n", path], check=True, capture_output=True, text=True).stdout
+    found = re.search("Build ID: ([0-9a-f]{2})([0-9a-f]+)", notes)
+    file = f"/usr/lib/debug/.build-id/{found[1]}/{found[2]}.debug" if found else ""
+    return [file] if os.path.exists(file) else []
+
+
+def functions_of(file, tables):
+    lines = subprocess.run(["nm", "-C", "-S", "--defined-only", *tables, file], check=False, capture_output=True, text=True).stdout
+    for line in lines.splitlines():
+        words = re.fullmatch("([0-9a-f]+) (?:([0-9a-f]+) )?[TtWwiu] ([^@]+)(?:@.*)?", line)
+        if words:
+            yield int(words[1], 16), int(words[2] or "0", 16), words[3]
+
+
 def is_same(ours, theirs, functions_only):
     if functions_only:
         return [name[0] for name in ours] == [theirs[-1][0]]
@@ -125,7 +168,7 @@ def compare_names(snapshot, program, reference, functions_only):
             module, kind, offset = snapshot.frames[frame]
             if kind != TRUNCATED and module is not None:
                 by_module.setdefault(module, {})[frame] = offset - (kind == CALL)
-    compared = second = wrong = 0
+    compared = second = by_symbols = wrong = 0
     for module, addresses in by_module.items():
         path = snapshot.modules[module]
         is_program = os.path.basename(path) == os.path.basename(program)
@@ -136,10 +179,21 @@ def compare_names(snapshot, program, reference, functions_only):
             path = own_reference
         if not os.path.exists(path):
             continue
+        symbols = None
         for frame, theirs in zip(addresses, addr2line("addr2line", path, addresses.values())):
             ours = [(function, os.path.normpath(file), line) for function, file, line in snapshot.names.get(frame, [])]
-            compared += bool(theirs)
-            if not theirs or is_same(ours, theirs, functions_only and is_program):
+            if not theirs:
+                symbols = symbols or Symbols(path)
+                right = symbols.at(addresses[frame])
+                by_symbols += 1
+                if (ours[-1][0] if ours else None) in right:
+                    continue
+                wrong += 1
+                if wrong <= SHOWN:
+                    show(f"{path} {addresses[frame]:#x}:", [f"symbols: {right}", f"ours:    {ours}"])
+                continue
+            compared += 1
+            if is_same(ours, theirs, functions_only and is_program):
                 continue
             others = next(addr2line("llvm-addr2line", path, [addresses[frame]]))
             if is_same(ours, others, functions_only and is_program):
@@ -148,21 +202,21 @@ def compare_names(snapshot, program, reference, functions_only):
             wrong += 1
             if wrong <= SHOWN:
                 show(f"{path} {addresses[frame]:#x}:", [f"addr2line: {theirs}", f"LLVM's:    {others}", f"ours:      {ours}"])
-    return compared, second, wrong
+    return compared, second, by_symbols, wrong
 
 
 def main():
     if sys.argv[1] == "--names":
-        names, second, wrong = compare_names(Snapshot(sys.argv[2], True), "", "", False)
-        print(f"names={names} second={second}")
+        names, second, symbols, wrong = compare_names(Snapshot(sys.argv[2], True), "", "", False)
+        print(f"names={names} second={second} symbols={symbols}")
         sys.exit(f"{wrong} names differ" if wrong else 0)
     functions_only = sys.argv[1] == "--functions"
     file, record, program, reference = sys.argv[1 + functions_only:]
     snapshot = Snapshot(file)
     stacks, cut, reasons, wrong_stacks = compare_stacks(snapshot, record)
-    names, second, wrong_names = compare_names(snapshot, program, reference, functions_only)
+    names, second, symbols, wrong_names = compare_names(snapshot, program, reference, functions_only)
     reason = max(reasons, default=0) if len(reasons) < 2 else -1
-    print(f"stacks={stacks} cut={cut} reason={reason} names={names} second={second}")
+    print(f"stacks={stacks} cut={cut} reason={reason} names={names} second={second} symbols={symbols}")
     if wrong_stacks or wrong_names:
         sys.exit(f"{wrong_stacks} stacks and {wrong_names} names differ")
 
