@@ -157,6 +157,9 @@ bool arch_hands_on(const struct arch_surroundings *around, uint64_t address);
 uint32_t arch_window_length(const uint8_t *code, size_t room, uint64_t address);
 /* How many of code[0..len), which lies behind a function, fill the space to the next one and are never run. */
 uint32_t arch_padding(const uint8_t *code, size_t len, uint64_t address);
+/* Of a function that begins with an instruction which a jump has room in: the bytes of that, and *ret_offset where it is, behind a landing
+ * pad; else 0. */
+uint32_t arch_long_instruction(const uint8_t *code, size_t len, uint64_t address, uint32_t *ret_offset);
 /* Of a function that returns at once, the bytes of its instructions, when with the padding behind them a jump has room; else 0. */
 uint32_t arch_empty_function(const uint8_t *code, size_t len, uint64_t address);
 /* Whether anything in code[0..len), which runs at `address`, may be a jump or call of far reach that goes behind `start` and

@@ -60,6 +60,10 @@ struct ring_code ring_code(void);
 
 #define RING_WINDOW_NO_ARGUMENT 3
 
+/* Whose record is waited for: nobody's, the loader's, when its list of objects changes; who executes a program, but not who only has the
+ * memory of the thread that it says it is (vfork). */
+enum ring_waits { RING_WAITS_NOT, RING_WAITS_LOADER, RING_WAITS_EXEC };
+
 struct ring_window {
 	uint64_t address;
 	const uint8_t *text;                   /* the instructions: whole ones, that arch_move moves */
@@ -78,7 +82,7 @@ struct ring_window {
 	bool described;                        /* and there are several families */
 	bool hands_on;                         /* of a return, but before a jump to a function that returns its first argument: that
 						* is the result */
-	bool waits;                            /* the loader's hook: its record is waited for (ring/layout.h) */
+	enum ring_waits waits;                 /* its record is waited for (ring/layout.h) */
 };
 
 #define RING_SITE_MAX (ARCH_MOVED_MAX + 32)
@@ -90,7 +94,8 @@ struct ring_site {
 	/* The instructions in two runs: before the record, behind it. */
 	uint32_t record;                       /* offset in the window, and bytes of the first run */
 	uint32_t behind;                       /* offset in the site of the second run */
-	bool is_return, hands_on, waits;
+	bool is_return, hands_on;
+	enum ring_waits waits;
 	struct arch_moved moved[2];
 };
 

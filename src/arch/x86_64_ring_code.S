@@ -115,6 +115,7 @@
 #define RED_ZONE	128
 
 #define NR_sched_yield	24
+#define NR_gettid	186
 #define NR_futex	202
 #define FUTEX_WAIT	0		/* the reader is another process */
 #define HOOK_LOOK_NS	1000000
@@ -386,8 +387,8 @@
 	.balign	16
 .Lheader:
 	.skip	HEADER_SIZE
-	.globl	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_end, x86_64_ring_stretches
-	.hidden	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_end, x86_64_ring_stretches
+	.globl	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_exec, x86_64_ring_end, x86_64_ring_stretches
+	.hidden	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_exec, x86_64_ring_end, x86_64_ring_stretches
 	.globl	x86_64_ring_sample, x86_64_ring_sample_return
 	.hidden	x86_64_ring_sample, x86_64_ring_sample_return
 	.globl	x86_64_ring_few, x86_64_ring_few_call, x86_64_ring_few_free, x86_64_ring_few_return, x86_64_ring_few_end
@@ -767,10 +768,27 @@ x86_64_ring_return:
 /* In the loader's hook: as at an entry; and then it waits until that is served, of which it is woken up; it looks now and then at
  * whether it is still to wait.  In vain only once: then nobody waits until the reader says that it serves again. */
 	.balign	16
+	/* At the C library's execve, and only where somebody will wait: who has the memory of its parent until then (vfork) has its
+	 * thread's data as well, and is known by its number.  To ask for that takes a system call. */
+x86_64_ring_exec:
+	begin	.Lhook_done, .Lhook_done
+	cmpl	$0, CONTROL_HOOKS(%r8)
+	je	.Lhook_done
+	cmpl	$0, CONTROL_YIELD(%r8)
+	je	.Lhook_done
+	mov	$NR_gettid, %eax
+	syscall
+	mov	CONTROL_THREAD(%r8), %r11
+	mov	%fs:(%r11), %r11
+	and	CONTROL_MASK(%r8), %r11
+	cmp	%rax, %r11
+	jne	.Lhook_done
+	jmp	.Lhook_begun
 x86_64_ring_hook:
 	begin	.Lhook_done, .Lhook_done
+.Lhook_begun:
 	mov	$CALL_SIZE, %edx
-	reserve	x86_64_ring_hook, .Lhook_written, .Lhook_written, .Lhook_end, .Lhook_lost
+	reserve	x86_64_ring_exec, .Lhook_written, .Lhook_written, .Lhook_end, .Lhook_lost
 	begin_record
 	fill_call 0
 	inc	%rax

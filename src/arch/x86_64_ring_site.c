@@ -11,6 +11,7 @@
 extern const uint8_t x86_64_ring_code[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_return[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_hook[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_exec[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_sample[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_sample_return[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_few_call[] __attribute__((visibility("hidden")));
@@ -171,8 +172,8 @@ static const uint8_t *routine_of(const struct ring_window *window)
 
 	/* Any of the families may have come here. */
 	few &= !(window->is_return && window->described);
-	if (window->waits)
-		return x86_64_ring_hook;
+	if (window->waits != RING_WAITS_NOT)
+		return window->waits == RING_WAITS_LOADER ? x86_64_ring_hook : x86_64_ring_exec;
 	if (window->is_return)
 		return few ? x86_64_ring_few_return : window->sampled ? x86_64_ring_sample_return : x86_64_ring_return;
 	if (few)

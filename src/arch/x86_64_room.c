@@ -149,6 +149,22 @@ uint32_t arch_window_length(const uint8_t *code, size_t room, uint64_t address)
 	return length >= ARCH_JUMP_SIZE && length <= room ? length : 0;
 }
 
+uint32_t arch_long_instruction(const uint8_t *code, size_t len, uint64_t address, uint32_t *ret_offset)
+{
+	uint32_t offset = 0;
+	struct insn insn;
+
+	if (!insn_decode(code, len, address, &insn))
+		return 0;
+	if (insn.raw.mnemonic == ZYDIS_MNEMONIC_ENDBR64) {
+		offset = insn.length;
+		if (!insn_decode(code + offset, len - offset, address + offset, &insn))
+			return 0;
+	}
+	*ret_offset = offset;
+	return insn.kind == INSN_PLAIN && insn.length >= ARCH_JUMP_SIZE ? insn.length : 0;
+}
+
 uint32_t arch_empty_function(const uint8_t *code, size_t len, uint64_t address)
 {
 	uint32_t length = 0;

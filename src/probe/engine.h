@@ -37,6 +37,9 @@ struct engine_sink {
 	void (*misused)(void *context, const struct misuse *misuse);
 	/* The loader's list of objects changes, by what the ring has recorded (engine_watch_loader); NULL: nobody asks. */
 	void (*objects_changed)(void *context);
+	/* A thread is about to execute a program, by the function at this address (engine_watch_exec), with these arguments.  True: it is to
+	 * wait until engine_let_exec().  NULL: nobody asks. */
+	bool (*executes)(void *context, pid_t tid, raddr function, const uint64_t args[3]);
 	void *context;
 };
 
@@ -70,9 +73,16 @@ void engine_want_ring(struct engine *engine, const struct ring_options *options)
 /* Before it is installed: it is not wanted any more, and why (a text that stays). */
 void engine_refuse_ring(struct engine *engine, const char *reason);
 bool engine_has_ring(const struct engine *engine);
+/* Threads are held: the process has come so far that a ring could be had, or be seen not to be to have. */
+bool engine_may_begin(const struct engine *engine);
 /* Of a ring that is alone: who comes to the loader's hook writes a record, and waits until the sink has heard of it, as long as for room.
  * All threads are held.  0; -ENOTSUP: there is no room for a jump in it; or negative errno. */
 int engine_watch_loader(struct engine *engine, const struct loader_hook *hook);
+/* The same for a function that executes a program, of which the sink hears before; a process that has only the memory (vfork) does not
+ * wait, nor who has a filter for system calls.  text: what stands there.  -ENOTSUP: there is no room for a jump. */
+int engine_watch_exec(struct engine *engine, raddr function, uint32_t module, const uint8_t *text, size_t text_len);
+/* Who waits there goes on. */
+void engine_let_exec(struct engine *engine);
 /* Whether that stands. */
 bool engine_watches_loader(const struct engine *engine);
 /* When the sink hears of it: whether the thread that is there has not gone on yet. */

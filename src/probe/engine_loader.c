@@ -1,5 +1,5 @@
-/* The loader's hook of a ring that is alone: its record says, in the order of all others, that objects came or went, and who has
- * written it waits until that is known. */
+/* Records of a ring that is alone which are waited for.  The loader's hook's says, in the order of all others, that objects came or
+ * went, and who has written it waits until that is known; so does who is about to execute a program. */
 #include "probe/engine_private.h"
 
 #include "target/jumps.h"
@@ -17,43 +17,60 @@ static void wait_from_now_on(struct engine *engine)
 }
 
 /* Numbers are given one after the other. */
-static int add_place(struct engine *engine, const struct loader_hook *hook, const struct jump_words *awaited)
+static int add_place(struct engine *engine, const struct ring_window *wanted, raddr function, uint32_t module, enum site_kind kind)
 {
-	struct ring_window window = {
-		.address = hook->address, .text = hook->text,
-		.length = arch_empty_function(hook->text, hook->text_len, hook->address), .waits = true,
-	};
+	const struct jump_range range = { wanted->address, wanted->address + ARCH_WINDOW_MAX };
+	struct ring_window window = *wanted;
+	struct jump_words awaited = { 0 };
 	struct ring_place *place;
 	const char *reason;
 	uint32_t number;
 	int r = window.length > 0 ? vec_reserve(&engine->ring.places, 1) : -ENOTSUP;
 
 	if (r == 0)
-		r = jumps_add(engine->target, &window, hook->module, awaited, &number, &reason);
+		r = jumps_look_at_stacks(engine->target, &range, 1, &awaited);
+	if (r == 0)
+		r = jumps_add(engine->target, &window, module, &awaited, &number, &reason);
+	jump_words_fini(&awaited);
 	if (r < 0)
 		return r;
 	place = vec_push(&engine->ring.places);
-	*place = (struct ring_place){ .kinds = SITE_LOADER, .address = hook->address };
-	engine->ring.hook = number;
-	return 0;
+	*place = (struct ring_place){ .kinds = kind, .address = function };
+	return (int)number;
+}
+
+static bool is_alone(const struct engine *engine)
+{
+	return engine->ring.ring && engine->ring.options.alone;
 }
 
 int engine_watch_loader(struct engine *engine, const struct loader_hook *hook)
 {
-	const struct jump_range range = { hook->address, hook->address + ARCH_WINDOW_MAX };
-	struct jump_words awaited = { 0 };
-	int r = engine->ring.ring && engine->ring.options.alone ? 0 : -ENOTSUP;
+	const struct ring_window window = {
+		.address = hook->address, .text = hook->text,
+		.length = arch_empty_function(hook->text, hook->text_len, hook->address), .waits = RING_WAITS_LOADER,
+	};
+	int r = is_alone(engine) ? add_place(engine, &window, hook->address, hook->module, SITE_LOADER) : -ENOTSUP;
 
-	if (r == 0)
-		r = jumps_look_at_stacks(engine->target, &range, 1, &awaited);
-	if (r == 0)
-		r = add_place(engine, hook, &awaited);
-	if (r == 0) {
-		wait_from_now_on(engine);
-		r = jumps_plant(engine->target);
-	}
-	jump_words_fini(&awaited);
-	return r;
+	if (r < 0)
+		return r;
+	engine->ring.hook = (uint32_t)r;
+	wait_from_now_on(engine);
+	return jumps_plant(engine->target);
+}
+
+int engine_watch_exec(struct engine *engine, raddr function, uint32_t module, const uint8_t *text, size_t text_len)
+{
+	uint32_t offset, length = arch_long_instruction(text, text_len, function, &offset);
+	const struct ring_window window = {
+		.address = function + offset, .text = text + offset, .length = length, .waits = RING_WAITS_EXEC,
+	};
+	int r = is_alone(engine) ? add_place(engine, &window, function, module, SITE_EXEC) : -ENOTSUP;
+
+	if (r < 0)
+		return r;
+	engine->ring.execs++;
+	return jumps_plant(engine->target);
 }
 
 bool engine_watches_loader(const struct engine *engine)
@@ -72,6 +89,25 @@ void engine_loader_called(struct engine *engine, uint64_t position)
 	if (engine->sink.objects_changed)
 		engine->sink.objects_changed(engine->sink.context);
 	ring_serve_hook(engine->ring.ring, position);
+	wait_from_now_on(engine);
+}
+
+void engine_exec_called(struct engine *engine, const struct ring_record *record, const struct ring_place *place)
+{
+	const struct task *task = engine_ring_writer(engine, record->thread);
+
+	if (task && task->tid > 0 && task->target == engine->target && engine->sink.executes &&
+	    engine->sink.executes(engine->sink.context, task->tid, place->address, record->args)) {
+		engine->ring.exec_position = record->position;
+		return;
+	}
+	ring_serve_hook(engine->ring.ring, record->position);
+}
+
+void engine_let_exec(struct engine *engine)
+{
+	if (engine->ring.ring)
+		ring_serve_hook(engine->ring.ring, engine->ring.exec_position);
 	wait_from_now_on(engine);
 }
 

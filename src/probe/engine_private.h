@@ -61,6 +61,8 @@ struct ring_side {
 	bool outgrown;                     /* the first thread was below what is known to be mapped of its stack */
 	uint32_t hook;                     /* number of the loader's place; RING_NO_HOOK: it has none */
 	uint64_t hook_position;            /* of its record that is being served, or was last */
+	uint64_t exec_position;            /* of the record of who waits there */
+	size_t execs;                      /* places where a program is executed */
 	bool change_missed;                /* it may have been there without a record */
 	char refusal[160];
 	size_t by_int3;                    /* places beside the ring that have a breakpoint, or nothing where it is alone */
@@ -95,6 +97,8 @@ int engine_ring_plant(struct engine *engine);
 /* Serves a record of the loader's, and lets its writer go on; and after a writer has waited in vain, the next one waits again. */
 void engine_loader_called(struct engine *engine, uint64_t position);
 void engine_loader_waits_again(struct engine *engine);
+/* Serves a record of who executes a program, and lets its writer go on unless the sink wants it to wait. */
+void engine_exec_called(struct engine *engine, const struct ring_record *record, const struct ring_place *place);
 /* What an entry's site, or else the ring, is to tell of its call. */
 void engine_ring_tell_arguments(const struct engine *engine, const struct catalog_entry *entry, struct ring_window *window);
 void engine_ring_tell_shape(struct engine *engine, const struct catalog_entry *entry, uint32_t number);

@@ -153,6 +153,14 @@ bool engine_wants_all_held(const struct engine *engine)
 	return engine_ring_is_open(engine) && window_ranges(engine, &range, 1) > 0;
 }
 
+bool engine_may_begin(const struct engine *engine)
+{
+	struct thread_layout layout;
+
+	thread_layout_look(engine->target, &layout);
+	return layout.has_pointer;
+}
+
 /* False: there is none, or none yet. */
 static bool begin_ring(struct engine *engine)
 {
@@ -375,6 +383,10 @@ static void serve_record(struct engine *engine, const struct ring_record *record
 		engine_loader_called(engine, record->position);
 		return;
 	}
+	if (place && (place->kinds & SITE_EXEC)) {
+		engine_exec_called(engine, record, place);
+		return;
+	}
 	if (!place || record->is_return != !(place->kinds & SITE_ENTRY) || !task || task->target != engine->target) {
 		engine->counters.failed_reads++;
 		return;
@@ -551,7 +563,7 @@ size_t engine_unwatched(const struct engine *engine)
 
 const char *engine_int3_beside(const struct engine *engine, char *text, size_t space)
 {
-	size_t places = engine->ring.places.count - (engine->ring.hook != RING_NO_HOOK) + engine->ring.by_int3;
+	size_t places = engine->ring.places.count - (engine->ring.hook != RING_NO_HOOK) - engine->ring.execs + engine->ring.by_int3;
 
 	if (!engine->ring.ring || engine->ring.by_int3 == 0)
 		return NULL;

@@ -57,7 +57,7 @@ void engine_stand_in(struct engine *engine, uint32_t number, const struct user_r
 	struct serving serving;
 	struct sighting seen;
 
-	if (place && (place->kinds & SITE_LOADER))
+	if (place && (place->kinds & (SITE_LOADER | SITE_EXEC)))
 		return;
 	if (!writer || writer->target != engine->target) {
 		engine->counters.failed_reads++;

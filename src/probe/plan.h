@@ -20,6 +20,7 @@ enum site_kind {
 	SITE_TAIL = 4,             /* a jump to memset, as calloc's last act: it will return its first
 				    * argument */
 	SITE_LOADER = 8,           /* the loader's hook; in no plan */
+	SITE_EXEC = 32,            /* the C library's execve; in no plan */
 	SITE_SHARED = 16,          /* with SITE_EXIT: in a function that is jumped to, and which others may call as well */
 };
 

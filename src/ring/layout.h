@@ -15,7 +15,8 @@
  * program whose tracer has died or stopped is held up once, and runs on.
  *
  * A call of the loader's hook is a struct ring_call as well.  Its writer waits until `hook_served` is behind it, so that nobody calls
- * what was loaded before the reader knows of it: for `wait_ticks`, too, and once, when nobody serves.
+ * what was loaded before the reader knows of it: for `wait_ticks`, too, and once, when nobody serves.  So does that of a call that
+ * executes a program.
  *
  * Offsets are checked where the stub's assembly uses them (arch/x86_64_ring_site.c). */
 #ifndef ALLOCWATCH_RING_LAYOUT_H

@@ -420,8 +420,11 @@ void ring_forget_thread(struct ring *ring, uint64_t thread)
 
 void ring_serve_hook(struct ring *ring, uint64_t position)
 {
+	/* An earlier one may be served later. */
+	if (position + 1 > ring->hook_served)
+		ring->hook_served = position + 1;
 	/* Release: what was planted for it is there before. */
-	__atomic_store_n(&ring->control->hook_served, position + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&ring->control->hook_served, ring->hook_served, __ATOMIC_RELEASE);
 	syscall(SYS_futex, &ring->control->hook_served, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 

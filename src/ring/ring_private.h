@@ -15,6 +15,7 @@ struct ring {
 	uint64_t published;                       /* the tail that writers see */
 	uint32_t length;                          /* of the record at the position, once it was looked at */
 	uint64_t lost;                            /* of those, told already */
+	uint64_t hook_served;                     /* as in the control page */
 	uint16_t too_short[RING_LENGTHS];         /* in units, as the lengths in the control pages */
 	uint32_t taken;                           /* entries for lengths */
 	uint32_t unknown_length;                  /* as in the control page */

@@ -221,6 +221,27 @@ void bp_drop_module(struct target *target, uint32_t module)
 	}
 }
 
+int bp_take_out(struct target *target, struct breakpoint *bp)
+{
+	uint8_t there;
+	int r = bp->planted ? read_raw(target, bp, &there) : 0;
+
+	if (r == 0 && bp->planted && there == ARCH_BREAKPOINT_BYTE)
+		r = target_write(target, bp->address, &bp->original, 1);
+	if (r < 0)
+		return r;
+	unlink_from_hash(target, bp);
+	resident_drop_slot(target, bp);
+	for (size_t i = 0; i < target->breakpoints.count; i++) {
+		if (target->breakpoints.items[i] == bp) {
+			vec_remove_unordered(&target->breakpoints, i);
+			break;
+		}
+	}
+	free(bp);
+	return 0;
+}
+
 void bp_drop_all(struct target *target)
 {
 	for (size_t i = 0; i < target->breakpoints.count; i++)

@@ -36,6 +36,8 @@ int bp_adopt(struct target *target, raddr address, uint32_t module, const uint8_
 	     raddr slot);
 /* Writes the int3.  The handler must be installed. */
 int bp_plant(struct target *target, struct breakpoint *bp);
+/* Puts its original byte back, and forgets it; a thread that stands at the displaced copy goes on from there.  0 or negative errno. */
+int bp_take_out(struct target *target, struct breakpoint *bp);
 /* Puts all original bytes back where ours still stand.  Returns how many could not be. */
 unsigned bp_restore_all(struct target *target);
 /* Counts those whose int3 is missing, and plants them again where the original byte stands. */

@@ -152,7 +152,7 @@ static int write_note(struct target *target, struct jump_area *area, const struc
 		.allocates = window->allocates, .resizes = window->resizes, .sampled = window->sampled, .told = window->told,
 		.old_argument = window->old_argument, .described = window->described,
 		.size_argument = window->size_argument, .count_argument = window->count_argument,
-		.words_below = (uint8_t)(window->sp_below / 8), .waits = window->waits,
+		.words_below = (uint8_t)(window->sp_below / 8), .waits = (uint8_t)window->waits,
 	};
 	int r;
 

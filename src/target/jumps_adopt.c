@@ -14,7 +14,7 @@
 static bool is_plausible(const struct ring_code_note *note)
 {
 	return note->length > 0 && note->length <= ARCH_WINDOW_MAX && note->record < note->length && note->is_return <= 1 &&
-	       note->hands_on <= 1 && note->waits <= 1 && note->allocates <= 1 && note->resizes <= 1 && note->sampled <= 1 &&
+	       note->hands_on <= 1 && note->waits <= RING_WAITS_EXEC && note->allocates <= 1 && note->resizes <= 1 && note->sampled <= 1 &&
 	       note->told <= 1 && note->described <= 1 && note->old_argument <= RING_WINDOW_NO_ARGUMENT &&
 	       note->size_argument <= RING_WINDOW_NO_ARGUMENT && note->count_argument <= RING_WINDOW_NO_ARGUMENT;
 }

@@ -204,7 +204,7 @@ static int find_hook(struct session *session)
 	return r < 0 ? r : 0;
 }
 
-static int seize_and_plant(struct session *session)
+int session_seize(struct session *session)
 {
 	struct sharers sharers = { .last_pid = 0 };
 	int r = sharers_look(session->target, &sharers);
@@ -424,7 +424,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	if (r == 0) {
 		const char *text;
 
-		r = seize_and_plant(session);
+		r = session_seize(session);
 		if (r < 0) {
 			session_detach(session, &text);
 			fail_planting(session, request, r);
@@ -436,7 +436,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		session_free(session);
 		return r;
 	}
-	if (session->wants_release && release_refusal(session)) {
+	if (session->alone && release_refusal(session)) {
 		refuse_release(session, request);
 		session_free(session);
 		return -ENOTSUP;
@@ -504,7 +504,7 @@ int session_resume(struct session *session, const struct wire_attach *request)
 	session->leaving = session->set_aside = false;
 	if (session->follows)
 		target->copy_made = follow_copy;
-	r = seize_and_plant(session);
+	r = session_seize(session);
 	if (r < 0) {
 		session_set_aside(session, &text);
 		if (session->ended || session->target->stranger != 0)

@@ -63,7 +63,7 @@ void guard_note_module(struct session *session, uint32_t module)
 	if (fd < 0 || elf_file_symbols(fd, names, COUNT, vaddrs) == 0)
 		return;
 	for (unsigned i = 0; i < SITES; i++) {
-		if (vaddrs[i] == 0 || (i <= FEXECVE && !watches_execs(session)) || (i >= EXIT && vaddrs[START] == 0))
+		if (vaddrs[i] == 0 || (i <= FEXECVE && !watches_execs(session) && !session->alone) || (i >= EXIT && vaddrs[START] == 0))
 			continue;
 		add_site(session, module, vaddrs[i], kinds[i]);
 		session->checks_leaks |= kinds[i] == GUARD_LEAK_CHECK;
@@ -99,6 +99,25 @@ int guard_plant(struct session *session)
 
 		site->tried |= !idle;
 		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Where there is no room for a jump it is seen afterwards that a program was executed. */
+int guard_watch_execs(struct session *session)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < session->guards.count; i++) {
+		struct guard_site *site = &session->guards.items[i];
+
+		if (site->kind > GUARD_FEXECVE || site->tried)
+			continue;
+		site->tried = true;
+		site->address = site->vaddr + session->target->modules.modules.items[site->module].bias;
+		r = engine_watch_exec(session->engine, site->address, site->module, site->text, site->text_len);
+		if (r == -ESRCH || r == -ENOMEM)
 			return r;
 	}
 	return 0;
@@ -224,20 +243,49 @@ int guard_give_back_rights(pid_t tid)
 	return prepare_again(tid, exe, &st) == 0 ? 1 : -EPERM;
 }
 
+/* The file that is to be executed, as we find it.  False: its name cannot be read. */
+static bool find_file(const struct session *session, pid_t tid, enum guard_kind kind, const uint64_t args[2], char path[PATH_SPACE])
+{
+	const struct reader reader = target_reader(session->target);
+	int folder = kind == GUARD_EXECVE ? AT_FDCWD : (int)args[0];
+	char name[PATH_SPACE - 64] = "";
+
+	if (kind != GUARD_FEXECVE && reader_string(&reader, args[kind == GUARD_EXECVE ? 0 : 1], name, sizeof(name)) < 0)
+		return false;
+	make_path(tid, folder, name, path);
+	return true;
+}
+
 bool guard_forbids_exec(const struct session *session, pid_t tid, enum guard_kind kind,
 			const struct user_regs_struct *regs)
 {
-	const struct reader reader = target_reader(session->target);
-	int folder = kind == GUARD_EXECVE ? AT_FDCWD : (int)arch_argument(regs, 0);
-	char name[PATH_SPACE - 64] = "", path[PATH_SPACE];
+	const uint64_t args[] = { arch_argument(regs, 0), arch_argument(regs, 1) };
+	char path[PATH_SPACE];
 
-	if (geteuid() == 0)
-		return false;
-	if (kind != GUARD_FEXECVE &&
-	    reader_string(&reader, arch_argument(regs, kind == GUARD_EXECVE ? 0 : 1), name, sizeof(name)) < 0)
-		return false;
-	make_path(tid, folder, name, path);
-	return gives_rights(tid, path);
+	return geteuid() != 0 && find_file(session, tid, kind, args, path) && gives_rights(tid, path);
+}
+
+static const struct guard_site *find_function(const struct session *session, raddr function)
+{
+	for (size_t i = 0; i < session->guards.count; i++) {
+		if (session->guards.items[i].address == function)
+			return &session->guards.items[i];
+	}
+	return NULL;
+}
+
+enum guard_exec guard_judge_exec(const struct session *session, pid_t tid, raddr function, const uint64_t args[2])
+{
+	const struct guard_site *site = find_function(session, function);
+	char path[PATH_SPACE];
+	struct stat st;
+
+	if (!site || !find_file(session, tid, site->kind, args, path))
+		return GUARD_EXEC_NOTHING;
+	/* A shell's search for a program tries many names. */
+	if (stat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return GUARD_EXEC_NOTHING;
+	return geteuid() != 0 && gives_rights(tid, path) ? GUARD_EXEC_GAINS_RIGHTS : GUARD_EXEC_ORDINARY;
 }
 
 bool guard_forbids_exec_call(const struct session *session, pid_t tid, const struct user_regs_struct *regs)

@@ -32,6 +32,13 @@ bool guard_forbids_exec(const struct session *session, pid_t tid, enum guard_kin
 /* The same at the entry of a system call that executes. */
 bool guard_forbids_exec_call(const struct session *session, pid_t tid, const struct user_regs_struct *regs);
 
+/* Of a process that is traced without ptrace: has the functions that execute programs watched for that.  0 or negative errno. */
+int guard_watch_execs(struct session *session);
+/* What the task is about to execute by one of these: nothing, for the file is not there or is not known; a program that is not to
+ * be traced; or another one. */
+enum guard_exec { GUARD_EXEC_NOTHING, GUARD_EXEC_GAINS_RIGHTS, GUARD_EXEC_ORDINARY };
+enum guard_exec guard_judge_exec(const struct session *session, pid_t tid, raddr function, const uint64_t args[2]);
+
 /* At the event of an exec: 1 when the program should have rights and has not got them for being traced, and will
  * execute itself once more when it is let go; 0: nothing of that; negative errno: it should, and cannot. */
 int guard_give_back_rights(pid_t tid);

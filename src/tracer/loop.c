@@ -196,11 +196,14 @@ static void serve_released_end(struct loop *loop, enum release_state state)
 		loop_finish(loop);
 		return;
 	}
-	session_say_farewell(session, FAILURE_INTERNAL, "it executes another program, of which nothing is seen, since ptrace was let go");
-	resident_forget(session->target);
-	session->leaving = true;
-	snapshot_write_now(session, SNAPSHOT_DETACH);
-	loop_answer_detach(loop, 0, true, NULL);
+	loop_serve_unseen_exec(loop);
+}
+
+static void seize_for_exec(struct loop *loop)
+{
+	loop_begin_long_step(loop);
+	if (release_seize_for_exec(loop->session) == 0)
+		loop_resume_held(loop);
 }
 
 /* Of a process that is traced without ptrace: there are records, and ends of snapshots. */
@@ -214,6 +217,10 @@ static void serve_released(struct loop *loop)
 	if (stop_look_at_any(&stop) == 0 && stop.kind != STOP_NONE) {
 		if (!release_serve_stop(&stop))
 			serve_stranger(loop, &stop);
+		return;
+	}
+	if (loop->session->exec_due) {
+		seize_for_exec(loop);
 		return;
 	}
 	served = engine_read_ring(loop->session->engine, RING_BATCH, &writer);

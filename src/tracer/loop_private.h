@@ -54,6 +54,8 @@ void loop_ask_in_time(struct loop *loop);
 /* --- messages (loop_requests.c) --- */
 void loop_serve_message(struct loop *loop, struct link_message *message);
 void loop_resume_held(struct loop *loop);
+/* One that is traced without ptrace has other memory: that is attached to, or it is let go. */
+void loop_serve_unseen_exec(struct loop *loop);
 /* With the last snapshot; serial 0: nobody has asked for it. */
 void loop_leave(struct loop *loop, uint32_t serial);
 void loop_detach(struct loop *loop, uint32_t serial);

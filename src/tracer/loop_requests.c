@@ -9,6 +9,7 @@
 #include "tracer/snapshot.h"
 
 #include "target/process.h"
+#include "target/resident.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -76,9 +77,45 @@ static void beat(struct loop *loop)
 
 static void begin(struct loop *loop)
 {
-	if (loop->session->wants_release && !release_refusal(loop->session))
-		release_begin(loop->session);
+	struct session *session = loop->session;
+
+	if (session->alone && !session->release_due && !release_refusal(session))
+		release_begin(session);
 	else
+		loop_resume_held(loop);
+}
+
+void loop_serve_unseen_exec(struct loop *loop)
+{
+	struct session *session = loop->session;
+	int r;
+
+	loop_begin_long_step(loop);
+	r = release_attach_anew(session);
+	if (r == 0) {
+		begin(loop);
+		return;
+	}
+	if (r == -ECANCELED)
+		session_say_farewell(session, FAILURE_NOT_PERMITTED,
+				     "it executes a set-id program, or one with capabilities, which would not have them while it is traced");
+	else
+		session_say_farewell(session, FAILURE_INTERNAL, "it executes another program, which cannot be attached to: %s",
+				     process_tracer(session->target->pid) > 0 ? "another tracer has it, such as a debugger or strace" :
+				     strerror(-r));
+	resident_forget(session->target);
+	session->leaving = true;
+	/* Else it is written already, as of an exec. */
+	if (r == -ECANCELED)
+		snapshot_write_now(session, SNAPSHOT_DETACH);
+	loop_answer_detach(loop, 0, true, NULL);
+}
+
+/* It was seized for an exec that has failed, or has another thread before it. */
+static void end_exec(struct loop *loop)
+{
+	loop_begin_long_step(loop);
+	if (!release_again(loop->session))
 		loop_resume_held(loop);
 }
 
@@ -208,6 +245,8 @@ static void verify(struct loop *loop)
 static void tick(struct loop *loop)
 {
 	loop->ticks++;
+	if (loop->session && release_exec_failed(loop->session))
+		end_exec(loop);
 	if (loop->session && loop->session->heap)
 		snapshot_start_waiting(loop->session);
 	if (loop->ticks % TICKS_PER_SECOND == 0 && loop->session && !loop->session->leaving)

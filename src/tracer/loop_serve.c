@@ -3,6 +3,7 @@
 
 #include "tracer/follow.h"
 #include "tracer/guard.h"
+#include "tracer/release.h"
 #include "tracer/snapshot.h"
 
 #include "target/action.h"
@@ -81,7 +82,10 @@ static void serve_loader(struct loop *loop, struct task *task)
 {
 	if (leave_signal_stop(task)) {
 		loop_begin_long_step(loop);
-		session_objects_changed(loop->session);
+		if (!loop->session->release_due)
+			session_objects_changed(loop->session);
+		else if (release_begin_program(loop->session))
+			return;
 		serve_held(loop);
 	}
 	serve_ends(loop);

@@ -1,5 +1,7 @@
 #include "tracer/release.h"
 
+#include "tracer/guard.h"
+
 #include "target/attach.h"
 #include "target/jumps.h"
 #include "target/park.h"
@@ -284,7 +286,7 @@ int release_end(struct session *session)
 /* --- objects that come --- */
 
 /* With what its threads have pending.  One that could not be held is let go at its stop. */
-static void let_go_again(struct session *session)
+void release_let_go_again(struct session *session)
 {
 	struct pending_list list = { 0 };
 	bool kept = take_calls(session->target, &list) == 0;
@@ -308,7 +310,9 @@ static int hold_and_install(struct session *session)
 			r = -ESRCH;
 		else
 			r = target_holds_all(target) ? engine_install(session->engine) : -EAGAIN;
-		let_go_again(session);
+		if (r >= 0)
+			r = guard_watch_execs(session);
+		release_let_go_again(session);
 		give_calls(session, &ended, true);
 	}
 	vec_fini(&ended.items);
@@ -377,8 +381,9 @@ static bool look_at_objects(struct session *session)
 void release_objects_changed(struct session *session)
 {
 	session->maps_change = true;
-	if (look_at_objects(session) && session->released) {
-		int r = watch_allocator(session);
+	if (look_at_objects(session)) {
+		/* Seized for an exec it runs on meanwhile. */
+		int r = session->released ? watch_allocator(session) : -EBUSY;
 
 		tell_of_allocator(session, r, engine_loader_has_waited(session->engine));
 	}

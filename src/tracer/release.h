@@ -2,8 +2,10 @@
  * can be used on it.  To let it go it is seized once more, and for a moment when it has loaded an allocator, so that this gets jumps:
  * the thread that loads it waits for that in the loader's hook.
  *
- * What nobody tells of then is looked for once a second: its end, that it executes another program, threads that ended, and objects that
- * came where the hook has no room.  See doc/ARCHITECTURE.md for what is given up. */
+ * A thread that executes a program waits likewise until the process is seized for that.
+ *
+ * What nobody tells of then is looked for: its end, that it has executed another program unseen, and once a second threads that ended, and
+ * objects that came where the hook has no room.  See doc/ARCHITECTURE.md for what is given up. */
 #ifndef ALLOCWATCH_TRACER_RELEASE_H
 #define ALLOCWATCH_TRACER_RELEASE_H
 
@@ -31,5 +33,27 @@ bool release_serve_stop(const struct stop *stop);
 void release_look(struct session *session);
 /* It has ended, or executed another program: its threads are no more. */
 void release_forget_threads(struct session *session);
+
+/* --- release_exec.c: programs that it executes --- */
+
+/* What the ring has recorded of who is about to execute one, by this function and with these arguments.  True: it waits, and
+ * release_seize_for_exec() is due. */
+bool release_wants_exec(struct session *session, pid_t tid, raddr function, const uint64_t args[3]);
+/* Seizes it, so that the exec is seen; whoever waits for that goes on.  As release_end(). */
+int release_seize_for_exec(struct session *session);
+/* Whether one that was seized for that has not executed anything in time: release_again() is due. */
+bool release_exec_failed(const struct session *session);
+/* Lets it go again.  False: it has just executed a program. */
+bool release_again(struct session *session);
+/* It has executed one unseen: attaches to that as it is, with a heap of its own that begins now.  All its threads are held then.  0;
+ * -ECANCELED: it is not to be traced; or negative errno, and nothing of ours is in it. */
+int release_attach_anew(struct session *session);
+/* One was seen being executed, and its loader tells of what it has loaded: when it has come so far that it can do without ptrace it is let
+ * go; true: it was.  False: not yet, or it never can, which was told. */
+bool release_begin_program(struct session *session);
+/* It stays with ptrace, which plans anew all that is in it; all its threads are held.  0 or negative errno. */
+int release_refrain(struct session *session);
+/* Lets go what was not to be: release.c's, with what its threads have pending. */
+void release_let_go_again(struct session *session);
 
 #endif

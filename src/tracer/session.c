@@ -138,6 +138,11 @@ static void on_objects_changed(void *context)
 	release_objects_changed(context);
 }
 
+static bool on_executes(void *context, pid_t tid, raddr function, const uint64_t args[3])
+{
+	return release_wants_exec(context, tid, function, args);
+}
+
 static void free_tables(struct session *session)
 {
 	engine_free(session->engine);
@@ -163,10 +168,11 @@ uint64_t session_ring_size(pid_t pid)
 static int new_engine(struct session *session)
 {
 	struct engine_sink sink = { .event = on_event, .is_live = on_is_live, .abandoned = on_abandoned, .is_wild = on_is_wild,
-				    .find = on_find, .misused = on_misused, .objects_changed = on_objects_changed, .context = session };
+				    .find = on_find, .misused = on_misused, .objects_changed = on_objects_changed,
+				    .executes = on_executes, .context = session };
 
 	const struct ring_options options = { .size = session->ring_size, .wait_ms = session->ring_wait_ms,
-					      .alone = session->wants_release, .sample_bytes = session->sample_bytes };
+					      .alone = session->alone, .sample_bytes = session->sample_bytes };
 	int r = engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
 			   &session->described, &session->engine);
 
@@ -185,6 +191,33 @@ const char *session_engine_reason(const struct session *session)
 	if (session->ring_size == 0)
 		return "its cgroup is so near its limit of memory that a ring might have it killed";
 	return engine_ring_refusal(session->engine);
+}
+
+/* What is known and there. */
+static int plan_known(struct session *session)
+{
+	struct target *target = session->target;
+	int r = 0;
+
+	for (uint32_t id = 0; r == 0 && id < session->modules_known; id++) {
+		const struct module *module = &target->modules.modules.items[id];
+
+		/* Those that are back are planned with the new ones. */
+		if (module->mapped && !module->back && !module->piece && module->inode != 0 && target_module_fd(target, id) >= 0)
+			r = engine_plan_module(session->engine, id, target_module_fd(target, id));
+	}
+	return r;
+}
+
+int session_replace_engine(struct session *session)
+{
+	struct engine *old = session->engine;
+	int r = new_engine(session);
+
+	if (r < 0)
+		return r;
+	engine_free(old);
+	return plan_known(session);
 }
 
 int session_renew_engine(struct session *session)
@@ -207,14 +240,7 @@ int session_renew_engine(struct session *session)
 		session->guards.items[i].tried = false;
 		session->guards.items[i].address = 0;
 	}
-	for (uint32_t id = 0; r == 0 && id < session->modules_known; id++) {
-		const struct module *module = &target->modules.modules.items[id];
-
-		/* Those that are back are planned with the new ones. */
-		if (module->mapped && !module->back && !module->piece && module->inode != 0 && target_module_fd(target, id) >= 0)
-			r = engine_plan_module(session->engine, id, target_module_fd(target, id));
-	}
-	return r;
+	return plan_known(session);
 }
 
 static int new_tables(struct session *session, bool from_start)
@@ -274,7 +300,7 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 	session->waits_for_exec = request->from_exec;
 	session->follows = request->follow_forks;
 	session->wants_ring = request->engine != ENGINE_INT3 || request->release || request->sample_bytes > 0;
-	session->wants_release = request->release;
+	session->wants_release = session->alone = request->release;
 	session->ring_size = session->wants_ring ? session_ring_size(target->pid) : 0;
 	session->ring_wait_ms = request->ring_wait_ms ? request->ring_wait_ms : RING_WAIT_MS_DEFAULT;
 	session->sample_bytes = request->sample_bytes;
@@ -373,9 +399,7 @@ static int plant_loader_hook(struct session *session)
 	return r == 0 ? bp_plant(target, session->loader_hook) : r;
 }
 
-/* Everything that changes the target, with its threads held.  Whatever fails half-way is undone by
- * session_detach. */
-int session_plant(struct session *session)
+static int prepare(struct session *session)
 {
 	struct target *target = session->target;
 	int r;
@@ -393,16 +417,24 @@ int session_plant(struct session *session)
 				r = 0;
 		}
 	}
-	if (r == 0)
-		r = engine_install(session->engine);
+	return r;
+}
+
+int session_plant_engine(struct session *session)
+{
+	struct target *target = session->target;
+	int r = engine_install(session->engine);
+
 	session_tell_refusal(session);
 	/* Where there is no ring to be alone that is the reason for a refusal. */
-	if (r >= 0 && session->wants_release && !engine_has_ring(session->engine))
+	if (r >= 0 && session->alone && !engine_has_ring(session->engine))
 		return r;
 	if (r >= 0)
 		r = begin_sampling(session);
-	if (r >= 0 && session->wants_release)
-		return watch_loader(session);
+	if (r >= 0 && session->alone)
+		r = watch_loader(session);
+	if (r >= 0 && session->alone)
+		return guard_watch_execs(session);
 	if (r >= 0)
 		r = guard_plant(session);
 	if (r >= 0)
@@ -418,6 +450,33 @@ int session_plant(struct session *session)
 	return 0;
 }
 
+/* Of a program that was executed: what is in it has no jumps yet, and may be called when its loader has loaded the rest. */
+static int plant_early(struct session *session)
+{
+	int r = engine_may_begin(session->engine) ? 0 : plant_loader_hook(session);
+
+	if (session->loader_hook || (r < 0 && r != -EBUSY))
+		return r;
+	session->release_due = false;
+	if (engine_may_begin(session->engine))
+		return session_plant_engine(session);
+	/* There is none (a static program), or another tool's breakpoint stands there. */
+	session->alone = false;
+	r = session_replace_engine(session);
+	return r < 0 ? r : session_plant_engine(session);
+}
+
+/* Everything that changes the target, with its threads held.  Whatever fails half-way is undone by
+ * session_detach. */
+int session_plant(struct session *session)
+{
+	int r = prepare(session);
+
+	if (r < 0)
+		return r;
+	return session->release_due ? plant_early(session) : session_plant_engine(session);
+}
+
 static void on_let_go(void *context, struct task *task)
 {
 	struct session *session = context;
@@ -426,7 +485,7 @@ static void on_let_go(void *context, struct task *task)
 }
 
 /* Everything that was known of the old program. */
-static void forget_program(struct session *session, struct task *task)
+void session_forget_program(struct session *session, struct task *task)
 {
 	struct target *target = session->target;
 	const char *text;
@@ -443,11 +502,14 @@ static void forget_program(struct session *session, struct task *task)
 		engine_task_gone(session->engine, other);
 		task_remove(other);
 	}
-	if (!target_leave_old_memory(target, task, on_let_go, session, &text))
+	if (task && !target_leave_old_memory(target, task, on_let_go, session, &text))
 		session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0,
 			     "of the memory that it had, and others still have: %s", text);
-	engine_task_gone(session->engine, task);
-	session->wants_release = false;     /* of what it executes the libraries are to come */
+	if (task)
+		engine_task_gone(session->engine, task);
+	session->alone = session->release_due = session->wants_release;
+	session->exec_due = false;
+	session->exec_deadline_ns = 0;
 	free_tables(session);
 	bp_drop_all(target);
 	resident_forget(target);
@@ -460,6 +522,10 @@ static void forget_program(struct session *session, struct task *task)
 	session->waits_for_exec = false;
 	session->probe_gaps = session->orphans_seen = 0;
 	session->checks_leaks = session->uprobes_told = session->resumed = false;
+	session->unwatched = session->gap_told = false;
+	target->was_ours = false;
+	if (!task)
+		return;
 	task->masked = false;
 	task->rewind_count = 0;
 }
@@ -476,14 +542,19 @@ static int give_back_rights(struct session *session)
 	return r > 0 ? -ECANCELED : 0;
 }
 
+int session_begin_tables(struct session *session, bool from_start)
+{
+	int r = new_tables(session, from_start);
+
+	return r == 0 ? target_reopen_memory(session->target) : r;
+}
+
 static int begin_program(struct session *session)
 {
 	struct target *target = session->target;
 	bool changed;
-	int r = new_tables(session, true);
+	int r = session_begin_tables(session, true);
 
-	if (r == 0)
-		r = target_reopen_memory(target);
 	if (r == 0)
 		r = give_back_rights(session);
 	if (r == 0 && session_is_foreign(target->memory_tid))
@@ -526,7 +597,7 @@ void session_exec(struct session *session, struct task *task)
 	bool waited = session->waits_for_exec;
 	int r;
 
-	forget_program(session, task);
+	session_forget_program(session, task);
 	r = begin_program(session);
 	if (r >= 0 && waited)
 		session_drop_privileges(session);

@@ -90,6 +90,11 @@ struct session {
 	bool wants_ring;
 	uint64_t ring_size;            /* bytes; 0: its cgroup has no room for one */
 	bool wants_release, released;  /* see release.h */
+	bool alone;                    /* what is planned is for a process that is let go of ptrace */
+	bool release_due;              /* it has executed a program: that is planted and let go when its C library has begun */
+	bool exec_due;                 /* a thread waits to execute a program, for which the process is to be seized */
+	uint64_t exec_deadline_ns;     /* it was, and is let go again then; 0: it was not */
+	bool exec_gains_rights;        /* what it executed last is not to be traced, since it would lose rights */
 	unsigned looks_until_again, looks_between;     /* how many seconds are between two tries to watch it, and to the next one */
 	bool unwatched, gap_told;      /* an allocator that it has loaded then is not watched yet; or was too late, which was told */
 	uint32_t ring_wait_ms;
@@ -137,10 +142,20 @@ int session_add_modules(struct session *session);
 void session_tell_modules(struct session *session);
 /* A new engine in the place of one whose breakpoints are all taken out.  -ENOMEM. */
 int session_renew_engine(struct session *session);
+/* The same in the place of one of which nothing was planted, in a process that is prepared. */
+int session_replace_engine(struct session *session);
 /* Tells an engine that samples and is new to them of the blocks that live. */
 void session_tell_blocks(struct session *session);
 /* Makes the changes to the target, whose threads are held. */
 int session_plant(struct session *session);
+/* The same in a process that is prepared. */
+int session_plant_engine(struct session *session);
+/* attach.c: seizes and holds it, and plants.  0 or more, or negative errno: what was done is to be undone by session_detach(). */
+int session_seize(struct session *session);
+/* The old heap, and all that was known of the program, has ended with its memory, which `task` has left, or nobody is held (NULL). */
+void session_forget_program(struct session *session, struct task *task);
+/* A heap for another one; from_start: of which nothing was missed.  0 or negative errno. */
+int session_begin_tables(struct session *session, bool from_start);
 /* The process runs a program for another CPU, or a 32-bit one. */
 bool session_is_foreign(pid_t tid);
 /* After exec: the old heap has ended, the new program is probed from its first instruction; or `refused` is set, and

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define HAMMER "tests/victims/hammer"
+#define EXECER_C "tests/victims/execer.c"
 #define FORKER_C "tests/victims/forker.c"
 #define JEMALLOC "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 #define WAIT_MS 15000
@@ -392,17 +393,120 @@ static void children_of_a_process_without_ptrace_run_as_ever(void)
 	tool_end(tool, forker, before);
 }
 
-static void a_program_that_it_executes_is_not_traced(void)
+static bool is_released(void *context)
+{
+	const struct traced *traced = context;
+
+	return json_is_true(json_object_get(tool_status(traced->tool, traced->pid), "released"));
+}
+
+static bool exec_is_kept(void *context)
+{
+	const struct traced *traced = context;
+
+	return tool_try(traced->tool, "stats", live_text("%d:exec", traced->pid), NULL).status == 0;
+}
+
+/* Of each program all is seen, and each is let go again. */
+static void execute_in_rounds(char how)
 {
 	struct tool *tool = tool_start();
 	struct subject *execer = victim_start("tests/victims/execer", "--threads", "2", NULL);
+	struct traced traced = { tool, execer->pid };
+	const char *pid = pid_text(execer->pid);
+	unsigned rounds = live_rounds(4, 100);
 
 	release(tool, execer->pid);
-	subject_command(execer, 'g');
-	tool_wait_until_gone(tool, execer->pid, WAIT_MS);
-	require_unharmed(execer->pid, NULL);
+	for (unsigned i = 0; i < rounds; i++) {
+		json_t *status;
+
+		subject_command(execer, 'a');
+		subject_command(execer, 'a');
+		require_equal(subject_tally(execer, "execs"), i);
+		require_row(tool_stats(tool, pid), EXECER_C, "/* kept */", 416, 2);
+		status = tool_status(tool, execer->pid);
+		require_nothing_unknown(status, i ? 0 : json_number(status, "unknown.before_attach_frees"));
+		require(live_wait(is_released, &traced, WAIT_MS));
+		require_equal(status_number(execer->pid, "TracerPid", 10), 0);
+		require_text(subject_command(execer, how), "R");
+		require(live_wait(exec_is_kept, &traced, WAIT_MS));
+		require_row(tool_stats(tool, live_text("%s:exec", pid)), EXECER_C, "/* kept */", 416, 2);
+	}
+	require(live_wait(is_released, &traced, WAIT_MS));
+	tool_end(tool, execer, NULL);
+}
+
+static void a_program_that_it_executes_is_traced_from_its_first_call(void)
+{
+	execute_in_rounds('g');
+}
+
+static void a_program_that_another_thread_executes_is_traced_from_its_first_call(void)
+{
+	execute_in_rounds('t');
+}
+
+/* Nobody is stopped by that system call: what it executes is attached to when the old memory is found gone. */
+static void a_program_that_is_executed_without_libc_is_attached_to(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *execer = victim_start("tests/victims/execer", "--to", live_text("%s/tests/victims/hammer", live_build()), "--raw", NULL);
+	struct traced traced = { tool, execer->pid };
+	long long count;
+
+	release(tool, execer->pid);
 	subject_command(execer, 'a');
-	subject_quit(execer);
+	require_text(subject_command(execer, 'g'), "R");
+	require(live_wait(exec_is_kept, &traced, WAIT_MS));
+	require_row(tool_stats(tool, live_text("%d:exec", execer->pid)), EXECER_C, "/* kept */", 208, 1);
+	require(live_wait(is_released, &traced, WAIT_MS));
+	subject_command(execer, 'g');
+	/* It may have been seen while it was beginning. */
+	count = json_number(tool_stats(tool, pid_text(execer->pid)), "total.count");
+	require_at_least(count, subject_tally(execer, "blocks"));
+	require(count < subject_tally(execer, "blocks") + 16);
+	require_equal(json_number(tool_status(tool, execer->pid), "unknown.probe_gaps"), 1);
+	tool_end(tool, execer, NULL);
+}
+
+/* It was seized for it, and goes on as before. */
+static void an_exec_that_fails_changes_nothing(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *execer = victim_start("tests/victims/execer", "--stay", "--to", "/etc/passwd", NULL);
+	struct traced traced = { tool, execer->pid };
+
+	release(tool, execer->pid);
+	subject_command(execer, 'a');
+	require_text(subject_command(execer, 'g'), "failed");
+	subject_command(execer, 'a');
+	require_row(tool_stats(tool, pid_text(execer->pid)), EXECER_C, "/* kept */", 416, 2);
+	require(live_wait(is_released, &traced, WAIT_MS));
+	require_nothing_unknown(tool_status(tool, execer->pid), 0);
+	tool_end(tool, execer, NULL);
+}
+
+/* Who has only the memory of who says so: it waits for nobody, though nobody serves it. */
+static void a_child_of_vfork_does_not_wait_to_execute(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *spawner = victim_start("tests/victims/spawner", NULL);
+	uint64_t began_ns;
+	pid_t tracer;
+
+	release(tool, spawner->pid);
+	tracer = tool_daemons_child(tool, false);
+	kill(tool_daemon(tool), SIGSTOP);       /* else it kills a tracer that is stopped for a second */
+	kill(tracer, SIGSTOP);
+	began_ns = clock_monotonic_ns();
+	subject_command(spawner, 'g');
+	require(clock_monotonic_ns() - began_ns < WAIT_MS * NSEC_PER_MSEC);
+	require_equal(subject_tally(spawner, "bad"), 0);
+	kill(tracer, SIGCONT);
+	kill(tool_daemon(tool), SIGCONT);
+	require_nothing_unknown(tool_status(tool, spawner->pid), 0);
+	require(json_is_true(json_object_get(tool_status(tool, spawner->pid), "released")));
+	tool_end(tool, spawner, NULL);
 }
 
 static struct subject *start_plugins(const char *option, const char *value)
@@ -732,7 +836,11 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_handler_at_1_khz_allocates),
 	LIVE_CASE(a_handler_on_a_sigaltstack_allocates),
 	LIVE_CASE(children_of_a_process_without_ptrace_run_as_ever),
-	LIVE_CASE(a_program_that_it_executes_is_not_traced),
+	LIVE_CASE(a_program_that_it_executes_is_traced_from_its_first_call),
+	LIVE_CASE(a_program_that_another_thread_executes_is_traced_from_its_first_call),
+	LIVE_CASE(a_program_that_is_executed_without_libc_is_attached_to),
+	LIVE_CASE(an_exec_that_fails_changes_nothing),
+	LIVE_CASE(a_child_of_vfork_does_not_wait_to_execute),
 	LIVE_CASE(an_allocator_that_it_loads_is_served_from_its_first_call),
 	LIVE_CASE(an_allocator_is_loaded_while_other_threads_allocate),
 	LIVE_CASE(an_allocator_is_loaded_into_a_namespace_of_its_own),

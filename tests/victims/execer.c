@@ -3,8 +3,9 @@
  * 'g' execs itself, which then says "R" again, 't' does so from another thread; 'a' keeps one block of 208 bytes.
  * Tally (of 'a'): execs, blocks and bytes of this image.
  *
- *   execer [--threads N] [--to PROGRAM [--raw]]     with N threads that allocate all the time; 'g' and 't' exec
- *                                                    PROGRAM, with --raw by no function of libc's for it */
+ *   execer [--threads N] [--stay] [--to PROGRAM [--raw]]     with N threads that allocate all the time; 'g' and 't' exec
+ *                                                             PROGRAM, with --raw by no function of libc's for it; with
+ *                                                             --stay it says "failed" when that fails, and goes on */
 #include "victim.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@
 
 static long execs, blocks, threads;
 static const char *to;
-static bool raw;
+static bool raw, stays;
 
 extern char **environ;
 
@@ -36,7 +37,9 @@ static void exec_self(void)
 		execl(to, to, (char *)NULL);
 	else
 		execl("/proc/self/exe", "execer", "--execs", count, "--threads", many, (char *)NULL);
-	die("exec: %s", strerror(errno));
+	if (!stays)
+		die("exec: %s", strerror(errno));
+	say("failed");
 }
 
 static void *exec_in_thread(void *argument)
@@ -74,6 +77,7 @@ int main(int argc, char **argv)
 			to = argv[i + 1];
 		raw |= strcmp(argv[i + 1], "--raw") == 0;
 	}
+	stays = option_given(argc, argv, "--stay");
 	for (long i = 0; i < threads; i++)
 		start_thread(churn, NULL, STACK_BYTES);
 	say("R");
