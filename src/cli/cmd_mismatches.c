@@ -2,9 +2,8 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/frames.h"
-#include "cli/session.h"
 #include "cli/show.h"
-#include "cli/tracing.h"
+#include "cli/simple.h"
 
 #include "export/printable.h"
 
@@ -72,23 +71,14 @@ static int print_misuses(const struct options *options, const json_t *reply)
 
 int cmd_mismatches(const struct options *options, int argc, char **argv)
 {
-	struct session session;
-	char what[96];
 	json_t *reply;
 	pid_t pid;
-	int r = tracing_pid("mismatches", argv[0], &pid);
+	int r = simple_ask(options, "mismatches", argv[0], "ListMismatches", "cannot show the wrong frees of", &pid, &reply);
 
 	(void)argc;
-	if (r == EXIT_DONE)
-		r = session_open(options, &session);
 	if (r != EXIT_DONE)
 		return r;
-	snprintf(what, sizeof(what), "cannot show the wrong frees of %d", (int)pid);
-	r = session_call(&session, what, "ListMismatches", json_pack("{s:i}", "pid", (int)pid), &reply);
-	if (r == EXIT_DONE) {
-		r = options_have(options, OPTION(JSON)) ? show_json(json_incref(reply)) : print_misuses(options, reply);
-		json_decref(reply);
-	}
-	session_close(&session);
+	r = options_have(options, OPTION(JSON)) ? show_json(json_incref(reply)) : print_misuses(options, reply);
+	json_decref(reply);
 	return r;
 }

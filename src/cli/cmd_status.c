@@ -2,10 +2,11 @@
 #include "cli/command.h"
 #include "cli/failure.h"
 #include "cli/show.h"
+#include "cli/simple.h"
 #include "cli/tracing.h"
 
-#include "export/text.h"
 #include "export/printable.h"
+#include "export/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -140,22 +141,12 @@ static int print_status(pid_t pid, const json_t *status)
 
 int cmd_status(const struct options *options, int argc, char **argv)
 {
-	char what[64];
-	struct session session;
 	json_t *reply, *status;
 	bool exact;
 	pid_t pid;
-	int r = tracing_pid("status", argv[0], &pid);
+	int r = simple_ask(options, "status", argv[0], "GetStatus", "cannot tell the status of", &pid, &reply);
 
 	(void)argc;
-	if (r != EXIT_DONE)
-		return r;
-	r = session_open(options, &session);
-	if (r != EXIT_DONE)
-		return r;
-	snprintf(what, sizeof(what), "cannot tell the status of %d", (int)pid);
-	r = session_call(&session, what, "GetStatus", json_pack("{s:i}", "pid", (int)pid), &reply);
-	session_close(&session);
 	if (r != EXIT_DONE)
 		return r;
 	status = json_object_get(reply, "status");
