@@ -116,14 +116,15 @@ static bool is_anothers(struct target *target)
 	return (tracer != 0 && tracer != getpid()) || resident_find(target) == 0;
 }
 
-/* One that is still in the hands of the tracer that died is free in a moment; those that are seized already stay so. */
+/* One that is still in the hands of the tracer that died is free in a moment; those that are seized already stay so.  Whose tracer
+ * takes out all that was left is not seized any more: it may have been told to let it go. */
 static int seize(struct target *target, struct sharers *sharers)
 {
 	const struct timespec pause = { 0, DYING_PAUSE_NS };
 	uint64_t deadline_ns = clock_monotonic_ns() + DYING_MS * NSEC_PER_MSEC;
 	int r = target_seize(target, sharers);
 
-	while (r == -EPERM && target->stranger != 0 && !clock_passed(deadline_ns)) {
+	while (r == -EPERM && target->stranger != 0 && !clock_passed(deadline_ns) && resident_find(target) != 0) {
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 		r = target_seize(target, sharers);
 	}
@@ -142,7 +143,8 @@ static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_M
 	if (r < 0)
 		return say_unseen(target->pid, r, text);
 	area = resident_find(target);
-	if (area == 0 || is_taken(target, area))
+	/* Its tracer may have let it go while that was waited for. */
+	if (area == 0 || is_taken(target, area) || resident_find(target) == 0)
 		return HEAL_NOTHING;
 	r = sharers_look(target, &sharers);
 	if (r == 0)
@@ -150,11 +152,13 @@ static enum heal_result heal_target(struct target *target, char text[HEAL_TEXT_M
 	if (r == 0)
 		r = target_hold_all(target, &sharers);
 	sharers_fini(&sharers);
-	if (r < 0)
+	if (r < 0) {
 		result = say(text, is_gone(target->pid) || is_anothers(target) ? HEAL_NOTHING : HEAL_FAILED,
 			     "cannot be healed", strerror(-r));
-	else
+		target_stop_all(target);       /* those that are seized, to be let go */
+	} else {
 		result = undo(target, text);
+	}
 	target_let_go(target, NULL, NULL);
 	return result;
 }

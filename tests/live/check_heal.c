@@ -28,6 +28,7 @@
 #define REUSE_TRIES 500
 #define ROUNDS 5
 #define HELD_MS 300
+#define WAITS_MS 200
 #define ROUNDS_LONG 200
 #define TIMED_ROUNDS 10
 #define HEALED_AT_ONCE_US 1000000
@@ -464,19 +465,35 @@ static struct subject *victim_with_number(pid_t pid)
 	live_fail("number %d was not had again", pid);
 }
 
-/* What a healer asks of ptrace; pid NULL: of all processes. */
-static const char *ptrace_calls_of_healer(const char *pid)
+static const char *healers_log(void)
 {
-	const char *log = live_text("%s/strace", live_folder());
-	const char *const argv[] = { "strace", "-f", "-qq", "-e", "trace=ptrace", "-o", log,
+	return live_text("%s/strace", live_folder());
+}
+
+/* Under strace; pid NULL: of all processes. */
+static struct subject *begin_logged_healer(const char *pid)
+{
+	const char *const argv[] = { "strace", "-f", "-qq", "-e", "trace=ptrace", "-o", healers_log(),
 				     live_text("%s/src/allocwatchd", live_build()), "--heal", pid, NULL };
+
+	return subject_start(geteuid(), argv);
+}
+
+/* What it has asked of ptrace. */
+static const char *ptrace_calls_of(struct subject *healer)
+{
+	int status = subject_wait(healer);
 	char *calls;
-	int status = subject_wait(subject_start(geteuid(), argv));
 
 	require(WIFEXITED(status));
 	require_equal(WEXITSTATUS(status), 0);
-	require(file_read_text(log, 1 << 24, &calls, NULL) == 0);
+	require(file_read_text(healers_log(), 1 << 24, &calls, NULL) == 0);
 	return calls;
+}
+
+static const char *ptrace_calls_of_healer(const char *pid)
+{
+	return ptrace_calls_of(begin_logged_healer(pid));
 }
 
 static bool seizes(const char *calls, pid_t pid)
@@ -512,6 +529,27 @@ static void a_process_number_that_is_used_again_is_not_touched(void)
 	require_equal(subject_tally(again, "bad"), 0);
 	subject_quit(again);
 	subject_quit(left);
+}
+
+/* Without ptrace it looks as one whose tracer is dead, but for a time that is renewed: a healer waits for that to be over, or for its
+ * tracer to take it out. */
+static void a_process_that_is_let_go_while_a_healer_waits_is_not_touched(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, NULL);
+	struct state *before = state_take(hammer->pid);
+
+	for (unsigned i = 0; i < live_rounds(10, ROUNDS_LONG); i++) {
+		struct subject *healer;
+
+		tool_out(tool, "attach", "--release", pid_text(hammer->pid), NULL);
+		healer = begin_logged_healer(pid_text(hammer->pid));
+		live_let_pass(live_random(WAITS_MS * NSEC_PER_MSEC));
+		tool_detach(tool, hammer->pid);
+		require_unharmed(hammer->pid, before);
+		require(!seizes(ptrace_calls_of(healer), hammer->pid));
+	}
+	subject_quit(hammer);
 }
 
 /* --- a library that an upgrade replaces while it is mapped --- */
@@ -630,6 +668,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_healer_waits_for_what_becomes_of_another_one),
 	LIVE_CASE(a_copy_is_healed_with_its_original),
 	LIVE_CASE(a_process_number_that_is_used_again_is_not_touched),
+	LIVE_CASE(a_process_that_is_let_go_while_a_healer_waits_is_not_touched),
 	LIVE_CASE(the_next_daemon_heals),
 	LIVE_CASE(what_another_one_traces_is_left_alone),
 	LIVE_CASE(a_process_that_its_tracer_cannot_let_go_yet_is_left_alone),
