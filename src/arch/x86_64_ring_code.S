@@ -17,6 +17,7 @@
 #define CONTROL_MAIN	72
 #define CONTROL_MAIN_END	80
 #define CONTROL_UNKNOWN	88
+#define CONTROL_HOLES	92
 #define CONTROL_SAMPLE	96
 #define CONTROL_SERVED	104
 #define CONTROL_FAMILIES 112
@@ -106,6 +107,7 @@
 #define RETURN_OTHER	56
 #define RETURN_SAVED	64
 #define RETURN_KEY	112
+#define RETURN_POINTER	116
 #define RETURN_SIZE	120
 
 /* Of a signal's frame (struct ucontext of the kernel): the word with the segment registers, and how far below its end the stack
@@ -213,9 +215,11 @@
 	.endm
 
 /* How far the stack at rsi is certainly mapped: the program's first one and a thread's own to their ends, which they are
- * as long as something runs on them; of all others what is left of the page.  rdi becomes the end, rdx the start or -1: it is not
- * known. */
+ * as long as something runs on them, unless the program has made holes in such; of all others what is left of the page.  rdi becomes the
+ * end, rdx the start or -1: it is not known. */
 	.macro	find_bounds
+	cmpl	$0, CONTROL_HOLES(%r8)
+	jne	2f
 	mov	CONTROL_MAIN_END(%r8), %rdi
 	cmp	%rdi, %rsi
 	jae	1f
@@ -370,7 +374,8 @@
 	mov	%r15, \offset+40(%rcx)
 	.endm
 
-/* Of a return's record, whose rsp is `pushed` bytes below the frame; the key is above r9d.  Uses rax, rdx and r9. */
+/* Of a return's record, whose rsp is `pushed` bytes below the frame; the key is above r9d, the stack pointer in rsi.  Uses rax, rdx
+ * and r9. */
 	.macro	fill_return pushed
 	rdtsc
 	shl	$32, %rdx
@@ -381,6 +386,10 @@
 	fill_saved RETURN_SAVED
 	shr	$32, %r9
 	mov	%r9d, RETURN_KEY(%rcx)
+	mov	%fs:0, %r9
+	sub	%rsi, %r9
+	shr	$3, %r9
+	mov	%r9d, RETURN_POINTER(%rcx)
 	.endm
 
 	.section .rodata

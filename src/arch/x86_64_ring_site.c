@@ -35,6 +35,7 @@ AT(ring_control, stack_offset, 64);
 AT(ring_control, main_stack, 72);
 AT(ring_control, main_stack_end, 80);
 AT(ring_control, unknown_length, 88);
+AT(ring_control, has_holes, 92);
 AT(ring_control, head, 128);
 AT(ring_control, tail, 192);
 AT(ring_control, lost, 256);
@@ -84,6 +85,7 @@ AT(ring_return, first_length, 52);
 AT(ring_return, other_start, 56);
 AT(ring_return, saved, 64);
 AT(ring_return, length_key, 112);
+AT(ring_return, pointer_words, 116);
 AT(ring_return, stack, 120);
 _Static_assert(RING_ON == 1 && RING_STALLED == 2 && RING_OPEN == 1 && RING_COMMITTED == 2, "states and marks");
 _Static_assert(RING_CONTROL_SIZE == 2691072 && RING_SLOTS == 1024 && RING_WITHIN_MAX == 65536 && RING_UNIT == 64 &&

@@ -1,6 +1,6 @@
 /* The engines' parts: engine_sites.c (where breakpoints and jumps stand), engine_int3.c (who stops there), engine_ring.c (who was
  * recorded there), engine_ring_held.c (who is held there), engine_ring_copy.c (in a child), engine_ring_sampling.c (what samples
- * take), engine_loader.c (what it loads),
+ * take), engine_ring_stacks.c (whose stacks can be read), engine_loader.c (what it loads),
  * serve.c (what that means). */
 #ifndef ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 #define ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
@@ -58,7 +58,10 @@ struct ring_side {
 	struct jump_words awaited;         /* while it is planted */
 	VEC_OF(struct ring_place) places;  /* by number */
 	uint64_t late;                     /* position of a record that was awaited in vain; UINT64_MAX: none */
-	bool outgrown;                     /* the first thread was below what is known to be mapped of its stack */
+	bool outgrown;                     /* the first thread was below what is known to be mapped of its stack, */
+	bool below_is_anothers;            /* which has not grown, when that was last looked at */
+	size_t hole_looks;                 /* threads whose stacks were looked at for holes */
+	uint64_t next_look_ns;             /* not before, for those */
 	uint32_t hook;                     /* number of the loader's place; RING_NO_HOOK: it has none */
 	uint64_t hook_position;            /* of its record that is being served, or was last */
 	uint64_t exec_position;            /* of the record of who waits there */
@@ -109,6 +112,12 @@ uint32_t engine_ring_families(const struct engine *engine);
 int engine_ring_make(struct engine *engine);
 /* Where stacks are certainly mapped, as it is known now. */
 void engine_ring_publish_stacks(struct engine *engine);
+/* All threads are held: whether their stacks have holes. */
+void engine_ring_look_at_stacks(struct engine *engine);
+/* Where nobody tells of births: a record says where the thread's pointer may be. */
+void engine_ring_hear_of_pointer(struct engine *engine, struct task *task, raddr pointer);
+/* The program's first stack may have grown since its borders were looked at. */
+void engine_ring_look_whether_grown(struct engine *engine);
 /* The thread that has written a record, made known where nobody else tells of threads; NULL: there is none. */
 struct task *engine_ring_writer(const struct engine *engine, uint64_t thread);
 /* It has ended, and will not finish its record. */

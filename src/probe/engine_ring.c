@@ -136,16 +136,6 @@ void engine_look_for_filters(struct engine *engine)
 		__atomic_store_n(&ring_control(engine->ring.ring)->may_yield, 0, __ATOMIC_RELAXED);
 }
 
-void engine_ring_publish_stacks(struct engine *engine)
-{
-	struct ring_control *control = ring_control(engine->ring.ring);
-	const struct thread_layout *layout = &engine->ring.layout;
-
-	control->main_stack = layout->main_stack.start;
-	control->main_stack_end = layout->main_stack.end;
-	control->stack_offset = layout->stack;
-}
-
 bool engine_wants_all_held(const struct engine *engine)
 {
 	struct jump_range range;
@@ -187,6 +177,7 @@ static bool begin_ring(struct engine *engine)
 		return false;
 	}
 	engine_ring_publish_stacks(engine);
+	engine_ring_look_at_stacks(engine);
 	engine->ring.refusal[0] = '\0';
 	return true;
 }
@@ -352,7 +343,7 @@ static uint32_t stack_of_record(void *context, raddr function)
 						    function, engine->max_frames);
 
 	ring_stack_learn(engine->ring.ring, record, &stack);
-	engine->ring.outgrown |= is_below_first_stack(&engine->ring.layout, record->sp);
+	engine->ring.outgrown |= !engine->ring.below_is_anothers && is_below_first_stack(&engine->ring.layout, record->sp);
 	return stack.node;
 }
 
@@ -391,6 +382,8 @@ static void serve_record(struct engine *engine, const struct ring_record *record
 		engine->counters.failed_reads++;
 		return;
 	}
+	if (record->is_return && engine->ring.options.alone)
+		engine_ring_hear_of_pointer(engine, task, record->thread_pointer);
 	seen.tid = task->tid > 0 ? task->tid : 0;
 	seen.kinds = place->kinds;
 	seen.probe = place->probe;
@@ -429,16 +422,6 @@ static void begin_anew(struct engine *engine)
 	engine->counters.failed_reads += lost == 0;
 	engine->ring.change_missed = true;
 	__atomic_store_n(&control->state, RING_ON, __ATOMIC_RELEASE);
-}
-
-/* The program's first stack has grown since its borders were looked at. */
-static void look_at_stacks_again(struct engine *engine)
-{
-	if (!engine->ring.outgrown)
-		return;
-	engine->ring.outgrown = false;
-	engine->ring.layout.main_stack = thread_layout_main_stack(engine->target);
-	engine_ring_publish_stacks(engine);
 }
 
 /* Passes what is no record, or will be none. */
@@ -487,7 +470,7 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 		serve_record(engine, &record);
 		ring_done(engine->ring.ring);
 		served++;
-		look_at_stacks_again(engine);
+		engine_ring_look_whether_grown(engine);
 	}
 	return (int)served;
 }
@@ -538,14 +521,6 @@ void engine_ring_end(struct engine *engine)
 {
 	ring_free(engine->ring.ring);
 	engine->ring.ring = NULL;
-}
-
-void engine_task_born(struct engine *engine, struct task *task)
-{
-	if (!engine->ring.ring || engine->ring.layout.stack != 0)
-		return;
-	thread_layout_look_at(task, &engine->ring.layout);
-	engine_ring_publish_stacks(engine);
 }
 
 void engine_ring_free(struct engine *engine)

@@ -66,9 +66,11 @@ int engine_ring_begin_copy(struct engine *engine, struct task *task, uint64_t si
 	control = ring_control(engine->ring.ring);
 	memcpy(control->shapes, ring_control(engine->ring.parents)->shapes, sizeof(control->shapes));
 	memcpy(control->lengths, ring_control(engine->ring.parents)->lengths, sizeof(control->lengths));
+	control->has_holes = ring_control(engine->ring.parents)->has_holes;
 	ring_free(engine->ring.parents);
 	engine->ring.parents = NULL;
 	engine_ring_publish_stacks(engine);
+	engine_ring_look_at_stacks(engine);
 	if (engine_is_sampling(engine))
 		ring_copy_drawn(engine->ring.ring, engine_ring_word(task), &engine->ring.forking);
 	else

@@ -13,6 +13,7 @@ src_libprobe_a_SOURCES = \
 	src/probe/engine_ring_copy.c \
 	src/probe/engine_ring_held.c \
 	src/probe/engine_ring_sampling.c \
+	src/probe/engine_ring_stacks.c \
 	src/probe/engine_sites.c \
 	src/probe/forms.c src/probe/forms.h \
 	src/probe/plan.c src/probe/plan.h \

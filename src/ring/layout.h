@@ -24,7 +24,7 @@
 
 #include <stdint.h>
 
-#define RING_MAGIC "allocwatch.ring7"          /* 16 bytes, no NUL; the last one is the version */
+#define RING_MAGIC "allocwatch.ring8"          /* 16 bytes, no NUL; the last one is the version */
 #define RING_MAGIC_SIZE 16
 #define RING_CONTROL_SIZE (4096u + RING_SLOTS * 64u + RING_LENGTHS * 4u + RING_FAMILIES * RING_DRAWS * 64u + RING_FILTER_SIZE + RING_SHAPES * 16u)
 #define RING_UNIT 64u
@@ -110,7 +110,9 @@ struct ring_control {
 	uint64_t stack_offset;
 	uint64_t main_stack, main_stack_end;
 	uint32_t unknown_length;               /* bytes of stack to hand over from where nothing is known */
-	uint32_t padding0;
+	/* Not 0: such a stack may have a page in it that cannot be read, with something running below that, so that none of them is
+	 * certainly mapped but for the page that is run on. */
+	uint32_t has_holes;
 	/* One sample for so many bytes, by chance: each byte that is asked for is drawn with this probability, and a block is sampled
 	 * with its first one.  What a call asks for is 1 byte at least.  0: all is recorded. */
 	uint64_t sample_bytes;
@@ -193,7 +195,8 @@ struct ring_return {
 	uint32_t stack_length, first_length;   /* these three as above */
 	uint64_t other_start;
 	uint64_t saved[6];                     /* rbx, rbp, r12 to r15: arch_callee_saved */
-	uint32_t length_key, unused;
+	uint32_t length_key;
+	uint32_t pointer_words;                /* as far is the thread pointer from sp, where that is on the thread's own stack */
 	uint64_t stack[];
 };
 

@@ -241,6 +241,7 @@ static int take_return(const struct ring *ring, struct ring_record *record, uint
 	record->time = part.time;
 	record->result = part.result;
 	record->length_key = part.length_key;
+	record->thread_pointer = part.head.sp + 8 * (uint64_t)part.pointer_words;
 	memcpy(record->saved, part.saved, sizeof(record->saved));
 	record->stack = at + offsetof(struct ring_return, stack);
 	*ret_length = part.head.length;

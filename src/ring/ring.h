@@ -39,6 +39,7 @@ struct ring_record {
 	uint64_t stack_start;                     /* of a call with a stack: its lowest address; UINT64_MAX: not known */
 	uint64_t time, result;                    /* of a return */
 	uint32_t length_key;                      /* likewise: of ring_set_stack_length */
+	uint64_t thread_pointer;                  /* likewise, when the thread was on its own stack; else it is anything */
 	uint64_t saved[6];
 	/* What lies on the stack from sp on, and behind it what lies at other_start on another stack, which the handler of a signal, on a
 	 * stack of its own, has interrupted; the program may still write to it. */

@@ -74,6 +74,9 @@ raddr jumps_leave(const struct target *target, raddr pc);
 /* A held thread that was stopped while a record of its was written is put to before that, or behind it; so no handler of a signal
  * comes in between, nor can it be left half-written. */
 void jumps_settle(struct task *task);
+/* A stop that was looked at is of a fault in our code, which has read its stack beyond what is there: the program has made a hole in it.
+ * The stop is reaped, the thread settled, and nothing of the kind is read in the process from then on.  False: it is no such stop. */
+bool jumps_mend_fault(struct task *task, const struct stop *stop);
 /* Whether it was stopped at the end of a step of one instruction, by its own trap flag, that the program without jumps would not have
  * done; asked before it is settled. */
 bool jumps_is_extra_step(struct task *task);

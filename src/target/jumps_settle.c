@@ -102,6 +102,39 @@ void jumps_settle(struct task *task)
 		make_void(target, &unfinished);
 }
 
+/* What is read there lies above the stack pointer, and in no memory of ours.  Below it a stack has come to its end, which the program is
+ * to hear of. */
+static bool is_of_stack(const struct target *target, const siginfo_t *info, raddr sp)
+{
+	raddr at = (uintptr_t)info->si_addr;
+
+	return info->si_code > 0 && info->si_code < SI_KERNEL && at >= sp && at - target->ring >= target->ring_size;
+}
+
+static bool is_in_routine(const struct target *target, pid_t tid, struct user_regs_struct *ret_regs)
+{
+	return ptrace_getregs(tid, ret_regs) == 0 && jumps_area_at(target, arch_pc(ret_regs)) && !jump_at(target, arch_pc(ret_regs));
+}
+
+bool jumps_mend_fault(struct task *task, const struct stop *stop)
+{
+	static const uint32_t yes = 1;
+	struct target *target = task->target;
+	struct user_regs_struct regs;
+	siginfo_t info;
+
+	if (stop->kind != STOP_SIGNAL || (stop->sig != SIGSEGV && stop->sig != SIGBUS) || !target->jump_areas ||
+	    !is_in_routine(target, task->tid, &regs) || ptrace_getsiginfo(task->tid, &info) < 0 ||
+	    !is_of_stack(target, &info, arch_sp(&regs)) ||
+	    target_write(target, target->ring + offsetof(struct ring_control, has_holes), &yes, sizeof(yes)) < 0)
+		return false;
+	jumps_settle(task);
+	if (is_in_routine(target, task->tid, &regs))
+		return false;
+	stop_reap(task->tid);
+	return true;
+}
+
 bool jumps_is_extra_step(struct task *task)
 {
 	const struct target *target = task->target;

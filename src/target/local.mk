@@ -11,6 +11,7 @@ src_libtarget_a_SOURCES = \
 	src/target/elf_file.c src/target/elf_file.h \
 	src/target/handlers.c src/target/handlers.h \
 	src/target/held.c src/target/held.h \
+	src/target/holes.c src/target/holes.h \
 	src/target/inject.c src/target/inject.h \
 	src/target/jumps.c src/target/jumps.h src/target/jumps_private.h \
 	src/target/jumps_adopt.c \

@@ -3,6 +3,7 @@
 #include "target/bp.h"
 #include "target/handlers.h"
 #include "target/held.h"
+#include "target/jumps.h"
 #include "target/masks.h"
 #include "target/process.h"
 #include "target/ptrace.h"
@@ -30,10 +31,17 @@ static void pause_briefly(unsigned round)
 
 void task_take_stop(struct task *task, const struct stop *stop)
 {
+	bool mended = jumps_mend_fault(task, stop);
+
 	task->stop = *stop;
 	task->stopped = true;
 	task_forget_seen(task);
 	task->group_stopped = false;
+	if (mended) {
+		task->stop.kind = STOP_NONE;
+		task->mended = false;
+		return;
+	}
 	if (stop->kind == STOP_INTERRUPTED || stop->kind == STOP_GROUP)
 		task->interrupt_due = false;
 	if (stop->kind == STOP_INTERRUPTED)

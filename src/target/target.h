@@ -59,6 +59,8 @@ struct task {
 	struct user_regs_struct broken_off; /* when it was last in a call that restart_syscall(2) went on with */
 	void *calls;                   /* the probe's pending calls */
 	bool taken_back;               /* the breakpoint that it is put back to is to be served anew */
+	raddr pointer;                 /* its thread pointer, as the probe has learned it; 0: not yet */
+	uint8_t pointer_tries;         /* in vain, of that */
 	raddr before_record, before_record_sp; /* where it stood at its last stop before a record */
 	unsigned rewind_count;
 	struct task_rewind rewinds[TASK_REWINDS]; /* the youngest last */

@@ -455,8 +455,19 @@ static void stand_in(struct loop *loop, struct task *task, bool steps)
 	jumps_pass_record(task, number, !steps);
 }
 
-void loop_serve(struct loop *loop, struct task *task, const struct stop *stop)
+/* What our code reads in vain is no matter of the program's: the thread goes on as after a stop that was for us alone. */
+static struct stop without_fault(struct task *task, const struct stop *stop)
 {
+	struct stop left = *stop;
+
+	if (jumps_mend_fault(task, stop))
+		left.kind = STOP_INTERRUPTED;
+	return left;
+}
+
+void loop_serve(struct loop *loop, struct task *task, const struct stop *seen)
+{
+	const struct stop mended = without_fault(task, seen), *stop = &mended;
 	bool extra_step = is_trap(stop) && jumps_is_extra_step(task), caught_up;
 
 	if (may_be_writing(stop->kind))

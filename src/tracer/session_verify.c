@@ -42,6 +42,7 @@ void session_verify(struct session *session)
 	unsigned missing = jumps_verify(session->target);
 
 	engine_look_for_filters(session->engine);
+	engine_look_for_holes(session->engine);
 	if (!session->released)
 		missing += verify_stops(session);
 	session->probe_gaps += missing;

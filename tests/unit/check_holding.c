@@ -4,6 +4,7 @@
 #include "target/awaited.h"
 #include "target/bp.h"
 #include "target/handlers.h"
+#include "target/holes.h"
 #include "target/jumps.h"
 #include "target/layout.h"
 #include "target/maps.h"
@@ -276,6 +277,63 @@ START_TEST(an_object_that_came_or_went_is_seen)
 	ck_assert(has_changed(target));
 	close(fd);
 	target_free(target);
+}
+END_TEST
+
+#define STACK_PAGES 8
+#define STACKS 7
+
+typedef int look_for_holes(struct target *target, struct stack_bounds *stacks, bool *has_hole, size_t count);
+
+/* Pages of one, from its lowest: which can be read, '.' none is mapped; from which on all can up to its end; whether there is a hole. */
+static const struct piece_of_stack {
+	const char *pages;
+	unsigned start;
+	bool has_hole;
+} kinds_of_stack[STACKS] = {
+	{ "rrrrrrrr", 0, false }, { "-rrrrrrr", 1, false }, { "--.rrrrr", 3, false }, { "rrr-rrrr", 4, true }, { "-rr.rrrr", 4, true },
+	{ "r-r-rrrr", 4, true }, { "--------", 0, false },
+};
+
+static void make_stack(char *at, const char *pages)
+{
+	for (unsigned i = 0; i < STACK_PAGES; i++) {
+		if (pages[i] == '.')
+			ck_assert_int_eq(munmap(at + i * PAGE, PAGE), 0);
+		else
+			ck_assert_int_eq(mprotect(at + i * PAGE, PAGE, pages[i] == 'r' ? PROT_READ | PROT_WRITE : PROT_NONE), 0);
+	}
+}
+
+static void require_holes_are_found(look_for_holes *look)
+{
+	char *at = mmap(NULL, STACKS * STACK_PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct stack_bounds stacks[STACKS];
+	struct target *target;
+	bool has_hole[STACKS];
+	int r;
+
+	ck_assert_int_eq(target_new(getpid(), &target), 0);
+	for (size_t i = 0; i < STACKS; i++) {
+		make_stack(at + i * STACK_PAGES * PAGE, kinds_of_stack[i].pages);
+		stacks[i].start = (uintptr_t)at + i * STACK_PAGES * PAGE;
+		stacks[i].end = stacks[i].start + STACK_PAGES * PAGE - 64;
+	}
+	r = look(target, stacks, has_hole, STACKS);
+	/* Before Linux 6.11 the text is all that there is. */
+	ck_assert(r == 0 || (r == -ENOTTY && look == holes_look));
+	for (size_t i = 0; r == 0 && i < STACKS; i++) {
+		ck_assert_int_eq(has_hole[i], kinds_of_stack[i].has_hole);
+		ck_assert_uint_eq(stacks[i].start, (uintptr_t)at + (i * STACK_PAGES + kinds_of_stack[i].start) * PAGE);
+	}
+	target_free(target);
+	munmap(at, STACKS * STACK_PAGES * PAGE);
+}
+
+START_TEST(a_page_of_a_stack_that_cannot_be_read_is_found)
+{
+	require_holes_are_found(holes_look);
+	require_holes_are_found(holes_look_by_text);
 }
 END_TEST
 
@@ -656,6 +714,7 @@ int main(void)
 	tcase_add_test(tcase, registers_of_who_is_not_held_are_never_kept);
 	tcase_add_test(tcase, the_kernel_says_of_code_what_the_text_says);
 	tcase_add_test(tcase, an_object_that_came_or_went_is_seen);
+	tcase_add_test(tcase, a_page_of_a_stack_that_cannot_be_read_is_found);
 	tcase_add_test(tcase, pieces_are_read_as_each_alone_would_be);
 	tcase_add_test(tcase, our_int3_is_hidden_in_a_piece);
 	tcase_add_test(tcase, what_each_thread_comes_back_to_is_found);

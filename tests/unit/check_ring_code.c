@@ -688,6 +688,77 @@ START_TEST(an_unknown_stack_is_read_as_far_as_it_goes_and_is_needed)
 }
 END_TEST
 
+#define SHARED_PAGES 8
+
+/* On the calling thread's own stack, below a page that cannot be read, whose address is returned. */
+static __attribute__((noinline)) uint64_t allocate_below_a_hole(bool within)
+{
+	uint8_t room[(SHARED_PAGES + 2) * PAGE];
+	uint8_t *stack = room + PAGE - (uintptr_t)room % PAGE, *hole = stack + SHARED_PAGES * PAGE;
+
+	memset(room, 0, sizeof(room));
+	if (within)
+		ring_note_pending(ring, own_tid, (uintptr_t)hole + PAGE);
+	REQUIRE(mprotect(hole, PAGE, PROT_NONE) == 0);
+	getcontext(&apart);
+	apart.uc_stack.ss_sp = stack;
+	apart.uc_stack.ss_size = SHARED_PAGES * PAGE;
+	apart.uc_link = &here;
+	makecontext(&apart, alloc_pages_deep, 0);
+	swapcontext(&here, &apart);
+	REQUIRE(mprotect(hole, PAGE, PROT_READ | PROT_WRITE) == 0);
+	return (uintptr_t)hole;
+}
+
+static void require_end(const struct ring_record *record, uint64_t end)
+{
+	REQUIRE(record->other_length == 0);
+	REQUIRE(record->sp + record->stack_length == end);
+}
+
+static void *run_below_a_hole(void *unused)
+{
+	own_tid = (uint64_t)gettid();
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t hole = allocate_below_a_hole(i == 1), end;
+		struct ring_record record = next_record();
+
+		end = control->may_yield ? hole : (record.sp | (PAGE - 1)) + 1;
+		REQUIRE(record.has_stack == (i == 1));
+		if (i == 1)
+			require_end(&record, end);
+		record = next_record();
+		require_end(&record, end);
+	}
+	return unused;
+}
+
+START_TEST(where_stacks_have_holes_none_is_copied_without_being_asked_for)
+{
+	note_pending_calls();
+	tell_threads_by_number();
+	know_main_stack();
+	run_thread(find_in_thread, &control->stack_offset, NULL);
+	ck_assert_uint_ne(control->stack_offset, 0);
+	ring_set_all_stack_lengths(ring, RING_STACK_MAX);
+	control->has_holes = 1;
+	run_thread(run_below_a_hole, NULL, NULL);
+	/* A program with a filter may not ask. */
+	control->may_yield = 0;
+	run_thread(run_below_a_hole, NULL, NULL);
+}
+END_TEST
+
+START_TEST(a_return_says_where_its_threads_pointer_is)
+{
+	void *pointer;
+
+	run_thread(alloc_deep, NULL, &pointer);
+	next_record();
+	ck_assert_uint_eq(next_record().thread_pointer, (uintptr_t)pointer);
+}
+END_TEST
+
 static void allocate_when_asked(int sig)
 {
 	(void)sig;
@@ -1771,6 +1842,8 @@ int main(void)
 	tcase_add_test(tests, a_threads_place_is_another_one_than_the_first_threads);
 	tcase_add_test(tests, an_unknown_stack_is_read_to_the_end_of_its_page);
 	tcase_add_test(tests, an_unknown_stack_is_read_as_far_as_it_goes_and_is_needed);
+	tcase_add_test(tests, where_stacks_have_holes_none_is_copied_without_being_asked_for);
+	tcase_add_test(tests, a_return_says_where_its_threads_pointer_is);
 	tcase_add_test(tests, what_a_handler_on_a_stack_of_its_own_does_comes_with_both_stacks);
 	tcase_add_test(tests, what_is_not_sampled_leaves_no_record);
 	tcase_add_test(tests, every_register_is_kept_of_what_is_not_sampled);

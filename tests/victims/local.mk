@@ -30,6 +30,7 @@ check_PROGRAMS += \
 	tests/victims/hammer \
 	tests/victims/hammer_alone \
 	tests/victims/held \
+	tests/victims/holes \
 	tests/victims/jitted \
 	tests/victims/hostile \
 	tests/victims/int3s \
@@ -137,6 +138,11 @@ tests_victims_brief_static_pie_SOURCES = tests/victims/brief.c
 tests_victims_brief_static_pie_CFLAGS = $(victim_cflags) -fPIE
 tests_victims_brief_static_pie_LDFLAGS = $(victim_ldflags) -static-pie
 tests_victims_brief_static_pie_LDADD = $(victim_libs)
+
+tests_victims_holes_SOURCES = tests/victims/holes.c
+tests_victims_holes_CFLAGS = $(victim_cflags)
+tests_victims_holes_LDFLAGS = $(victim_ldflags)
+tests_victims_holes_LDADD = $(victim_libs)
 
 tests_victims_callers_SOURCES = tests/victims/callers.c
 tests_victims_callers_CFLAGS = $(victim_cflags)

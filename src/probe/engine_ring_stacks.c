@@ -1,0 +1,239 @@
+/* What the code in the target may take to be mapped of the stacks that it copies from: the program's first one and threads' own, up to
+ * their ends.  Where one has a hole that may not be relied on of any. */
+#include "probe/engine_private.h"
+
+#include "target/holes.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+
+#define LOOKS 64                       /* threads that are looked at at a time */
+#define PAGE 4096u
+#define OWN_STACK_MAX ((raddr)1 << 40)
+#define POINTER_TRIES 16               /* records of one thread that may say where its thread pointer is */
+#define LOOK_SHARE 100                 /* looks take so small a part of the time at most */
+
+struct look {
+	struct engine *engine;
+	size_t count;
+	struct task *tasks[LOOKS];
+	uint32_t numbers[LOOKS];               /* as they stand behind the threads' pointers */
+	uint64_t starts[LOOKS];
+	struct stack_bounds stacks[LOOKS];
+	bool has_hole[LOOKS];
+};
+
+void engine_ring_publish_stacks(struct engine *engine)
+{
+	struct ring_control *control = ring_control(engine->ring.ring);
+	const struct thread_layout *layout = &engine->ring.layout;
+
+	control->main_stack = layout->main_stack.start;
+	control->main_stack_end = layout->main_stack.end;
+	control->stack_offset = layout->stack;
+}
+
+static bool says_its_number(struct engine *engine, const struct task *task)
+{
+	uint32_t number;
+
+	return target_read(engine->target, task->pointer + engine->ring.layout.tid, &number, sizeof(number)) == 0 &&
+	       number == (uint32_t)task->own_number;
+}
+
+static void read_words(struct look *look)
+{
+	const struct thread_layout *layout = &look->engine->ring.layout;
+	struct target_piece pieces[2 * LOOKS];
+
+	for (size_t i = 0; i < look->count; i++) {
+		raddr pointer = look->tasks[i]->pointer;
+
+		look->numbers[i] = 0;
+		look->starts[i] = 0;
+		pieces[2 * i] = (struct target_piece){ .at = pointer + layout->tid, .buf = &look->numbers[i], .len = sizeof(look->numbers[i]) };
+		pieces[2 * i + 1] = (struct target_piece){ .at = pointer + layout->stack, .buf = &look->starts[i], .len = sizeof(look->starts[i]) };
+	}
+	target_read_pieces(look->engine->target, pieces, 2 * look->count);
+}
+
+/* Those that have a stack of their own: of one that has ended there is nothing, or another's. */
+static void keep_known(struct look *look)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < look->count; i++) {
+		struct task *task = look->tasks[i];
+		raddr start = look->starts[i];
+
+		if (look->numbers[i] != (uint32_t)task->own_number) {
+			task->pointer = 0;
+			continue;
+		}
+		if (start == 0 || start % PAGE != 0 || start >= task->pointer || task->pointer - start > OWN_STACK_MAX)
+			continue;
+		look->tasks[kept] = task;
+		look->stacks[kept++] = (struct stack_bounds){ start, task->pointer };
+	}
+	look->count = kept;
+}
+
+static void tell_of_holes(const struct look *look)
+{
+	struct ring_control *control = ring_control(look->engine->ring.ring);
+
+	for (size_t i = 0; i < look->count; i++) {
+		/* It may have ended meanwhile, and its stack with it. */
+		if (look->has_hole[i] && says_its_number(look->engine, look->tasks[i]))
+			__atomic_store_n(&control->has_holes, 1, __ATOMIC_RELAXED);
+	}
+}
+
+/* by_text: where the kernel has to make the text of all mappings for it. */
+static void look_at(struct look *look, bool by_text)
+{
+	struct target *target = look->engine->target;
+	int r;
+
+	if (look->engine->ring.layout.stack != 0 && look->count > 0) {
+		read_words(look);
+		keep_known(look);
+		r = holes_look(target, look->stacks, look->has_hole, look->count);
+		if (r == -ENOTTY && by_text)
+			r = holes_look_by_text(target, look->stacks, look->has_hole, look->count);
+		if (r == 0)
+			tell_of_holes(look);
+	}
+	look->count = 0;
+}
+
+static bool is_known_to_have_holes(const struct engine *engine)
+{
+	return __atomic_load_n(&ring_control(engine->ring.ring)->has_holes, __ATOMIC_RELAXED) != 0;
+}
+
+/* By the registers of one that is held. */
+static bool learn_pointer(struct task *task)
+{
+	struct user_regs_struct regs;
+
+	if (task->guest || !task->stopped || stop_is_end(task->stop.kind) || task_getregs(task, &regs) < 0)
+		return false;
+	task->pointer = arch_thread_pointer(&regs);
+	return task->pointer != 0;
+}
+
+void engine_ring_look_at_stacks(struct engine *engine)
+{
+	struct target *target = engine->target;
+	static struct look look;
+
+	look.engine = engine;
+	look.count = 0;
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		struct task *task = target->tasks.items[i];
+
+		if (!learn_pointer(task))
+			continue;
+		look.tasks[look.count++] = task;
+		if (look.count == LOOKS)
+			look_at(&look, true);
+	}
+	look_at(&look, true);
+}
+
+static void look_at_one(struct engine *engine, struct task *task)
+{
+	static struct look look;
+
+	look.engine = engine;
+	look.tasks[0] = task;
+	look.count = 1;
+	look_at(&look, false);
+}
+
+void engine_task_born(struct engine *engine, struct task *task)
+{
+	if (!engine->ring.ring)
+		return;
+	if (engine->ring.layout.stack == 0) {
+		thread_layout_look_at(task, &engine->ring.layout);
+		engine_ring_publish_stacks(engine);
+	}
+	if (task->pointer == 0 && learn_pointer(task))
+		look_at_one(engine, task);
+}
+
+void engine_ring_hear_of_pointer(struct engine *engine, struct task *task, raddr pointer)
+{
+	if (task->pointer != 0 || task->pointer_tries == POINTER_TRIES)
+		return;
+	task->pointer_tries++;
+	task->pointer = pointer;
+	if (says_its_number(engine, task))
+		look_at_one(engine, task);
+	else
+		task->pointer = 0;
+}
+
+/* --- now and then --- */
+
+static void look_at_main_stack(struct engine *engine)
+{
+	struct stack_bounds bounds = engine->ring.layout.main_stack;
+	bool has_hole;
+	int r = holes_look(engine->target, &bounds, &has_hole, 1);
+
+	if (r == -ENOTTY)
+		bounds = thread_layout_main_stack(engine->target);
+	else if (r < 0)
+		return;
+	if (bounds.start == engine->ring.layout.main_stack.start || bounds.end != engine->ring.layout.main_stack.end)
+		return;
+	engine->ring.layout.main_stack = bounds;
+	engine_ring_publish_stacks(engine);
+}
+
+static void look_at_some_threads(struct engine *engine)
+{
+	struct target *target = engine->target;
+	static struct look look;
+
+	look.engine = engine;
+	look.count = 0;
+	for (size_t i = 0; i < target->tasks.count && i < LOOKS; i++) {
+		struct task *task = target->tasks.items[engine->ring.hole_looks++ % target->tasks.count];
+
+		if (task->pointer != 0 || learn_pointer(task))
+			look.tasks[look.count++] = task;
+	}
+	look_at(&look, true);
+}
+
+void engine_look_for_holes(struct engine *engine)
+{
+	uint64_t began_ns = clock_monotonic_ns(), ended_ns;
+
+	if (!engine->ring.ring || is_known_to_have_holes(engine) || began_ns < engine->ring.next_look_ns)
+		return;
+	look_at_main_stack(engine);
+	look_at_some_threads(engine);
+	engine->ring.below_is_anothers = false;
+	ended_ns = clock_monotonic_ns();
+	engine->ring.next_look_ns = ended_ns + LOOK_SHARE * (ended_ns - began_ns);
+}
+
+void engine_ring_look_whether_grown(struct engine *engine)
+{
+	struct stack_bounds before = engine->ring.layout.main_stack, now;
+
+	if (!engine->ring.outgrown)
+		return;
+	engine->ring.outgrown = false;
+	now = thread_layout_main_stack(engine->target);
+	/* What is below it may be another's: a coroutine's, below a hole. */
+	engine->ring.below_is_anothers = now.start == before.start && now.end == before.end;
+	engine->ring.layout.main_stack = now;
+	engine_ring_publish_stacks(engine);
+}
