@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,22 @@ char proc_stat_state(const char *path)
 	const char *at;
 
 	return read_stat(path, text, &at) == 0 ? at[1] : '\0';
+}
+
+int proc_next(DIR *folder, pid_t *ret_pid)
+{
+	struct dirent *entry;
+	int r;
+
+	while ((r = folder_next(folder, &entry)) > 0) {
+		long pid = strtol(entry->d_name, NULL, 10);
+
+		if (pid <= 0 || pid > INT_MAX)
+			continue;
+		*ret_pid = (pid_t)pid;
+		return 1;
+	}
+	return r;
 }
 
 pid_t proc_parent(pid_t pid)

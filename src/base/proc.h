@@ -2,6 +2,7 @@
 #ifndef ALLOCWATCH_BASE_PROC_H
 #define ALLOCWATCH_BASE_PROC_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,6 +18,8 @@ uint64_t proc_stat_cpu(const char *path);
 /* How long it has run on CPUs, and how often it has been given one, by its schedstat file; 0: that is not told. */
 uint64_t proc_schedstat_ran_ns(const char *path);
 uint64_t proc_schedstat_turns(const char *path);
+/* The next process of an open /proc, or thread of an open /proc/PID/task: 1; 0: there are no more; or what folder_next() gives. */
+int proc_next(DIR *folder, pid_t *ret_pid);
 /* The process that it is a child of; 0: not known. */
 pid_t proc_parent(pid_t pid);
 

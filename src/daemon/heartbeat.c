@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define STAT_PATH_MAX 48
@@ -67,18 +66,16 @@ static uint64_t used_ms(const struct heartbeat *heartbeat, pid_t tracer)
 static bool another_thread_would_run(pid_t tracer, char state)
 {
 	char path[STAT_PATH_MAX];
-	struct dirent *entry;
 	unsigned looked = 0;
 	bool would = false;
 	char other;
+	pid_t tid;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", tracer);
 	dir = opendir(path);
-	while (dir && !would && looked < THREADS_LOOKED_AT && (entry = readdir(dir))) {
-		int tid = atoi(entry->d_name);
-
-		if (tid <= 0 || tid == tracer)
+	while (dir && !would && looked < THREADS_LOOKED_AT && proc_next(dir, &tid) > 0) {
+		if (tid == tracer)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", tracer, tid);
 		other = proc_stat_state(path);

@@ -1,6 +1,6 @@
 #include "daemon/programs.h"
 
-#include "base/fd.h"
+#include "base/proc.h"
 #include "base/vec.h"
 #include "daemon/log.h"
 #include "daemon/process.h"
@@ -36,15 +36,11 @@ static void look_at(const struct programs *programs, int pid)
 static void look(struct programs *programs)
 {
 	DIR *proc = opendir("/proc");
-	struct dirent *entry;
 	int r = proc ? 0 : -errno;
+	pid_t pid;
 
-	while (proc && (r = folder_next(proc, &entry)) > 0) {
-		long pid = strtol(entry->d_name, NULL, 10);
-
-		if (pid > 0 && pid <= INT_MAX)
-			look_at(programs, (int)pid);
-	}
+	while (proc && (r = proc_next(proc, &pid)) > 0)
+		look_at(programs, pid);
 	if (r < 0 && !programs->told)
 		log_warning("programs are not found: /proc cannot be read: %s", strerror(-r));
 	programs->told = r < 0;

@@ -7,7 +7,6 @@
 
 #include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* The kernel lists threads in the same order each time. */
 static const struct awaited_thread *find(const struct awaited_threads *threads, pid_t tid, size_t guess)
@@ -51,18 +50,14 @@ static void look_at(pid_t pid, pid_t tid, const struct awaited_threads *before, 
 
 static void look_at_all(pid_t pid, const struct awaited_threads *before, struct awaited_threads *now)
 {
-	struct dirent *entry;
 	char path[64];
+	pid_t tid;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
-	while (dir && (entry = readdir(dir))) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (tid > 0)
-			look_at(pid, tid, before, now);
-	}
+	while (dir && proc_next(dir, &tid) > 0)
+		look_at(pid, tid, before, now);
 	if (dir)
 		closedir(dir);
 }

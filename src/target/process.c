@@ -111,8 +111,7 @@ bool process_thread_is_exiting(pid_t pid, pid_t tid)
 
 pid_t process_living_thread(pid_t pid)
 {
-	struct dirent *entry;
-	pid_t living = pid;
+	pid_t living = pid, tid;
 	char path[64];
 	DIR *dir;
 
@@ -120,10 +119,8 @@ pid_t process_living_thread(pid_t pid)
 		return pid;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
-	while (dir && living == pid && (entry = readdir(dir))) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (tid > 0 && !process_thread_is_dead(pid, tid))
+	while (dir && living == pid && proc_next(dir, &tid) > 0) {
+		if (!process_thread_is_dead(pid, tid))
 			living = tid;
 	}
 	if (dir)
@@ -165,18 +162,17 @@ uint64_t process_threads(pid_t pid)
 void process_filters(pid_t pid, bool *ret_some, bool *ret_all)
 {
 	bool some = false, all = true;
-	struct dirent *entry;
 	char path[64];
 	int r = -ENOENT;
+	pid_t tid;
 	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
-	while (dir && (r = folder_next(dir, &entry)) > 0) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+	while (dir && (r = proc_next(dir, &tid)) > 0) {
 		bool filtered;
 
-		if (tid <= 0 || process_thread_is_dead(pid, tid))
+		if (process_thread_is_dead(pid, tid))
 			continue;
 		filtered = process_is_filtered(tid);
 		some |= filtered;

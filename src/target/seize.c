@@ -12,13 +12,12 @@
 #include "target/stop.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
+#include "base/proc.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 /* A pause between two looks, growing from 20 us to 1 ms; a stop ends it where SIGCHLD is blocked. */
@@ -102,8 +101,8 @@ static bool comes_by_itself(pid_t tid)
 static int seize_pass(struct target *target, uint64_t *ret_listed)
 {
 	char path[64];
-	struct dirent *entry;
 	int seized = 0, r = 0;
+	pid_t tid;
 	DIR *dir;
 
 	*ret_listed = 0;
@@ -111,11 +110,9 @@ static int seize_pass(struct target *target, uint64_t *ret_listed)
 	dir = opendir(path);
 	if (!dir)
 		return errno == ENOENT ? -ESRCH : -errno;
-	while (r >= 0 && (r = folder_next(dir, &entry)) > 0) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		*ret_listed += tid > 0;
-		if (tid <= 0 || task_find(tid))
+	while (r >= 0 && (r = proc_next(dir, &tid)) > 0) {
+		++*ret_listed;
+		if (task_find(tid))
 			continue;
 		r = seize_one(target, tid, target->was_ours);
 		if (r == 1)

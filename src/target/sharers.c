@@ -106,16 +106,13 @@ static int look_at(const struct target *target, struct sharers *sharers, pid_t p
 static int look_at_all(const struct target *target, struct sharers *sharers)
 {
 	DIR *proc = opendir("/proc");
-	struct dirent *entry;
+	pid_t pid;
 	int r = 0;
 
 	if (!proc)
 		return -errno;
-	while (r == 0 && (r = folder_next(proc, &entry)) > 0) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		r = pid > 0 && pid != target->pid ? look_at(target, sharers, pid) : 0;
-	}
+	while (r == 0 && (r = proc_next(proc, &pid)) > 0)
+		r = pid != target->pid ? look_at(target, sharers, pid) : 0;
 	closedir(proc);
 	return r;
 }

@@ -6,7 +6,6 @@
 #include "target/ptrace.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/hash.h"
 #include "base/proc.h"
 
@@ -168,15 +167,13 @@ struct task *target_first_task(const struct target *target)
 
 static int note_listed(struct target *target, DIR *dir, uint64_t *ret_listed)
 {
-	struct dirent *entry;
 	uint64_t listed = 0;
+	pid_t tid;
 	int r = 0;
 
-	while (r >= 0 && (r = folder_next(dir, &entry)) > 0) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		listed += tid > 0;
-		if (tid > 0 && !task_find(tid))
+	while (r >= 0 && (r = proc_next(dir, &tid)) > 0) {
+		listed++;
+		if (!task_find(tid))
 			r = task_add(target, tid, NULL);
 	}
 	*ret_listed = listed;

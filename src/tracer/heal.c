@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/proc.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -221,14 +222,12 @@ static bool heal_and_tell(pid_t pid, uint64_t patience_ms)
 static bool heal_all(const struct stat *program)
 {
 	DIR *proc = opendir("/proc");
-	struct dirent *entry;
 	int r = proc ? 0 : -errno;
 	bool good = true;
+	pid_t pid;
 
-	while (proc && (r = folder_next(proc, &entry)) > 0) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (pid > 0 && (!program || same_program(pid, program)) && resident_is_left(pid))
+	while (proc && (r = proc_next(proc, &pid)) > 0) {
+		if ((!program || same_program(pid, program)) && resident_is_left(pid))
 			good &= heal_and_tell(pid, 0);
 	}
 	if (r < 0)

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -368,6 +369,28 @@ START_TEST(fields_of_stat_count_from_behind_the_name)
 }
 END_TEST
 
+START_TEST(entries_that_are_no_process_are_passed_over)
+{
+	static const char *const names[] = { "self", "0", "-3", "7", "4294967303", "x9" };
+	char folder[] = "/tmp/check_base.XXXXXX";
+	pid_t pid = 0;
+	DIR *dir;
+
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	dir = opendir(folder);
+	ck_assert_ptr_nonnull(dir);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		ck_assert_int_eq(mkdirat(dirfd(dir), names[i], 0700), 0);
+	ck_assert_int_eq(proc_next(dir, &pid), 1);
+	ck_assert_int_eq(pid, 7);
+	ck_assert_int_eq(proc_next(dir, &pid), 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unlinkat(dirfd(dir), names[i], AT_REMOVEDIR);
+	closedir(dir);
+	rmdir(folder);
+}
+END_TEST
+
 START_TEST(a_process_that_is_gone_has_no_stat)
 {
 	uint64_t value = 7;
@@ -459,6 +482,7 @@ static Suite *base_suite(void)
 	tcase_add_test(fds, a_file_of_the_kernels_own_is_no_wait);
 	tcase_add_test(procs, fields_of_stat_count_from_behind_the_name);
 	tcase_add_test(procs, a_process_that_is_gone_has_no_stat);
+	tcase_add_test(procs, entries_that_are_no_process_are_passed_over);
 	tcase_add_test(procs, a_process_has_a_number_in_each_of_its_namespaces);
 	tcase_add_test(procs, an_end_is_told_from_the_wait_status);
 	suite_add_tcase(suite, strings);
