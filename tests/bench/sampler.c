@@ -297,7 +297,7 @@ static bool wait_for_hit(struct sampler *s)
 /* Some instructions further on, unless a call of malloc or a system call is in the way. */
 static bool step_further(struct sampler *s)
 {
-	uint32_t steps = s->max_steps ? next_random(s) % (s->max_steps + 1) : 0;
+	uint32_t steps = s->max_steps && next_random(s) % 2 ? next_random(s) % (s->max_steps + 1) : 0;
 
 	while (steps-- > 0) {
 		struct user_regs_struct regs;

@@ -21,7 +21,7 @@ struct sampler_options {
 	const char *const *functions;      /* whose calls, up to a NULL; NULL: malloc alone */
 	uint32_t every;                    /* stop at each so-many-th call, counted at random around it */
 	bool all;                          /* at each call, instead */
-	uint32_t max_steps;                /* then go on for 0 to so many instructions */
+	uint32_t max_steps;                /* then go on, at every second one, for 0 to so many instructions */
 };
 
 /* A stopped thread. */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@
 #define PROCESSES_MAX 8
 #define ANSWER_MS 60000
 #define STACKS 400
+#define STACKS_AT_WORK 200
+#define STACKS_AT_WORK_LONG 1200
 #define STACKS_LEAST 20
 #define STEPS_MAX 40
 #define GDB_EVERY 19
@@ -32,7 +35,7 @@
 #define WORK_S 110
 #define WORK_LONG_S 600                /* Node on a busy machine: gdb takes seconds each time */
 
-static const char *const allocator[] = { "malloc", "calloc", "realloc", "_Znwm", NULL };
+static const char *const allocator[] = { "malloc", "calloc", "realloc", "posix_memalign", "_Znwm", NULL };
 
 /* Those to attach to. */
 struct processes {
@@ -86,25 +89,41 @@ static void tidy(const struct matrix_daemon *daemon)
 	shell(daemon->tidy ? daemon->tidy : "rm -f socket");
 }
 
-/* For a while; what it does not stop at until then it will not. */
-static pid_t begin_work(const struct matrix_daemon *daemon, pid_t process)
+/* For a while; what it does not stop at until then it will not.  *ret_worked: that it has once. */
+static pid_t begin_work(const struct matrix_daemon *daemon, pid_t process, const bool **ret_worked)
 {
 	uint64_t deadline = clock_monotonic_ns() + live_rounds(WORK_S, WORK_LONG_S) * NSEC_PER_SEC;
-	pid_t pid = fork();
+	bool *worked = mmap(NULL, sizeof(*worked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid;
 
+	require(worked != MAP_FAILED);
+	*ret_worked = worked;
+	pid = fork();
 	if (pid != 0)
 		return pid;
-	while (!clock_passed(deadline))
-		shell(daemon->work);
+	while (!clock_passed(deadline)) {
+		bool works = shell(daemon->work) && (!daemon->undo || shell(daemon->undo));
+
+		*worked |= daemon->serves ? shell(daemon->serves) : works;
+	}
 	kill(process, SIGKILL);
 	_exit(EXIT_SUCCESS);
 }
 
-static bool wants_more(const struct matrix_daemon *daemon, const struct oracle_counts *counts)
+static bool wants_more(const struct matrix_daemon *daemon, const struct oracle_counts *counts, unsigned stacks)
 {
-	if (daemon->generated)
-		return counts->gdb_compared < GDB_ALONE_STACKS;
-	return counts->compared < (daemon->stacks ? daemon->stacks : STACKS);
+	return daemon->generated ? counts->gdb_compared < GDB_ALONE_STACKS : counts->compared < stacks;
+}
+
+static void compare_some(const struct matrix_daemon *daemon, struct oracle *oracle, unsigned stacks, unsigned gdb_stacks)
+{
+	struct oracle_counts counts = oracle_counts(oracle);
+
+	while (wants_more(daemon, &counts, stacks) && oracle_next(oracle)) {
+		counts = oracle_counts(oracle);
+		if (!daemon->generated && counts.compared % GDB_EVERY == 0 && counts.gdb_compared < gdb_stacks)
+			oracle_ask_gdb(oracle);
+	}
 }
 
 static void require_compared(const struct matrix_daemon *daemon, const struct oracle_counts *counts)
@@ -120,6 +139,12 @@ static void require_compared(const struct matrix_daemon *daemon, const struct or
 	require_at_least(counts->gdb_compared, 1);
 }
 
+static unsigned stacks_at_work(const struct matrix_daemon *daemon)
+{
+	return daemon->serves ? STACKS_AT_WORK : live_rounds(STACKS_AT_WORK, STACKS_AT_WORK_LONG);
+}
+
+/* As it begins, and once it has worked. */
 static struct oracle_counts compare_stacks(const struct matrix_daemon *daemon)
 {
 	char **words = words_of(daemon->alone ? daemon->alone : daemon->command);
@@ -127,38 +152,44 @@ static struct oracle_counts compare_stacks(const struct matrix_daemon *daemon)
 		.sampler = { .argv = words, .functions = allocator, .max_steps = daemon->generated ? 0 : STEPS_MAX, .uid = user_of(daemon),
 			     .stdin_path = daemon->alone ? matrix_in_folder("input") : NULL },
 		.generated = daemon->generated,
+		.record = fopen(matrix_in_folder("record"), "w"),
 	};
 	struct oracle *oracle = oracle_start(&options);
-	struct oracle_counts counts = { 0 };
-	pid_t client;
+	struct oracle_counts counts;
+	const bool *worked;
+	pid_t client = 0;
 
+	require(options.record);
 	if (!oracle)
 		live_fail("%s does not start: %s", words[0], strerror(errno));
-	client = daemon->alone ? 0 : begin_work(daemon, oracle_process(oracle));
-	while (wants_more(daemon, &counts) && oracle_next(oracle)) {
-		counts = oracle_counts(oracle);
-		if (!daemon->generated && counts.compared % GDB_EVERY == 0 && counts.gdb_compared < GDB_STACKS)
-			oracle_ask_gdb(oracle);
-	}
+	if (!daemon->alone)
+		client = begin_work(daemon, oracle_process(oracle), &worked);
+	compare_some(daemon, oracle, daemon->stacks ? daemon->stacks : STACKS, GDB_STACKS);
+	while (client && !daemon->generated && !*worked && oracle_pass(oracle))
+		;
+	compare_some(daemon, oracle, client ? oracle_counts(oracle).compared + stacks_at_work(daemon) : 0, 2 * GDB_STACKS);
 	if (client)
 		kill(client, SIGKILL);
 	counts = oracle_counts(oracle);
 	oracle_free(oracle);
+	fclose(options.record);
 	free(words);
 	tidy(daemon);
 	require_compared(daemon, &counts);
 	return counts;
 }
 
-static void compare_names(const char *engine)
+/* *ret_stacks: the engine's, of which *ret_found were seen by others as well, in another run. */
+static void compare_names(const char *engine, unsigned *ret_stacks, unsigned *ret_found)
 {
-	FILE *script = popen(live_text("cd %s && python3 %s/tests/oracle/stacks_and_names.py --names saved-%s", live_folder(),
+	FILE *script = popen(live_text("cd %s && python3 %s/tests/oracle/stacks_and_names.py --names saved-%s record", live_folder(),
 				       realpath(live_source(), NULL), engine), "r");
 	unsigned names = 0, second = 0, symbols = 0;
 	char line[1024];
 
+	*ret_stacks = *ret_found = 0;
 	while (script && fgets(line, sizeof(line), script)) {
-		sscanf(line, "names=%u second=%u symbols=%u", &names, &second, &symbols);
+		sscanf(line, "names=%u second=%u symbols=%u stacks=%u found=%u", &names, &second, &symbols, ret_stacks, ret_found);
 		live_note("%.*s", (int)strcspn(line, "\n"), line);
 	}
 	require(script && pclose(script) == 0);
@@ -270,13 +301,15 @@ static void require_live_right(const struct matrix_daemon *daemon, const char *e
 	require(has_settled(&settling));
 }
 
-static void tell_stacks(const char *engine, const struct matrix_daemon *daemon, const struct oracle_counts *counts)
+static void tell_stacks(const char *engine, const struct matrix_daemon *daemon, const struct oracle_counts *counts, unsigned stacks,
+			unsigned found)
 {
 	if (daemon->generated)
 		matrix_cell(engine, "stacks", "%u at the same stop by gdb, %u of them down to generated code", counts->gdb_compared,
 			    counts->generated);
 	else
-		matrix_cell(engine, "stacks", "%u at the same stop, %u by gdb", counts->compared, counts->gdb_compared);
+		matrix_cell(engine, "stacks", "%u at the same stop, %u by gdb%s", counts->compared, counts->gdb_compared,
+			    daemon->alone ? "" : live_text("; %u of the engine's %u seen there, too", found, stacks));
 }
 
 static void watch(const struct matrix_daemon *daemon, const char *engine, const struct oracle_counts *counts)
@@ -284,6 +317,7 @@ static void watch(const struct matrix_daemon *daemon, const char *engine, const 
 	struct tool *tool = tool_start_named(engine);
 	struct subject *subject = subject_start(user_of(daemon), (const char *const *)words_of(daemon->command));
 	struct processes processes;
+	unsigned stacks, found;
 
 	await_work(daemon);
 	if (daemon->undo)
@@ -292,9 +326,11 @@ static void watch(const struct matrix_daemon *daemon, const char *engine, const 
 	attach(engine, tool, &processes);
 	require(shell(daemon->work));
 	require_calls(engine, tool, &processes);
-	tell_stacks(engine, daemon, counts);
 	tool_out(tool, "dump", pid_text(processes.pids[0]), matrix_in_folder(live_text("saved-%s", engine)), NULL);
-	compare_names(engine);
+	compare_names(engine, &stacks, &found);
+	tell_stacks(engine, daemon, counts, stacks, found);
+	if (!daemon->alone && !daemon->generated)
+		require_at_least(found, 1);
 	require_live_right(daemon, engine, tool, &processes);
 	for (size_t i = 0; i < processes.count; i++) {
 		tool_detach(tool, processes.pids[i]);

@@ -46,6 +46,8 @@ struct matrix_daemon {
 	/* Shell commands in the folder: before it starts, or NULL; what makes it work and fails while it does not answer yet;
 	 * what makes it give that back, or NULL; after its end, NULL: removes its socket. */
 	const char *prepare, *work, *undo, *tidy;
+	/* What reaches it while its calls stop, which its children do not live through; NULL: the work does. */
+	const char *serves;
 	const char *no_live;               /* why its live bytes say nothing; NULL: the same work again takes no more, or undo */
 	int end_signal;                    /* 0: SIGTERM */
 	unsigned stacks;                   /* as many are compared; 0: the usual number */

@@ -350,6 +350,11 @@ bool oracle_next(struct oracle *o)
 	return true;
 }
 
+bool oracle_pass(struct oracle *o)
+{
+	return sampler_next(o->sampler, &o->sample);
+}
+
 struct oracle_counts oracle_counts(const struct oracle *o)
 {
 	return o->counts;

@@ -40,6 +40,8 @@ struct oracle *oracle_start(const struct oracle_options *options);
 void oracle_free(struct oracle *oracle);                     /* and ends the program */
 /* Goes on to the next stop and compares there; false when the program has ended. */
 bool oracle_next(struct oracle *oracle);
+/* The same without comparing. */
+bool oracle_pass(struct oracle *oracle);
 /* Compares with gdb at the last stop.  Nothing is counted when gdb does not get the process. */
 void oracle_ask_gdb(struct oracle *oracle);
 pid_t oracle_process(const struct oracle *oracle);

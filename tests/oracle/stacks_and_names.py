@@ -2,19 +2,22 @@
 """Compares a saved snapshot with what others say of the same program.
 
 usage: stacks_and_names.py [--functions] FILE RECORD PROGRAM REFERENCE
-       stacks_and_names.py --names FILE
+       stacks_and_names.py --names FILE RECORD
 
 FILE: a snapshot file (allocwatch-snapshot(5)).  RECORD: stacks of the program, as tests/live/oracle.h writes them.
 Every stack with live blocks must be among them; the instruction at which it was taken, the first frame, may be another.
 One that says that it is cut must be the beginning of one.
 The names of every frame must be addr2line's: those of PROGRAM as it says of REFERENCE, the same program with its debug
 information in it; those of a library NAME as it says of reference-NAME when there is such a file.  Where addr2line knows no
-line the function is that of the symbol tables, nm's, whose size covers the place, or none; where it is of another opinion LLVM's is asked, too: that of binutils takes a header's function for one
-of another file at times.  --functions: neither files nor lines are known of the
-program, and of calls inlined into each other the outermost one alone.  --names: names alone, those of freed blocks, too.
+line the function is that of the symbol tables, nm's, whose size covers the place, or none; where it is of another opinion LLVM's
+is asked, too: that of binutils takes a header's function for one of another file at times.  --functions: neither files nor lines
+are known of the program, and of calls inlined into each other the outermost one alone.  --names: names alone, those of freed
+blocks, too; of the stacks it is only counted how many are in RECORD.
 
 Prints "stacks=N cut=N reason=N names=N second=N symbols=N", the numbers compared: of those with a line, of these the ones that
-LLVM's agrees with alone, and of those by symbols; the reason is why stacks are cut, 0 when none is and -1 when there are several.  Exit status 1 after a difference, which is printed.
+LLVM's agrees with alone, and of those by symbols; the reason is why stacks are cut, 0 when none is and -1 when there are several.
+With --names it is "names=N second=N symbols=N stacks=N found=N", the last of the stacks that are in RECORD.  Exit status 1 after a
+difference, which is printed.
 """
 import bisect
 import os
@@ -113,6 +116,15 @@ def addr2line(tool, path, addresses):
         yield places
 
 
+def count_known(snapshot, record):
+    known = {stack[1:] for stack in read_record(record)}
+    found = 0
+    for node in snapshot.live:
+        stack = snapshot.stack(node)
+        found += tuple(snapshot.place(frame) for frame in stack)[1:] in known
+    return len(snapshot.live), found
+
+
 class Symbols:
     """The functions of a file's symbol tables, and of those of its debug information's by its build-id."""
 
@@ -207,8 +219,10 @@ def compare_names(snapshot, program, reference, functions_only):
 
 def main():
     if sys.argv[1] == "--names":
-        names, second, symbols, wrong = compare_names(Snapshot(sys.argv[2], True), "", "", False)
-        print(f"names={names} second={second} symbols={symbols}")
+        snapshot = Snapshot(sys.argv[2], True)
+        names, second, symbols, wrong = compare_names(snapshot, "", "", False)
+        stacks, found = count_known(snapshot, sys.argv[3])
+        print(f"names={names} second={second} symbols={symbols} stacks={stacks} found={found}")
         sys.exit(f"{wrong} names differ" if wrong else 0)
     functions_only = sys.argv[1] == "--functions"
     file, record, program, reference = sys.argv[1 + functions_only:]
