@@ -8,6 +8,7 @@ src_libbase_a_SOURCES = \
 	src/base/proc.c src/base/proc.h \
 	src/base/reader.c src/base/reader.h \
 	src/base/reason.c src/base/reason.h \
+	src/base/retry.h \
 	src/base/sanitized.h \
 	src/base/strtab.c src/base/strtab.h \
 	src/base/units.c src/base/units.h \

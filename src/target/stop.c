@@ -112,3 +112,8 @@ void stop_reap(pid_t tid)
 	while (waitid(P_PID, (id_t)tid, &info, WEXITED | WSTOPPED | WNOHANG | __WALL) < 0 && errno == EINTR)
 		;
 }
+
+int stop_let_go(const struct stop *stop)
+{
+	return ptrace_detach(stop->tid, stop->kind == STOP_SIGNAL ? stop->sig : 0);
+}

@@ -43,6 +43,8 @@ int stop_look_at_any(struct stop *ret_stop);
 void stop_pause(uint64_t ns);
 /* Takes the stop or exit away. */
 void stop_reap(pid_t tid);
+/* Ends the tracing of a thread of which nothing else is known, with the signal that it is about to have.  0, or as ptrace_detach(). */
+int stop_let_go(const struct stop *stop);
 static inline bool stop_is_reaped(enum stop_kind kind)
 {
 	return kind != STOP_NONE && kind != STOP_SIGNAL;

@@ -352,7 +352,7 @@ static void tell_of_allocator(struct session *session, int error, bool in_time)
 		return;
 	session->probe_gaps++;
 	session->unwatched = error < 0;
-	session->looks_between = session->looks_until_again = 1;
+	retry_begin(&session->watch_again);
 	if (session->gap_told)
 		return;
 	session->gap_told = true;
@@ -402,7 +402,7 @@ static void look_for_objects(struct session *session)
 /* One that could not be watched when it came, which was told. */
 static void try_again(struct session *session)
 {
-	if (!session->unwatched || process_tracer(session->target->pid) != 0 || --session->looks_until_again > 0)
+	if (!session->unwatched || process_tracer(session->target->pid) != 0 || !retry_is_due(&session->watch_again))
 		return;
 	if (!engine_wants_all_held(session->engine)) {
 		session->unwatched = false;     /* it is gone again */
@@ -412,8 +412,7 @@ static void try_again(struct session *session)
 	session->unwatched = watch_allocator(session) < 0;
 	session->maps_change = false;
 	/* Each try holds the others for a moment. */
-	session->looks_between *= session->looks_between < LOOKS_BETWEEN_MOST ? 2 : 1;
-	session->looks_until_again = session->looks_between;
+	retry_later(&session->watch_again, LOOKS_BETWEEN_MOST);
 	if (!session->unwatched)
 		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
 			     "the allocator that it has loaded is watched from now on");
@@ -426,7 +425,7 @@ bool release_serve_stop(const struct stop *stop)
 	if (stop_is_end(stop->kind))
 		return false;
 	if (!task) {
-		ptrace_detach(stop->tid, stop->kind == STOP_SIGNAL ? stop->sig : 0);
+		stop_let_go(stop);
 		return true;
 	}
 	task_take_stop(task, stop);

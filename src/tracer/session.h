@@ -2,6 +2,7 @@
 #ifndef ALLOCWATCH_TRACER_SESSION_H
 #define ALLOCWATCH_TRACER_SESSION_H
 
+#include "base/retry.h"
 #include "model/heap.h"
 #include "model/stack.h"
 #include "probe/engine.h"
@@ -95,7 +96,7 @@ struct session {
 	bool exec_due;                 /* a thread waits to execute a program, for which the process is to be seized */
 	uint64_t exec_deadline_ns;     /* it was, and is let go again then; 0: it was not */
 	bool exec_gains_rights;        /* what it executed last is not to be traced, since it would lose rights */
-	unsigned looks_until_again, looks_between;     /* how many seconds are between two tries to watch it, and to the next one */
+	struct retry watch_again;
 	bool unwatched, gap_told;      /* an allocator that it has loaded then is not watched yet; or was too late, which was told */
 	uint32_t ring_wait_ms;
 	uint64_t sample_bytes;          /* as asked for; 0: all is recorded */

@@ -5,6 +5,7 @@
 #include "base/mounts.h"
 #include "base/proc.h"
 #include "base/reader.h"
+#include "base/retry.h"
 #include "base/strtab.h"
 #include "base/vec.h"
 
@@ -446,6 +447,26 @@ START_TEST(a_process_has_a_number_in_each_of_its_namespaces)
 }
 END_TEST
 
+START_TEST(what_fails_is_tried_less_and_less_often)
+{
+	static const unsigned tried_at[] = { 1, 3, 7, 15, 23, 31 };
+	struct retry retry;
+	unsigned tries = 0;
+
+	retry_begin(&retry);
+	for (unsigned second = 1; second <= 31; second++) {
+		if (!retry_is_due(&retry))
+			continue;
+		ck_assert_uint_eq(second, tried_at[tries]);
+		tries++;
+		retry_later(&retry, 8);
+	}
+	ck_assert_uint_eq(tries, 6);
+	retry_begin(&retry);
+	ck_assert(retry_is_due(&retry));
+}
+END_TEST
+
 START_TEST(an_end_is_told_from_the_wait_status)
 {
 	char text[PROC_END_MAX];
@@ -485,6 +506,7 @@ static Suite *base_suite(void)
 	tcase_add_test(procs, entries_that_are_no_process_are_passed_over);
 	tcase_add_test(procs, a_process_has_a_number_in_each_of_its_namespaces);
 	tcase_add_test(procs, an_end_is_told_from_the_wait_status);
+	tcase_add_test(procs, what_fails_is_tried_less_and_less_often);
 	suite_add_tcase(suite, strings);
 	suite_add_tcase(suite, vectors);
 	suite_add_tcase(suite, fds);

@@ -54,6 +54,15 @@ static pid_t changing_child(void)
 	return pid;
 }
 
+static pid_t sleeping_child(void)
+{
+	pid_t pid = fork();
+
+	while (pid == 0)
+		pause();
+	return pid;
+}
+
 static struct target *hold(pid_t pid)
 {
 	struct sharers sharers = { .last_pid = 0 };
@@ -616,16 +625,72 @@ START_TEST(no_thread_waits_for_what_is_forgotten_of_another)
 }
 END_TEST
 
-/* --- who runs freely, and is awaited --- */
+/* --- a stop of a thread that is not known --- */
 
-static pid_t sleeping_child(void)
+static volatile sig_atomic_t had;
+
+static void note_signal(int sig)
 {
-	pid_t pid = fork();
+	had = sig;
+}
 
-	while (pid == 0)
-		pause();
+/* Ends with 0 when it has had the signal. */
+static pid_t child_that_awaits_a_signal(void)
+{
+	const struct sigaction action = { .sa_handler = note_signal };
+	sigset_t blocked, before;
+	pid_t pid;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &blocked, &before);
+	pid = fork();
+	if (pid == 0) {
+		sigaction(SIGUSR1, &action, NULL);
+		alarm(20);
+		sigsuspend(&before);
+		_exit(had == SIGUSR1 ? 0 : 1);
+	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	return pid;
 }
+
+START_TEST(a_thread_that_is_let_go_has_its_signal)
+{
+	pid_t pid = child_that_awaits_a_signal();
+	struct stop stop;
+	int status;
+
+	ck_assert_int_eq(ptrace(PTRACE_SEIZE, pid, NULL, NULL), 0);
+	ck_assert_int_eq(kill(pid, SIGUSR1), 0);
+	ck_assert_int_eq(stop_wait(&stop), 0);
+	ck_assert_int_eq(stop.kind, STOP_SIGNAL);
+	ck_assert_int_eq(stop.tid, pid);
+	ck_assert_int_eq(stop_let_go(&stop), 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
+START_TEST(a_thread_that_is_let_go_at_another_stop_has_no_signal)
+{
+	pid_t pid = sleeping_child();
+	struct stop stop;
+
+	ck_assert_int_eq(ptrace(PTRACE_SEIZE, pid, NULL, NULL), 0);
+	ck_assert_int_eq(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL), 0);
+	ck_assert_int_eq(stop_wait(&stop), 0);
+	ck_assert_int_eq(stop.kind, STOP_INTERRUPTED);
+	ck_assert_int_eq(stop_let_go(&stop), 0);
+	ck_assert_int_eq(process_tracer(pid), 0);
+	ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+END_TEST
+
+/* --- who runs freely, and is awaited --- */
 
 static bool is_in_vain(struct awaited *awaited, pid_t pid, pid_t tid, unsigned looks)
 {
@@ -725,6 +790,8 @@ int main(void)
 	tcase_add_test(tcase, who_is_in_no_handler_needs_no_look_of_its_own);
 	tcase_add_test(tcase, a_stack_is_looked_at_up_to_the_thread_pointer);
 	tcase_add_test(tcase, no_thread_waits_for_what_is_forgotten_of_another);
+	tcase_add_test(tcase, a_thread_that_is_let_go_has_its_signal);
+	tcase_add_test(tcase, a_thread_that_is_let_go_at_another_stop_has_no_signal);
 	tcase_add_test(tcase, who_could_have_gone_on_is_given_up);
 	tcase_add_test(tcase, who_is_held_is_awaited);
 	tcase_add_test(tcase, a_long_time_between_two_looks_is_one_look);
