@@ -7,11 +7,13 @@
 #include "unwind/endings.h"
 
 #include <check.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define LIBDIR "/usr/lib/x86_64-linux-gnu/"
@@ -139,17 +141,88 @@ START_TEST(what_the_code_does_is_what_the_tables_say)
 }
 END_TEST
 
+/* --- a file that changes while it is read --- */
+
+static int to_cut = -1;
+
+/* In place of libelf's: the file is cut short when its sections are gone through. */
+Elf_Scn *elf_nextscn(Elf *elf, Elf_Scn *section)
+{
+	Elf_Scn *(*next)(Elf *, Elf_Scn *) = (Elf_Scn *(*)(Elf *, Elf_Scn *))(uintptr_t)dlsym(RTLD_NEXT, "elf_nextscn");
+
+	if (to_cut >= 0)
+		ck_assert_int_eq(ftruncate(to_cut, 0), 0);
+	return next(elf, section);
+}
+
+static int memory_copy(const struct elf_functions *functions, size_t size)
+{
+	int fd = memfd_create("copy", MFD_CLOEXEC);
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq((int64_t)write(fd, functions->file, size), (int64_t)size);
+	return fd;
+}
+
+/* Mapped, it would end whoever reads it. */
+START_TEST(a_file_that_is_cut_short_while_it_is_read_ends_nobody)
+{
+	struct elf_functions functions;
+	struct endings endings = { 0 };
+	int fd;
+
+	elf_functions_load(&functions, files[0]);
+	fd = memory_copy(&functions, functions.file_size);
+	ck_assert_int_eq(endings_add(&endings, 0, fd), 0);
+	ck_assert_uint_gt(endings.items.count, 5);
+	endings_drop(&endings, 0);
+	to_cut = fd;
+	ck_assert_int_eq(endings_add(&endings, 0, fd), 0);
+	ck_assert_uint_eq(endings.items.count, 0);
+	endings_fini(&endings);
+	close(fd);
+	elf_functions_fini(&functions);
+}
+END_TEST
+
+/* Wherever it was cut: what is there is read, or nothing. */
+START_TEST(a_file_that_was_cut_short_has_fewer_endings_or_none)
+{
+	struct elf_functions functions;
+	struct endings all = { 0 };
+	int fd;
+
+	elf_functions_load(&functions, files[0]);
+	fd = memory_copy(&functions, functions.file_size);
+	ck_assert_int_eq(endings_add(&all, 0, fd), 0);
+	for (unsigned i = 0; i <= 64; i++) {
+		struct endings endings = { 0 };
+
+		ck_assert_int_eq(ftruncate(fd, (off_t)(functions.file_size - functions.file_size / 64 * i)), 0);
+		ck_assert_int_eq(endings_add(&endings, 0, fd), 0);
+		ck_assert_uint_le(endings.items.count, all.items.count);
+		endings_fini(&endings);
+	}
+	endings_fini(&all);
+	close(fd);
+	elf_functions_fini(&functions);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("way_out");
-	TCase *real = tcase_create("real files");
+	TCase *real = tcase_create("real files"), *cut = tcase_create("files cut short");
 	SRunner *runner = srunner_create(suite);
 	int failed;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);      /* the tests' children print, too */
 	tcase_set_timeout(real, 300);
 	tcase_add_loop_test(real, what_the_code_does_is_what_the_tables_say, 0, (int)(sizeof(files) / sizeof(files[0])));
+	tcase_add_test(cut, a_file_that_is_cut_short_while_it_is_read_ends_nobody);
+	tcase_add_test(cut, a_file_that_was_cut_short_has_fewer_endings_or_none);
 	suite_add_tcase(suite, real);
+	suite_add_tcase(suite, cut);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
