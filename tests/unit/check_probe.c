@@ -755,6 +755,37 @@ START_TEST(an_operator_new_that_hands_on_what_malloc_returns_has_no_probe)
 }
 END_TEST
 
+/* Nothing says its length: neither a symbol, nor an unwind table, nor a function behind it. */
+START_TEST(a_part_behind_which_no_function_is_known_has_no_length)
+{
+	char folder[] = "/tmp/check_probe.XXXXXX", source[64], object[64], command[256];
+	const struct plan_function *function;
+	struct plan plan;
+	FILE *file;
+
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+	snprintf(source, sizeof(source), "%s/last.S", folder);
+	snprintf(object, sizeof(object), "%s/last.so", folder);
+	file = fopen(source, "w");
+	fprintf(file, ".text\n.globl malloc\n.type malloc, @function\nmalloc: mov %%rdi, %%rax\n jmp last\n.size malloc, . - malloc\n"
+		"last: add $16, %%rax\n nop\n nop\n ret\n.section .note.GNU-stack,\"\",@progbits\n");
+	fclose(file);
+	snprintf(command, sizeof(command), "gcc -shared -nostdlib -o %s %s", object, source);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert(make_plan(object, &plan));
+	function = planned(&plan, "malloc");
+	ck_assert_ptr_nonnull(function);
+	ck_assert_msg(!function->refused, "%s", function->refused);
+	ck_assert_uint_eq(function->parts.count, 2);
+	ck_assert_uint_gt(function->parts.items[0].size, 0);
+	ck_assert_uint_gt(function->parts.items[1].address, function->parts.items[0].address);
+	ck_assert_uint_eq(function->parts.items[1].size, 0);
+	plan_fini(&plan);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	ck_assert_int_eq(system(command), 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("probe");
@@ -792,6 +823,7 @@ int main(void)
 	tcase_add_test(plans, the_local_malloc_of_a_static_program_is_found);
 	tcase_add_test(plans, mappings_are_watched_when_that_is_asked_for);
 	tcase_add_test(plans, one_address_is_one_function);
+	tcase_add_test(plans, a_part_behind_which_no_function_is_known_has_no_length);
 	tcase_add_test(plans, most_places_of_glibc_have_room_for_a_jump);
 	tcase_add_test(plans, callocs_jump_to_memset_is_a_way_out);
 	tcase_add_test(plans, operator_new_is_left_to_the_malloc_it_calls);
