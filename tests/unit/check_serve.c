@@ -6,9 +6,15 @@
 
 #include <check.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define EVENTS_MAX 16
 #define SP 0x7ffc00001000
@@ -423,6 +429,70 @@ START_TEST(an_unmapping_that_is_left_has_failed)
 }
 END_TEST
 
+/* --- filters of system calls --- */
+
+#define MANY 150                       /* more than are asked at a time */
+
+static pthread_barrier_t is_confined, is_looked_at;
+static pid_t confined;
+
+/* This thread alone: it may still make any call. */
+static void *confine(void *unused)
+{
+	struct sock_filter all = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = { 1, &all };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0)
+		confined = gettid();
+	pthread_barrier_wait(&is_confined);
+	pthread_barrier_wait(&is_looked_at);
+	return unused;
+}
+
+/* Whether it is seen, of so many, and after how many looks at most. */
+static void require_seen(size_t number, size_t count, unsigned looks)
+{
+	static struct task tasks[MANY], *listed[MANY];
+	struct target target = { .memory_tid = getpid() };
+	struct ring_control *control = ring_control(engine.ring.ring);
+	unsigned looked = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		tasks[i].tid = i == number ? confined : getpid();
+		listed[i] = &tasks[i];
+	}
+	target.tasks.items = listed;
+	target.tasks.count = count;
+	engine.target = &target;
+	control->may_yield = 1;
+	while (control->may_yield && looked < looks) {
+		engine_look_for_filters(&engine);
+		looked++;
+	}
+	ck_assert_msg(!control->may_yield, "the filter of number %zu of %zu is not seen in %u looks", number, count, looks);
+	engine.target = NULL;
+}
+
+START_TEST(a_filter_that_one_thread_alone_has_is_seen)
+{
+	pthread_t thread;
+
+	pthread_barrier_init(&is_confined, NULL, 2);
+	pthread_barrier_init(&is_looked_at, NULL, 2);
+	ck_assert_int_eq(ring_new(RING_SIZE_MIN, &engine.ring.ring), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, confine, NULL), 0);
+	pthread_barrier_wait(&is_confined);
+	ck_assert_int_ne(confined, 0);
+	for (size_t i = 0; i < 5; i++)
+		require_seen(i, 5, 1);
+	for (size_t i = 0; i < MANY; i += MANY / 6)
+		require_seen(i, MANY, 3);
+	pthread_barrier_wait(&is_looked_at);
+	pthread_join(thread, NULL);
+	ring_free(engine.ring.ring);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("serve");
@@ -450,6 +520,7 @@ int main(void)
 	tcase_add_test(tests, what_is_mapped_after_a_free_is_not_the_frees);
 	tcase_add_test(tests, who_stands_before_libcs_mmap_has_mapped);
 	tcase_add_test(tests, an_unmapping_that_is_left_has_failed);
+	tcase_add_test(tests, a_filter_that_one_thread_alone_has_is_seen);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
