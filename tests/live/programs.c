@@ -115,6 +115,9 @@ void program_start_redis(struct program *program, uid_t uid)
 	program->subject = subject_start(uid, argv);
 	program->connection = program_connect(program->socket);
 	program->object = "redis";
+	/* It listens before it has all of its threads, and answers when it has. */
+	program_send(program->connection, "PING\r\n", strlen("PING\r\n"));
+	program_expect_lines(program->connection, 1);
 }
 
 /* --- nginx --- */
