@@ -64,9 +64,10 @@ static void say(int error)
 	symbolize_debug_arrived(symbolize);
 }
 
-static void begin(struct input *input, const struct file_user *user)
+/* Asks for every byte of the function, as this object's file with it says where it is. */
+static void begin_as_in(struct input *input, const char *object, const struct file_user *user)
 {
-	uint64_t size, address = fixture_address("stripped", "three_levels", &size);
+	uint64_t size, address = fixture_address(object, "three_levels", &size);
 	uint32_t module;
 
 	input_init(input);
@@ -77,6 +78,11 @@ static void begin(struct input *input, const struct file_user *user)
 	for (uint64_t i = 0; i < size; i++)
 		input_frame(input, module, address + i, FRAME_EXACT);
 	ask(input);
+}
+
+static void begin(struct input *input, const struct file_user *user)
+{
+	begin_as_in(input, "stripped", user);
 }
 
 /* By debug information alone. */
@@ -261,17 +267,7 @@ static void share(void)
 /* Of every level of every byte. */
 static void begin_shared(struct input *input)
 {
-	uint64_t size, address = fixture_address("levels", "three_levels", &size);
-	uint32_t module;
-
-	input_init(input);
-	input->user = &user_one;
-	module = input_file(input, "stripped");
-	input->snapshot->modules.items[module].build_id_len = sizeof(build_id);
-	memcpy(input->snapshot->modules.items[module].build_id, build_id, sizeof(build_id));
-	for (uint64_t i = 0; i < size; i++)
-		input_frame(input, module, address + i, FRAME_EXACT);
-	ask(input);
+	begin_as_in(input, "levels", &user_one);
 }
 
 static size_t names_of(const struct input *input)

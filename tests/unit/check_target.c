@@ -264,6 +264,14 @@ START_TEST(who_has_executed_a_program_since_the_look_is_given_back)
 }
 END_TEST
 
+static void end(struct target *target, pid_t pid, struct sharers *sharers)
+{
+	sharers_fini(sharers);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, __WALL);
+	target_free(target);
+}
+
 /* Told to, it forks, and says what came of it. */
 static pid_t forker(int *ret_to, int *ret_from)
 {
@@ -307,10 +315,7 @@ START_TEST(who_has_just_forked_is_held_after_the_call)
 	task_detach(target->tasks.items[0]);
 	ck_assert_int_eq(read(from, &born, sizeof(born)), sizeof(born));
 	ck_assert_int_gt(born, 0);
-	sharers_fini(&sharers);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, __WALL);
-	target_free(target);
+	end(target, pid, &sharers);
 }
 END_TEST
 
@@ -414,10 +419,7 @@ static void find_small_number(void)
 	ck_assert_uint_ne(layout.tid, decoy);
 	/* It is a fork of this one. */
 	ck_assert_int_eq(*(int32_t *)((uint8_t *)__builtin_thread_pointer() + layout.tid), getpid());
-	sharers_fini(&sharers);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, __WALL);
-	target_free(target);
+	end(target, pid, &sharers);
 }
 
 /* In a process of its own, which can make no other when the first one of the namespace has ended. */
@@ -467,10 +469,7 @@ START_TEST(a_stub_is_left_alone_while_a_thread_is_in_it)
 	ck_assert_int_eq(result, pid);
 	ck_assert_int_eq(task_resume(target->tasks.items[0]), 0);
 	ck_assert(counts_on(count));
-	sharers_fini(&sharers);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, __WALL);
-	target_free(target);
+	end(target, pid, &sharers);
 }
 END_TEST
 
@@ -501,10 +500,7 @@ START_TEST(our_own_handler_is_never_taken_for_the_programs)
 	ck_assert_uint_eq(after.handler, left.handler);
 	ck_assert_int_eq(task_resume(target->tasks.items[0]), 0);
 	ck_assert(counts_on(count));
-	sharers_fini(&sharers);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, __WALL);
-	target_free(target);
+	end(target, pid, &sharers);
 }
 END_TEST
 
@@ -531,10 +527,7 @@ START_TEST(what_cannot_be_taken_out_stays_noted)
 	ck_assert_mem_eq(&header, RESIDENT_MAGIC, RESIDENT_MAGIC_SIZE);
 	ck_assert_uint_eq(header.begun, odd);
 	target->areas->next->injected = false;
-	sharers_fini(&sharers);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, __WALL);
-	target_free(target);
+	end(target, pid, &sharers);
 }
 END_TEST
 
@@ -675,10 +668,7 @@ START_TEST(what_was_begun_is_taken_out_with_what_is_linked)
 	ck_assert_int_eq(resident_remove(target), 0);
 	ck_assert(!is_mapped(target, linked));
 	ck_assert(!is_mapped(target, begun));
-	sharers_fini(&sharers);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, __WALL);
-	target_free(target);
+	end(target, pid, &sharers);
 }
 END_TEST
 
