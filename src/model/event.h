@@ -54,7 +54,7 @@ struct alloc_event {
 	int32_t tid;
 	uint32_t domain;
 	uint32_t stack;        /* a stack_table node */
-	uint64_t time_ns;      /* CLOCK_MONOTONIC */
+	uint64_t time_ns;      /* CLOCK_MONOTONIC; of BORN and RESIZE_END */
 	raddr address;
 	raddr old_address;
 	uint64_t size;         /* requested bytes; of a mapping whole pages */

@@ -1,7 +1,7 @@
 /* The engines' parts: engine_sites.c (where breakpoints and jumps stand), engine_int3.c (who stops there), engine_ring.c (who was
- * recorded there), engine_ring_held.c (who is held there), engine_ring_copy.c (in a child), engine_ring_sampling.c (what samples
- * take), engine_ring_stacks.c (whose stacks can be read), engine_loader.c (what it loads),
- * serve.c (what that means). */
+ * recorded there), engine_ring_record.c (what a record says), engine_ring_held.c (who is held there), engine_ring_copy.c (in a
+ * child), engine_ring_sampling.c (what samples take), engine_ring_stacks.c (whose stacks can be read), engine_loader.c (what it
+ * loads), serve.c (what that means). */
 #ifndef ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 #define ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 
@@ -49,6 +49,7 @@ struct ring_side {
 	bool planting;                     /* jumps may be prepared: all threads are held */
 	struct ring_options options;
 	struct tick_clock clock;           /* of the records' ticks */
+	uint64_t now_ns;                   /* when a clock was looked at last */
 	size_t filter_looks;               /* threads that were asked for a filter */
 	uint64_t wait_ticks;
 	struct ring *ring;                 /* NULL: there is none (yet) */

@@ -1,10 +1,8 @@
 /* The ring engine: jumps where they have room, and the records that the code behind them writes.  All else is the int3 engine's, in
  * the same session: before one of its stops is served the ring is read up to there, so that the order stays true. */
 #include "probe/engine_private.h"
-#include "probe/ring_stack.h"
-#include "probe/serve.h"
+#include "probe/engine_ring_record.h"
 
-#include "target/held.h"
 #include "target/jumps.h"
 #include "target/layout.h"
 #include "target/process.h"
@@ -18,9 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#define RETURN_ADDRESS_SIZE 8
 #define READ_AT_ONCE 64
-#define FIRST_STACK_ROOM ((raddr)64 << 20)
 #define CATCH_UP_DEADLINE_MS 20        /* for a record that a thread is writing */
 #define CATCH_UP_PAUSE_NS 20000
 #define FILTER_LOOKS 64                /* threads that are asked at a time */
@@ -308,103 +304,6 @@ int engine_ring_plant(struct engine *engine)
 	return r == -EBUSY ? -EIO : r;
 }
 
-/* --- one record --- */
-
-struct record_view {
-	struct engine *engine;
-	const struct ring_record *record;
-};
-
-/* Of a call's record without a stack, its return address. */
-static int read_return_address(void *context, raddr at, void *buf, size_t len)
-{
-	const struct record_view *view = context;
-	const struct ring_record *record = view->record;
-	uint64_t offset = at - record->sp;
-
-	if (offset > RETURN_ADDRESS_SIZE || len > RETURN_ADDRESS_SIZE - offset)
-		return -EFAULT;
-	memcpy(buf, (const uint8_t *)&record->return_address + offset, len);
-	return 0;
-}
-
-/* It grows downwards into the room that the kernel leaves free for that (mmap_base(): 128 MiB at least). */
-static bool is_below_first_stack(const struct thread_layout *layout, raddr sp)
-{
-	return sp < layout->main_stack.start && layout->main_stack.start - sp <= FIRST_STACK_ROOM;
-}
-
-static uint32_t stack_of_record(void *context, raddr function)
-{
-	const struct record_view *view = context;
-	struct engine *engine = view->engine;
-	const struct ring_record *record = view->record;
-	struct ring_stack stack = ring_stack_unwind(engine->unwinder, &engine->target->modules, &engine->reader, record,
-						    function, engine->max_frames);
-
-	ring_stack_learn(engine->ring.ring, record, &stack);
-	engine->ring.outgrown |= !engine->ring.below_is_anothers && is_below_first_stack(&engine->ring.layout, record->sp);
-	return stack.node;
-}
-
-static void registers_of(const struct ring_record *record, raddr pc, struct arch_regs *ret_regs)
-{
-	memset(ret_regs, 0, sizeof(*ret_regs));
-	for (unsigned i = 0; record->has_stack && i < ARCH_CALLEE_SAVED; i++)
-		ret_regs->reg[arch_callee_saved[i]] = record->saved[i];
-	ret_regs->reg[ARCH_DWARF_SP] = record->sp;
-	ret_regs->reg[ARCH_DWARF_PC] = pc;
-}
-
-static void serve_record(struct engine *engine, const struct ring_record *record)
-{
-	const struct ring_place *place = record->site < engine->ring.places.count ?
-					 &engine->ring.places.items[record->site] : NULL;
-	struct task *task = engine_ring_writer(engine, record->thread);
-	struct record_view view = { .engine = engine, .record = record };
-	struct ring_piece piece = { .record = record, .map = &engine->target->modules, .code = &engine->reader };
-	const struct reader reader = record->has_stack ? ring_piece_reader(&piece) :
-				     (struct reader){ .read = read_return_address, .context = &view };
-	struct sighting seen = { .reader = &reader, .stack = stack_of_record, .stack_context = &view, .recorded = true,
-				 .unsampled = record->unsampled, .nested = record->nested, .is_blind = !record->has_stack, .stack_start = record->stack_start };
-	struct serving serving;
-
-	engine->counters.records++;
-	if (place && (place->kinds & SITE_LOADER)) {
-		engine_loader_called(engine, record->position);
-		return;
-	}
-	if (place && (place->kinds & SITE_EXEC)) {
-		engine_exec_called(engine, record, place);
-		return;
-	}
-	if (!place || record->is_return != !(place->kinds & SITE_ENTRY) || !task || task->target != engine->target) {
-		engine->counters.failed_reads++;
-		return;
-	}
-	if (record->is_return && engine->ring.options.alone)
-		engine_ring_hear_of_pointer(engine, task, record->thread_pointer);
-	seen.tid = task->tid > 0 ? task->tid : 0;
-	seen.kinds = place->kinds;
-	seen.probe = place->probe;
-	seen.calls = record->is_return ? task->calls : engine_task_calls(task);
-	registers_of(record, place->address, &seen.regs);
-	memcpy(seen.args, record->args, sizeof(record->args));
-	seen.result = record->result;
-	if (record->is_return)
-		seen.time_ns = tick_clock_ns(&engine->ring.clock, record->time, clock_monotonic_ns());
-	/* It may have stopped since: how long it is held counts from here. */
-	if (seen.time_ns > task->running_ns)
-		held_runs(task, seen.time_ns);
-	if (place->kinds & SITE_TAIL)
-		seen.args[0] = record->result;
-	serving_init(&serving, engine, &seen);
-	if (record->is_return)
-		serve_return(&serving);
-	else
-		serve_entry(&serving);
-}
-
 /* --- reading --- */
 
 /* A writer has waited for too long, so that some calls were not recorded, which their threads have counted.  The first of them counts
@@ -441,13 +340,16 @@ void engine_pass_record(struct engine *engine)
 
 int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 {
+	struct ring_sighting sighting;
 	struct ring_record record;
 	unsigned served = 0;
 
 	if (ret_writer)
 		*ret_writer = 0;
+	ring_sighting_init(&sighting, engine);
+	engine->ring.now_ns = clock_monotonic_ns();
 	if (engine->ring.ring)
-		tick_clock_follow(&engine->ring.clock, clock_monotonic_ns());
+		tick_clock_follow(&engine->ring.clock, engine->ring.now_ns);
 	while (engine->ring.ring && served < most) {
 		int r = ring_next(engine->ring.ring, &record);
 
@@ -467,7 +369,7 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 			return 0;
 		if (r == -EBADMSG)
 			continue;
-		serve_record(engine, &record);
+		ring_sighting_serve(&sighting, &record);
 		ring_done(engine->ring.ring);
 		served++;
 		engine_ring_look_whether_grown(engine);

@@ -12,6 +12,7 @@ src_libprobe_a_SOURCES = \
 	src/probe/engine_ring.c \
 	src/probe/engine_ring_copy.c \
 	src/probe/engine_ring_held.c \
+	src/probe/engine_ring_record.c src/probe/engine_ring_record.h \
 	src/probe/engine_ring_sampling.c \
 	src/probe/engine_ring_stacks.c \
 	src/probe/engine_sites.c \

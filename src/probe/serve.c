@@ -30,7 +30,9 @@ static bool continues(const struct probe *outer, const struct probe *probe)
 void serve_emit(struct engine *engine, const struct sighting *seen, struct alloc_event event)
 {
 	event.tid = seen->tid;
-	event.time_ns = seen->time_ns ? seen->time_ns : clock_monotonic_ns();
+	/* Of nothing else the date is asked. */
+	if (event.kind == ALLOC_BORN || event.kind == ALLOC_RESIZE_END)
+		event.time_ns = seen->time_ns ? seen->time_ns : clock_monotonic_ns();
 	if (event.kind == ALLOC_FREED)
 		engine->counters.frees++;
 	else if (event.kind == ALLOC_BORN || event.kind == ALLOC_RESIZE_END)

@@ -256,6 +256,8 @@ static void tell_site(const struct ring_head *head, struct ring_record *record)
 	record->nested = record->unsampled && (head->site & RING_NESTED);
 }
 
+/* Filled in where it is to be, and what others have is left as it is: to clear all of it, or to copy it, takes longer than all
+ * else here. */
 static int take_record(struct ring *ring, struct ring_record *record)
 {
 	struct ring_head head;
@@ -263,6 +265,9 @@ static int take_record(struct ring *ring, struct ring_record *record)
 	memcpy(&head, record_at(ring, record->position), sizeof(head));
 	record->thread = head.thread;
 	record->sp = head.sp;
+	record->has_stack = false;
+	record->stack_length = record->other_length = 0;
+	record->other_start = 0;
 	tell_site(&head, record);
 	return record->is_return ? take_return(ring, record, &ring->length) : take_call(ring, record, &ring->length);
 }
@@ -270,13 +275,12 @@ static int take_record(struct ring *ring, struct ring_record *record)
 /* What is known of one that is not committed. */
 static int tell_unfinished(const struct ring *ring, uint64_t mark, struct ring_record *record)
 {
-	struct ring_head head;
+	struct ring_head head = { 0 };
 
-	if (mark == ((record->position ^ ring->key) | RING_OPEN)) {
+	if (mark == ((record->position ^ ring->key) | RING_OPEN))
 		memcpy(&head, record_at(ring, record->position), sizeof(head));
-		record->thread = head.thread;
-		tell_site(&head, record);
-	}
+	record->thread = head.thread;
+	tell_site(&head, record);
 	return -EAGAIN;
 }
 
@@ -296,7 +300,6 @@ static bool pass_void(struct ring *ring)
 
 int ring_next(struct ring *ring, struct ring_record *ret_record)
 {
-	struct ring_record record = { 0 };
 	uint64_t mark;
 	int r = look_at_head(ring);
 
@@ -304,22 +307,18 @@ int ring_next(struct ring *ring, struct ring_record *ret_record)
 	while (r > 0 && pass_void(ring))
 		r = ring->head != ring->position;
 	ring->length = 0;
-	record.position = ring->position;
 	if (r <= 0) {
 		publish(ring, 1);
 		return r;
 	}
+	ret_record->position = ring->position;
 	mark = mark_at(ring, ring->position);
 	if (mark == ((ring->position ^ ring->key) | RING_COMMITTED)) {
-		r = take_record(ring, &record);
-	} else {
-		publish(ring, 1);
-		r = tell_unfinished(ring, mark, &record);
+		r = take_record(ring, ret_record);
+		return r == 0 ? 1 : r;
 	}
-	if (r < 0 && r != -EAGAIN)
-		return r;
-	*ret_record = record;
-	return r == 0 ? 1 : r;
+	publish(ring, 1);
+	return tell_unfinished(ring, mark, ret_record);
 }
 
 uint64_t ring_position(const struct ring *ring)

@@ -26,7 +26,7 @@ int ring_fd(const struct ring *ring);
 size_t ring_mapping_size(const struct ring *ring);
 struct ring_control *ring_control(struct ring *ring);
 
-/* A record; its stack lies in the ring until ring_done. */
+/* A record; its stack lies in the ring until ring_done.  What is not of its kind is not set. */
 struct ring_record {
 	uint64_t position;
 	uint64_t thread, sp;
@@ -50,7 +50,7 @@ struct ring_record {
 
 /* The oldest record that was not passed yet.  1; 0: there is none; -EAGAIN: it is not committed yet, and *ret_record has its
  * position, and thread and site when it says so, which else are 0; -EBADMSG: what stands there is no record, or head is nowhere that
- * writers could have moved it to. */
+ * writers could have moved it to, and *ret_record is undefined. */
 int ring_next(struct ring *ring, struct ring_record *ret_record);
 /* Of the next record; the control page's `head` is where the one behind the last reserved one begins. */
 uint64_t ring_position(const struct ring *ring);
