@@ -18,6 +18,9 @@ struct reader {
 	void *context;
 	/* The same for what is known to be asked for as instructions, where a copy holds the data only; NULL: `read` does it. */
 	int (*read_code)(void *context, raddr at, void *buf, size_t len);
+	/* What is in this process already: the bytes from `at` on and how many there are, or NULL: none.  They are good until the caller
+	 * of who was given the reader goes on, and may change meanwhile: each is to be looked at once.  NULL: there are none at all. */
+	const uint8_t *(*in_place)(void *context, raddr at, size_t *ret_len);
 };
 
 static inline int reader_read(const struct reader *reader, raddr at, void *buf, size_t len)

@@ -55,14 +55,23 @@ static int read_code(void *context, raddr at, void *buf, size_t len)
 	return reader_read(piece->code, at, buf, len);
 }
 
+static const uint8_t *piece_in_place(void *context, raddr at, size_t *ret_len)
+{
+	const struct ring_piece *piece = context;
+	const struct ring_record *record = piece->record;
+
+	*ret_len = record->stack_length;
+	return at == record->sp ? record->stack : NULL;
+}
+
 struct reader ring_piece_reader(struct ring_piece *piece)
 {
-	return (struct reader){ .read = read_piece, .context = piece, .read_code = read_code };
+	return (struct reader){ .read = read_piece, .context = piece, .read_code = read_code, .in_place = piece_in_place };
 }
 
 static void registers_at_entry(const struct ring_record *record, raddr function, struct arch_regs *ret_regs)
 {
-	memset(ret_regs, 0, sizeof(*ret_regs));
+	arch_regs_clear(ret_regs);
 	for (unsigned i = 0; i < ARCH_CALLEE_SAVED; i++)
 		ret_regs->reg[arch_callee_saved[i]] = record->saved[i];
 	ret_regs->reg[ARCH_DWARF_SP] = record->sp;

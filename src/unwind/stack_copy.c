@@ -12,16 +12,14 @@ int stack_copy_init(struct stack_copy *copy)
 
 	if (!bytes)
 		return -ENOMEM;
-	*copy = (struct stack_copy){ 0 };
-	for (unsigned int i = 0; i < STACK_WINDOWS; i++)
-		copy->windows[i].bytes = bytes + i * (size_t)STACK_WINDOW_MAX;
+	*copy = (struct stack_copy){ .buffers = bytes };
 	copy->current = &copy->windows[0];
 	return 0;
 }
 
 void stack_copy_fini(struct stack_copy *copy)
 {
-	free(copy->windows[0].bytes);
+	free(copy->buffers);
 }
 
 void stack_copy_begin(struct stack_copy *copy, const struct reader *reader, raddr sp)
@@ -63,8 +61,10 @@ static uint32_t wanted_bytes(struct stack_copy *copy)
 
 static int try_read(struct stack_copy *copy, struct stack_window *window, uint32_t len)
 {
-	int err = reader_read(copy->reader, window->start, window->bytes, len);
+	uint8_t *buffer = copy->buffers + (size_t)(window - copy->windows) * STACK_WINDOW_MAX;
+	int err = reader_read(copy->reader, window->start, buffer, len);
 
+	window->bytes = buffer;
 	if (err == 0)
 		window->len = len;
 	return err;
@@ -132,14 +132,32 @@ static bool read_window(struct stack_copy *copy, raddr start, uint32_t len, radd
 	return window->len != 0;
 }
 
+/* What the reader has is not copied: mostly it comes out of another processor's cache, and of many of its lines nothing is asked. */
+static bool take_in_place(struct stack_copy *copy)
+{
+	struct stack_window *window = &copy->windows[0];
+	size_t len = 0;
+
+	if (!copy->reader->in_place)
+		return false;
+	window->start = copy->sp;
+	window->bytes = copy->reader->in_place(copy->reader->context, copy->sp, &len);
+	window->len = window->bytes ? (uint32_t)(len < STACK_IN_PLACE_MAX ? len : STACK_IN_PLACE_MAX) : 0;
+	copy->fetches = window->bytes != NULL;
+	return window->bytes != NULL;
+}
+
 /* The first piece holds the top of the stack, red zone included: registers are saved there by leaf
  * functions, and after an epilogue's pops the tables still name places below sp.  When the page below is
  * not there, never having been used, it begins with sp's page. */
 static void read_first(struct stack_copy *copy)
 {
 	raddr page = copy->sp & ~(raddr)(PAGE - 1);
-	uint32_t wanted = wanted_bytes(copy);
+	uint32_t wanted;
 
+	if (take_in_place(copy))
+		return;
+	wanted = wanted_bytes(copy);
 	if (read_window(copy, copy->sp - RED_ZONE, RED_ZONE + wanted, copy->sp, sizeof(uint64_t)) ||
 	    copy->sp - page >= RED_ZONE)
 		return;

@@ -16,6 +16,7 @@
 
 #define STACK_WINDOWS 4u
 #define STACK_WINDOW_MAX 65536u        /* most bytes one piece holds */
+#define STACK_IN_PLACE_MAX (1u << 20)  /* of one that is in place */
 #define STACK_FETCHES_MAX 64u          /* pieces read for one unwind, at most */
 #define STACK_FIRST 4096u              /* bytes of a stack about which nothing is known yet */
 #define STACK_TOPS 256u
@@ -23,7 +24,7 @@
 struct stack_window {
 	raddr start;
 	uint32_t len;
-	uint8_t *bytes;
+	const uint8_t *bytes;              /* in a buffer, or where the reader has them: may change at any time */
 };
 
 struct stack_copy {
@@ -32,6 +33,7 @@ struct stack_copy {
 	uint32_t fetches;                  /* of this unwind */
 	const struct reader *reader;
 	raddr sp;
+	uint8_t *buffers;                  /* the windows', one behind the other */
 	raddr tops[STACK_TOPS];            /* how far out stacks were needed, by the 64 KiB piece of their sp */
 };
 
@@ -63,13 +65,23 @@ static inline const uint8_t *stack_copy_at(struct stack_copy *copy, raddr at, si
 	return stack_copy_fetch(copy, at, len);
 }
 
+/* One of them, wherever it begins; it is loaded just once, for what is in place may be another one the next time. */
+static inline uint64_t stack_copy_load(const uint8_t *bytes)
+{
+	struct unaligned {
+		uint64_t word;
+	} __attribute__((packed, may_alias));
+
+	return ((const volatile struct unaligned *)(const void *)bytes)->word;
+}
+
 static inline bool stack_copy_word(struct stack_copy *copy, raddr at, uint64_t *ret_word)
 {
 	const uint8_t *bytes = stack_copy_at(copy, at, sizeof(*ret_word));
 
 	if (!bytes)
 		return false;
-	memcpy(ret_word, bytes, sizeof(*ret_word));
+	*ret_word = stack_copy_load(bytes);
 	return true;
 }
 

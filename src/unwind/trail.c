@@ -37,10 +37,7 @@ struct trail *trails_find(struct trails *trails, raddr sp)
 
 static uint64_t word_at(const struct stack_window *window, raddr at)
 {
-	uint64_t word;
-
-	memcpy(&word, window->bytes + (at - window->start), sizeof(word));
-	return word;
+	return stack_copy_load(window->bytes + (at - window->start));
 }
 
 bool trail_holds(const struct trail *trail, uint32_t from, const struct stack_window *window)

@@ -19,14 +19,6 @@ static inline uint64_t plain_cfa(const struct cfi_row *row, uint64_t sp, uint64_
 	return (sp ^ ((sp ^ bp) & -(uint64_t)row->from_bp)) + (uint64_t)(int64_t)row->cfa_offset;
 }
 
-static inline uint64_t word_at(const uint8_t *bytes)
-{
-	uint64_t word;
-
-	memcpy(&word, bytes, sizeof(word));
-	return word;
-}
-
 static enum step step_plain(struct walk *walk, const struct cfi_row *row)
 {
 	uint64_t *reg = walk->regs.reg;
@@ -38,8 +30,8 @@ static enum step step_plain(struct walk *walk, const struct cfi_row *row)
 	bytes += row->depth;
 	for (unsigned int i = 0; i < ARCH_CALLEE_SAVED; i++)
 		if (row->saved_mask >> i & 1)
-			reg[arch_callee_saved[i]] = word_at(bytes + row->saved[i]);
-	reg[ARCH_DWARF_PC] = word_at(bytes - 8);
+			reg[arch_callee_saved[i]] = stack_copy_load(bytes + row->saved[i]);
+	reg[ARCH_DWARF_PC] = stack_copy_load(bytes - 8);
 	reg[ARCH_DWARF_SP] = cfa;
 	walk->exact = false;
 	return STEP_OUT;
@@ -188,7 +180,7 @@ static void restore_saved(struct walk *walk, uint32_t first, const struct stack_
 		for (unsigned int i = 0; i < ARCH_CALLEE_SAVED; i++)
 			if (row->saved_mask & wanted & 1u << i)
 				walk->regs.reg[arch_callee_saved[i]] =
-					word_at(window->bytes + (cfa - window->start) + row->saved[i]);
+					stack_copy_load(window->bytes + (cfa - window->start) + row->saved[i]);
 		wanted &= ~(unsigned int)row->saved_mask;
 		cfa = passed->sp;
 	}
@@ -235,8 +227,8 @@ static void walk_plain(struct walk *walk)
 			break;
 		frames[count] = slot->frame;
 		passed[count] = (struct passed){ .sp = sp, .pc = pc, .bp = bp, .row = slot->row };
-		pc = word_at(window.bytes + offset - 8);
-		caller_bp = word_at(window.bytes + offset + row->saved[ARCH_CALLEE_SAVED_BP]);
+		pc = stack_copy_load(window.bytes + offset - 8);
+		caller_bp = stack_copy_load(window.bytes + offset + row->saved[ARCH_CALLEE_SAVED_BP]);
 		bp ^= (bp ^ caller_bp) & -(uint64_t)(row->saved_mask >> ARCH_CALLEE_SAVED_BP & 1);
 		sp = cfa;
 	}

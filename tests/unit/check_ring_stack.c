@@ -7,6 +7,7 @@
 #include <check.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -344,6 +345,53 @@ START_TEST(a_piece_of_nothing_is_a_stack_that_ends)
 }
 END_TEST
 
+struct scribbler {
+	uint64_t *words;
+	size_t count;
+	bool stop;
+};
+
+static void *scribble(void *context)
+{
+	struct scribbler *scribbler = context;
+	uint64_t random = 1;
+
+	while (!__atomic_load_n(&scribbler->stop, __ATOMIC_RELAXED)) {
+		uint64_t *word = &scribbler->words[(random >> 33) % scribbler->count], had = *word;
+
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		/* What it was, a little beside it, anything. */
+		__atomic_store_n(word, had + (random >> 60), __ATOMIC_RELAXED);
+		__atomic_store_n(word, random, __ATOMIC_RELAXED);
+		__atomic_store_n(word, had, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* It is unwound where it lies, in memory that is the program's as well. */
+START_TEST(a_stack_that_is_written_to_meanwhile_has_an_end)
+{
+	struct scribbler scribbler = { .stop = false };
+	struct ring_record record;
+	pthread_t thread;
+	uint64_t site;
+
+	free(allocate_at(20));
+	record = record_of_return(&site);
+	scribbler.words = (uint64_t *)(uintptr_t)record.stack;
+	scribbler.count = record.stack_length / sizeof(uint64_t);
+	ck_assert_int_eq(pthread_create(&thread, NULL, scribble, &scribbler), 0);
+	for (unsigned i = 0; i < 20000; i++) {
+		struct ring_stack stack = ring_stack_unwind(subject.unwinder, &subject.map, &self_reader, &record, alloc_address,
+							    FRAMES);
+
+		ck_assert_uint_le(pcs_of_node(&subject, stack.node).count, FRAMES);
+	}
+	__atomic_store_n(&scribbler.stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("ring_stack");
@@ -362,6 +410,7 @@ int main(void)
 	tcase_add_test(tests, the_stack_of_a_handler_on_a_stack_of_its_own_goes_on_where_the_signal_came_in);
 	tcase_add_test(tests, a_piece_that_ends_at_a_signals_frame_says_so);
 	tcase_add_test(tests, a_piece_of_nothing_is_a_stack_that_ends);
+	tcase_add_test(tests, a_stack_that_is_written_to_meanwhile_has_an_end);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

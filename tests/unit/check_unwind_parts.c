@@ -446,6 +446,46 @@ START_TEST(at_an_entry_the_return_address_is_at_the_top)
 }
 END_TEST
 
+static const uint8_t *first_half_in_place(void *context, raddr at, size_t *ret_len)
+{
+	const uint8_t *stack = context;
+
+	*ret_len = 256;
+	return at == STACK_AT ? stack : NULL;
+}
+
+static int read_second_half(void *context, raddr at, void *buf, size_t len)
+{
+	const uint8_t *stack = context;
+
+	if (at < STACK_AT + 256 || at + len > STACK_AT + 512)
+		return -EFAULT;
+	memcpy(buf, stack + (at - STACK_AT), len);
+	return 0;
+}
+
+START_TEST(what_the_reader_has_in_place_is_not_copied)
+{
+	static uint8_t stack[512];
+	const struct reader reader = { .read = read_second_half, .context = stack, .in_place = first_half_in_place };
+	struct stack_copy copy;
+
+	stack[300] = 5;
+	ck_assert_int_eq(stack_copy_init(&copy), 0);
+	stack_copy_begin(&copy, &reader, STACK_AT);
+	ck_assert_ptr_eq(stack_copy_at(&copy, STACK_AT + 8, 8), stack + 8);
+	ck_assert_ptr_eq(stack_copy_at(&copy, STACK_AT + 248, 8), stack + 248);
+	/* What is not in it is read. */
+	ck_assert_ptr_null(stack_copy_at(&copy, STACK_AT + 252, 8));
+	ck_assert_uint_eq(stack_copy_at(&copy, STACK_AT + 300, 8)[0], 5);
+	ck_assert_ptr_ne(stack_copy_at(&copy, STACK_AT + 300, 8), stack + 300);
+	/* And nothing of it is left to another stack. */
+	stack_copy_begin(&copy, &reader, STACK_AT + 256);
+	ck_assert_ptr_null(stack_copy_at(&copy, STACK_AT + 8, 8));
+	stack_copy_fini(&copy);
+}
+END_TEST
+
 START_TEST(a_call_is_recognised_by_its_end)
 {
 	static const struct {
@@ -545,6 +585,7 @@ static Suite *parts_suite(void)
 	tcase_add_test(tcase, a_frame_pointer_leads_on_only_to_what_was_called);
 	tcase_add_test(tcase, code_in_no_object_is_a_caller_where_its_frame_pointer_leads_on);
 	tcase_add_test(tcase, at_an_entry_the_return_address_is_at_the_top);
+	tcase_add_test(tcase, what_the_reader_has_in_place_is_not_copied);
 	tcase_add_test(tcase, a_call_is_recognised_by_its_end);
 	tcase_add_test(tcase, registers_are_numbered_as_dwarf_numbers_them);
 	tcase_add_test(tcase, no_table_of_an_installed_library_is_refused);
