@@ -11,6 +11,7 @@ bench_programs = \
 	tests/bench/bench_engines \
 	tests/bench/bench_heap \
 	tests/bench/bench_latency \
+	tests/bench/bench_reader \
 	tests/bench/bench_ring \
 	tests/bench/bench_statistics \
 	tests/bench/bench_stops \

@@ -1,7 +1,8 @@
-/* Records distinct stacks of a program for bench_unwind.
+/* Records stacks of a program for bench_unwind and others, distinct ones.
  *
- *	record_stacks [-n STACKS] [-e EVERY] [-s STEPS] [-c SOURCE] -o FILE redis|python3|cc1
+ *	record_stacks [-a] [-n STACKS] [-e EVERY] [-s STEPS] [-c SOURCE] -o FILE redis|python3|cc1
  *
+ * -a: all as they come, also those that were there before.
  * EVERY: at one in so many allocations, on average.  STEPS: 0 to so many instructions behind it.  SOURCE: what
  * cc1 compiles. */
 #include "process_map.h"
@@ -29,6 +30,7 @@ struct recorder {
 	FILE *file;
 	uint8_t *seen;                     /* by stack node */
 	uint32_t recorded, wanted;
+	bool repeats;
 };
 
 static int record(struct recorder *r, const struct sample *sample, uint32_t used)
@@ -83,7 +85,7 @@ static int take(struct recorder *r, const struct sample *sample)
 		sampler_update_map(r->sampler, &r->map, r->unwinder);
 		node = unwinder_unwind(r->unwinder, &sample->regs, &reader, FRAMES_MAX, &used);
 	}
-	if (r->seen[node] || used.bytes > RECORDING_READ_MAX - 8192 || !is_complete(r, node) ||
+	if ((r->seen[node] && !r->repeats) || used.bytes > RECORDING_READ_MAX - 8192 || !is_complete(r, node) ||
 	    guesses(r) != before)
 		return 0;
 	r->seen[node] = 1;
@@ -147,7 +149,7 @@ out:
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: record_stacks [-n STACKS] [-e EVERY] [-s STEPS] [-c SOURCE] -o FILE "
+	fprintf(stderr, "usage: record_stacks [-a] [-n STACKS] [-e EVERY] [-s STEPS] [-c SOURCE] -o FILE "
 			"redis|python3|cc1\n");
 	return 2;
 }
@@ -159,8 +161,9 @@ int main(int argc, char **argv)
 	const char *path = NULL, *source = "unwind.c";
 	int option, err;
 
-	while ((option = getopt(argc, argv, "n:e:s:c:o:")) != -1) {
+	while ((option = getopt(argc, argv, "an:e:s:c:o:")) != -1) {
 		switch (option) {
+		case 'a': r.repeats = true; break;
 		case 'n': r.wanted = (uint32_t)strtoul(optarg, NULL, 10); break;
 		case 'e': options.every = (uint32_t)strtoul(optarg, NULL, 10); break;
 		case 's': options.max_steps = (uint32_t)strtoul(optarg, NULL, 10); break;
@@ -181,6 +184,6 @@ int main(int argc, char **argv)
 		err = -EIO;
 	if (err < 0)
 		fprintf(stderr, "record_stacks: %s: %s\n", argv[optind], strerror(-err));
-	printf("%s: %u distinct stacks\n", path, r.recorded);
+	printf("%s: %u stacks\n", path, r.recorded);
 	return err < 0 || r.recorded == 0;
 }

@@ -172,6 +172,20 @@ def copy_or_walk(documents):
                  "stacks that a walk is cheaper for"), rows))
 
 
+def reader(documents):
+    print("## The ring: what its reader does, and what a second one could take over\n")
+    paragraph("Stacks in the order in which they came, each as a malloc with a free before it, written on one core and "
+              "read on another. The reader's own time, nanoseconds a malloc with its free, the least of 9 rounds: "
+              "records looked at and passed; with pending calls; with live blocks; with stacks, which is all. Then "
+              "the stacks alone, by a helper with an unwinder of its own, and what is left to the reader then: with a "
+              "core for each, the longer of the two decides.")
+    rows = [(d["recording"].rsplit("/", 1)[-1].split("-")[0], d["stacks"], "%.1f" % d["frames"], "%.0f" % d["stack_bytes"],
+             *("%.0f" % d[part + "_ns"] for part in ("pass", "calls", "heap", "all", "helper", "rest")),
+             "%.1f" % (d["all_ns"] / max(d["helper_ns"], d["rest_ns"]))) for d in documents]
+    print(table(("program", "stacks", "frames", "bytes of stack", "pass", "and calls", "and heap", "all", "helper", "rest",
+                 "times as fast, at most"), rows))
+
+
 def unwind(documents):
     total = next(d for d in documents if "total" in d)["total"]
     print("## Unwinds a second\n")
@@ -340,7 +354,8 @@ def store(documents):
                   d["file_bytes"], met(d["seconds"] <= GOAL_FILE_S)) for d in documents]))
 
 
-SECTIONS = {"stops": (stops,), "engines": (engines,), "sampling": (sampling,), "calls": (calls,), "unwind": (unwind, copy_or_walk), "heap": (heap,), "symbol": (symbol,),
+SECTIONS = {"stops": (stops,), "engines": (engines,), "sampling": (sampling,), "calls": (calls,), "unwind": (unwind, copy_or_walk),
+            "reader": (reader,), "heap": (heap,), "symbol": (symbol,),
             "statistics": (questions, commands, beside_tracemalloc), "store": (store,)}
 
 

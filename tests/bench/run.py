@@ -30,6 +30,10 @@ BENCHMARKS = (
          "-o", RECORDING % name, name] for name, stacks, every in RECORDED)
         + (["tests/bench/bench_unwind"] + [RECORDING % name for name, _, _ in RECORDED],
            ["tests/bench/bench_walk"] + [RECORDING % name for name, _, _ in RECORDED])),
+    ("reader", 240, tuple(
+        ["tests/bench/record_stacks", "-a", "-n", "6000", "-e", "3", "-c", SOURCE + "/src/probe/engine_int3.c",
+         "-o", RECORDING % (name + "-all"), name] for name, _, _ in RECORDED)
+        + (["tests/bench/bench_reader"] + [RECORDING % (name + "-all") for name, _, _ in RECORDED],)),
     ("heap", 240, (["tests/bench/bench_heap"],)),
     ("symbol", 120, (["tests/bench/bench_symbol"],)),
     ("statistics", 300, (["tests/bench/bench_statistics"], [SOURCE + "/tests/bench/bench_statistics.py"])),

@@ -2,7 +2,7 @@
 bench_unwind_cflags = $(AM_CFLAGS) -D_GNU_SOURCE $(DW_CFLAGS) $(ELF_CFLAGS) $(UNWIND_CFLAGS) $(JANSSON_CFLAGS)
 bench_unwind_libs = src/libaw_unwind.a src/libarch.a src/libmodel.a src/libbase.a $(DW_LIBS) $(ELF_LIBS) \
 	$(UNWIND_LIBS) $(ZYDIS_LIBS) $(JANSSON_LIBS) -lm
-check_PROGRAMS += tests/bench/bench_unwind tests/bench/bench_walk tests/bench/record_stacks
+check_PROGRAMS += tests/bench/bench_reader tests/bench/bench_unwind tests/bench/bench_walk tests/bench/record_stacks
 tests_bench_bench_unwind_SOURCES = tests/bench/bench_unwind.c \
 	tests/bench/process_map.c tests/bench/process_map.h \
 	tests/bench/recording.c tests/bench/recording.h \
@@ -13,6 +13,10 @@ tests_bench_bench_walk_SOURCES = tests/bench/bench_walk.c tests/bench/recording.
 	tests/bench/process_map.c tests/bench/process_map.h
 tests_bench_bench_walk_CFLAGS = $(bench_unwind_cflags) -O2
 tests_bench_bench_walk_LDADD = $(bench_unwind_libs)
+tests_bench_bench_reader_SOURCES = tests/bench/bench_reader.c tests/bench/recording.c tests/bench/recording.h \
+	tests/bench/process_map.c tests/bench/process_map.h
+tests_bench_bench_reader_CFLAGS = $(bench_unwind_cflags) -O2
+tests_bench_bench_reader_LDADD = src/libprobe.a src/libring.a $(bench_unwind_libs) -lpthread
 tests_bench_record_stacks_SOURCES = tests/bench/record_stacks.c \
 	tests/bench/process_map.c tests/bench/process_map.h \
 	tests/bench/recording.c tests/bench/recording.h \
