@@ -28,9 +28,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define RECORDS_WHILE_IDLE 256
+#define HEALER_MS 3000             /* somebody else's: it is done in milliseconds, and later where all threads wait in vfork */
+#define HEALER_PAUSE_NS 2000000
 #define EXEC_TRIES 3               /* to open the memory of a process that execs meanwhile */
 
 void session_name(struct session *session)
@@ -232,15 +235,38 @@ static int first_look(struct session *session)
 	return r == 0 ? session_add_modules(session) : r;
 }
 
-/* A tracer that died has left its breakpoints there, and the handler that serves them. */
+static bool is_being_healed(const struct target *target)
+{
+	pid_t tracer = process_tracer(target->memory_tid);
+
+	return tracer != 0 && heal_is_done_by(tracer);
+}
+
+static void wait_for_healer(const struct target *target, uint64_t deadline_ns)
+{
+	const struct timespec pause = { 0, HEALER_PAUSE_NS };
+
+	while (is_being_healed(target) && !clock_passed(deadline_ns))
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
+/* A tracer that died has left its breakpoints there, and the handler that serves them.  Another healer may be at it, or come first:
+ * that of another daemon, or one that was called by hand. */
 static void heal_before_attach(struct session *session)
 {
-	const struct target *target = session->target;
+	struct target *target = session->target;
+	uint64_t deadline_ns = clock_monotonic_ns() + HEALER_MS * NSEC_PER_MSEC;
+	enum heal_result result;
 	char text[HEAL_TEXT_MAX];
 
-	if (process_tracer(target->memory_tid) == 0 && resident_find(session->target) != 0 &&
-	    heal_process(target->pid, target->start_time, text) != HEAL_NOTHING)
-		session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0, "%s", text);
+	do {
+		wait_for_healer(target, deadline_ns);
+		if (process_tracer(target->memory_tid) != 0 || resident_find(target) == 0)
+			return;
+		result = heal_process(target->pid, target->start_time, text);
+		if (result != HEAL_NOTHING)
+			session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0, "%s", text);
+	} while (result == HEAL_NOTHING && is_being_healed(target) && !clock_passed(deadline_ns));
 }
 
 /* So that nobody waits for room while a child is looked after. */

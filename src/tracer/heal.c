@@ -25,7 +25,9 @@
 #include <unistd.h>
 
 #define FIRST_WORD_MS 1000
+#define NAME_MAX_BYTES 64
 #define PARKED_PAUSE_NS 5000000
+#define SERVICE_HEALS "aw-heals"      /* /proc/PID/comm of a service that does */
 #define VFORK_SECONDS 10              /* for threads that nothing breaks off */
 #define DYING_MS 1000                 /* a tracer lets one task after the other go when it dies */
 #define DYING_PAUSE_NS 2000000
@@ -368,7 +370,26 @@ int heal_serve(int sock)
 		return EXIT_SUCCESS;
 	if (!is_word(&request, n, WIRE_HEAL))
 		return 2;
-	prctl(PR_SET_NAME, "aw-heals");
+	prctl(PR_SET_NAME, SERVICE_HEALS);
 	answer(sock, &request, do_as_told(&request) == EXIT_SUCCESS);
 	return EXIT_SUCCESS;
+}
+
+/* --- somebody else's --- */
+
+bool heal_is_done_by(pid_t pid)
+{
+	static const char heals[] = "allocwatch-tracer --heal";
+	char command[64], path[64], *name;
+	bool service;
+
+	process_command(pid, command, sizeof(command));
+	if (strncmp(command, heals, sizeof(heals) - 1) == 0)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	if (file_read_text(path, NAME_MAX_BYTES, &name, NULL) < 0)
+		return false;
+	service = strcmp(name, SERVICE_HEALS "\n") == 0;
+	free(name);
+	return service;
 }

@@ -28,11 +28,13 @@ int heal_main(const char *argument);
 /* Waits for a WIRE_HEAL on a socket, which is borrowed, and does it; the exit status.  The end of the daemon is one, too.
  * option: "--stand-by" on the command line, which is changed to "--heal" then. */
 int heal_stand_by(int sock, char *option);
-
 /* The same where a tracer is a service, which has no command line of its own.  Whether the first word on the socket is
  * WIRE_STAND_BY; the message stays there, and so does any other. */
 bool heal_is_to_stand_by(int sock);
 /* Says so by a heartbeat and the name HEAL_STANDS_BY, waits, answers WIRE_HEAL; the exit status. */
 int heal_serve(int sock);
+
+/* Whether process `pid` heals, whoever has started it: it lets go in a moment what it traces. */
+bool heal_is_done_by(pid_t pid);
 
 #endif

@@ -552,6 +552,34 @@ static void a_process_that_is_let_go_while_a_healer_waits_is_not_touched(void)
 	subject_quit(hammer);
 }
 
+/* Its first calls take a third of a second each; strace delays them. */
+static struct subject *begin_slow_healer(const char *pid)
+{
+	const char *const argv[] = { "strace", "-f", "-qq", "-e", "trace=ptrace", "-e", "inject=ptrace:delay_exit=300000:when=1..3",
+				     "-o", healers_log(), live_text("%s/src/allocwatchd", live_build()), "--heal", pid, NULL };
+
+	return subject_start(geteuid(), argv);
+}
+
+/* Of another daemon's, or called by hand: it has the process in its hands for a moment. */
+static void an_attach_waits_for_a_healer(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, NULL), *healer;
+	struct state *before = state_take(hammer->pid);
+
+	tool_attach(tool, hammer->pid);
+	kill_both(tool, hammer);
+	tool_start_again(tool);
+	healer = begin_slow_healer(pid_text(hammer->pid));
+	require(live_wait(state_is_traced, &hammer->pid, HEAL_MS));
+	tool_attach(tool, hammer->pid);
+	require_equal(subject_wait(healer), 0);
+	tool_detach(tool, hammer->pid);
+	require_unharmed(hammer->pid, before);
+	subject_quit(hammer);
+}
+
 /* --- a library that an upgrade replaces while it is mapped --- */
 
 enum upgrade { DELETED, RENAMED_OVER, UPGRADES };
@@ -669,6 +697,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_copy_is_healed_with_its_original),
 	LIVE_CASE(a_process_number_that_is_used_again_is_not_touched),
 	LIVE_CASE(a_process_that_is_let_go_while_a_healer_waits_is_not_touched),
+	LIVE_CASE(an_attach_waits_for_a_healer),
 	LIVE_CASE(the_next_daemon_heals),
 	LIVE_CASE(what_another_one_traces_is_left_alone),
 	LIVE_CASE(a_process_that_its_tracer_cannot_let_go_yet_is_left_alone),
