@@ -112,6 +112,12 @@ const struct matrix_row matrix_rows[] = {
 	{ .name = "its library upgraded while it runs", .build = WITH_LIBRARY,
 	  .meanwhile = LIBRARY_OF_IT("-O0") " -o next && mv next libmore.so" },
 	{ .name = "in its own mount namespace", .build = WITH_REFERENCE, .wrapper = "/usr/bin/unshare --mount" },
+	/* its own files are mounted there: what is found at its paths here is another's */
+	{ .name = "other files at its paths",
+	  .build = WITH_LIBRARY " && mkdir own && cp program libmore.so own && echo \"for i in program libmore.so; do "
+		   "mount --bind $PWD/own/\\$i $PWD/\\$i || exit 1; done; exec \\\"\\$@\\\"\" >enter",
+	  .wrapper = "/usr/bin/unshare --mount /bin/sh @/enter",
+	  .meanwhile = LIBRARY_OF_IT("-O0") " -o next && cat next >libmore.so && " GCC "-O0" SOURCES " -o next && cat next >program" },
 	{ .name = "in its own user namespace", .build = WITH_REFERENCE, .wrapper = "/usr/bin/unshare --user --map-root-user" },
 	{ .name = "in its own PID, mount and user namespace", .build = WITH_REFERENCE, .own_pid_namespace = true,
 	  .wrapper = "/usr/bin/unshare --user --map-root-user --mount" },
