@@ -79,6 +79,25 @@ static void a_glib_list_names_the_users_line(void)
 	tool_end(tool, subject, before);
 }
 
+/* With a build-id and without one, wherever the program itself lies. */
+static void code_that_is_mapped_once_more_names_the_users_line(void)
+{
+	static const char *const options[] = { "", "-Wl,--build-id=none", "-no-pie" };
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		struct tool *tool = tool_start_named(live_text("%zu", i));
+		struct subject *subject = start_built("gcc -O2 -g", VICTIM("twice.c"), options[i]);
+		struct state *before = state_take(subject->pid);
+
+		begin(tool, subject);
+		require_row(tool_stats(tool, pid_text(subject->pid)), VICTIM("twice.c"), "/* in the piece */", 100 * 500, 100);
+		require_text(tool_out(tool, "stats", pid_text(subject->pid), "--by", "traceback", NULL),
+			     live_text("twice.c\", line %d\n", line_of(VICTIM("twice.c"), "/* calls it there */")));
+		require_nothing_unknown(tool_status(tool, subject->pid), 0);
+		tool_end(tool, subject, before);
+	}
+}
+
 static struct subject *start_wrappers(void)
 {
 	return start_built("gcc -O2 -g", VICTIM("wrappers.c"), "");
@@ -200,6 +219,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(cxx_containers_name_the_users_line),
 	LIVE_CASE(a_rust_vec_names_the_users_line),
 	LIVE_CASE(a_glib_list_names_the_users_line),
+	LIVE_CASE(code_that_is_mapped_once_more_names_the_users_line),
 	LIVE_CASE(a_wrapper_that_is_named_is_hidden),
 	LIVE_CASE(what_the_configuration_hides_is_hidden_everywhere),
 	LIVE_CASE(what_a_reload_hides_is_hidden_from_then_on),
