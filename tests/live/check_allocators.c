@@ -200,6 +200,31 @@ static void a_recursion_of_100000_frames_is_cut_and_told(void)
 	tool_end(tool, v, before);
 }
 
+/* The stack goes on from the handler to what was interrupted in the kernel's own code, and to who called that. */
+static void a_handler_that_interrupts_the_vdso_has_its_whole_stack(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *v = victim_start("tests/victims/clockwork", NULL);
+	struct state *before = state_take(v->pid);
+	int keeps = line_of("tests/victims/clockwork.c", "/* above the vdso */");
+	long long kept = 0;
+	json_t *stats, *row;
+	size_t i;
+
+	tool_attach(tool, v->pid);
+	subject_command(v, 'g');
+	stats = tool_json(tool, "stats", pid_text(v->pid), "--by", "traceback", NULL);
+	json_array_foreach(json_object_get(stats, "statistics"), i, row) {
+		if (!has_frame_at(row, "clockwork.c", keeps))
+			continue;
+		require(has_frame_at(row, "clockwork.c", line_of("tests/victims/clockwork.c", "/* asks the time */")));
+		require(!json_object_get(row, "truncated"));
+		kept += json_number(row, "count");
+	}
+	require_equal(kept, subject_tally(v, "blocks"));
+	tool_end(tool, v, before);
+}
+
 static void threads_born_while_attaching_are_all_traced(void)
 {
 	struct tool *tool = tool_start();
@@ -268,6 +293,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_malloc_that_is_loaded_later_is_watched),
 	LIVE_CASE(a_malloc_left_by_siglongjmp_is_not_pending),
 	LIVE_CASE(a_recursion_of_100000_frames_is_cut_and_told),
+	LIVE_CASE(a_handler_that_interrupts_the_vdso_has_its_whole_stack),
 	LIVE_CASE(threads_born_while_attaching_are_all_traced),
 	LIVE_CASE(musls_blocks_are_counted_to_the_byte),
 	LIVE_CASE(so_are_those_of_a_static_musl),

@@ -623,7 +623,7 @@ static bool ends_with(const char *text, const char *end)
 	return len >= end_len && !strcmp(text + len - end_len, end);
 }
 
-static bool has_frame_at(json_t *row, const char *file, int line)
+bool has_frame_at(json_t *row, const char *file, int line)
 {
 	json_t *frame;
 	size_t i;

@@ -85,6 +85,7 @@ long long json_number(json_t *document, const char *path);
 const char *json_text(json_t *document, const char *path);
 /* The row of "statistics" one of whose frames ends with this file and line; NULL when none does. */
 json_t *row_at(json_t *document, const char *file, int line);
+bool has_frame_at(json_t *row, const char *file, int line);
 /* The number of the line of a source file that holds this text; exactly one must. */
 int line_of(const char *source, const char *text);
 

@@ -17,6 +17,7 @@ check_PROGRAMS += \
 	tests/victims/brief_padded \
 	tests/victims/brief_static \
 	tests/victims/brief_static_pie \
+	tests/victims/clockwork \
 	tests/victims/clones \
 	tests/victims/confined \
 	tests/victims/eater \
@@ -256,6 +257,11 @@ tests_victims_plugins_SOURCES = tests/victims/plugins.c
 tests_victims_plugins_CFLAGS = $(victim_cflags)
 tests_victims_plugins_LDFLAGS = $(victim_ldflags)
 tests_victims_plugins_LDADD = $(victim_libs)
+
+tests_victims_clockwork_SOURCES = tests/victims/clockwork.c
+tests_victims_clockwork_CFLAGS = $(victim_cflags)
+tests_victims_clockwork_LDFLAGS = $(victim_ldflags)
+tests_victims_clockwork_LDADD = $(victim_libs)
 
 tests_victims_recursion_SOURCES = tests/victims/recursion.c
 tests_victims_recursion_CFLAGS = $(victim_cflags)
