@@ -181,6 +181,20 @@ static void make_step(const struct step *step, struct subject *target, int heal_
 		subject_command(target, *c);
 }
 
+/* Where it is to be seized first, that may fail, and it is traced on: it says to try again.  Nothing fails any more by then. */
+static void let_go(struct subject *target)
+{
+	struct tool_run run = tool_try(tool, "detach", pid_text(target->pid), NULL);
+
+	require_sense(&run);
+	if (run.status == 0 || !strstr(run.err, "try again afterwards"))
+		return;
+	faults->armed = 0;
+	run = tool_try(tool, "detach", pid_text(target->pid), NULL);
+	if (run.status != 0)
+		end_round(LEFTOVERS, "it cannot be let go again: %s", run.err);
+}
+
 /* What a person does: nothing where there is no need; and where no daemon was left to do it, or its healers failed, by
  * hand. */
 static void put_in_order(const struct step *step, struct subject *target, bool by_hand)
@@ -195,10 +209,8 @@ static void put_in_order(const struct step *step, struct subject *target, bool b
 	run = tool_try(tool, "list", NULL);
 	if (run.status != 0)
 		end_round(TOLD_NONSENSE, "the daemon does not answer: %s", run.err);
-	if (tool_lists(tool, target->pid)) {
-		run = tool_try(tool, "detach", pid_text(target->pid), NULL);
-		require_sense(&run);
-	}
+	if (tool_lists(tool, target->pid))
+		let_go(target);
 	if (by_hand) {
 		faults->armed = 0;
 		tool_heal(pid_text(target->pid));
