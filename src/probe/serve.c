@@ -4,7 +4,11 @@
 
 #include "probe/serve_mapping.h"
 
+#include "target/target.h"
+
 #include "base/clock.h"
+
+#include <errno.h>
 
 /* An overflowing product is a request that fails, and never one of 0 bytes. */
 static uint64_t requested_size(const struct catalog_entry *entry, const uint64_t *args)
@@ -321,8 +325,27 @@ void serve_entry(struct serving *serving)
 	}
 }
 
-static int call_result(const struct sighting *seen, const struct call *call, raddr *ret_address)
+/* Stored elsewhere than on the stack that has come with the record, as in a structure on the heap: it is read where it is now.  What is no
+ * new block's address has been overwritten since. */
+static int read_late(const struct serving *serving, const struct call *call, raddr *ret_address)
 {
+	const struct engine *engine = serving->engine;
+	raddr address;
+
+	if (!serving->seen->recorded || !engine->ring.options.alone || engine_is_sampling(engine) ||
+	    target_read(engine->target, call->out_pointer, &address, sizeof(address)) < 0)
+		return -EFAULT;
+	if (address == 0 || address % sizeof(void *) != 0 ||
+	    engine->sink.is_live(engine->sink.context, address, call->probe->entry->domain))
+		return -EFAULT;
+	*ret_address = address;
+	return 0;
+}
+
+static int call_result(const struct serving *serving, const struct call *call, raddr *ret_address)
+{
+	const struct sighting *seen = serving->seen;
+
 	if (seen->kinds & SITE_TAIL) {
 		*ret_address = seen->args[0];
 		return 0;
@@ -335,7 +358,9 @@ static int call_result(const struct sighting *seen, const struct call *call, rad
 		*ret_address = 0;
 		return 0;
 	}
-	return reader_u64(seen->reader, call->out_pointer, ret_address);
+	if (reader_u64(seen->reader, call->out_pointer, ret_address) == 0)
+		return 0;
+	return read_late(serving, call, ret_address);
 }
 
 /* At a function's return its caller's registers are as they were at its entry: unwound from there, a
@@ -398,7 +423,7 @@ static void settle(struct serving *serving, struct calls *calls, struct call cal
 		serve_mapping_return(serving, &call);
 		return;
 	}
-	if (call_result(seen, &call, &event.address) < 0) {
+	if (call_result(serving, &call, &event.address) < 0) {
 		engine->counters.failed_reads++;
 		calls_settle(calls, &call, 0, &serving->eyes);
 		calls->last.result = LAST_NONE;

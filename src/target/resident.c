@@ -82,6 +82,27 @@ static int restore_action(struct target *target, struct task *task)
 	return action_set(task, &old);
 }
 
+/* What is left in the process then needs none. */
+int resident_return_handler(struct target *target)
+{
+	struct task *task = inject_find_task(target);
+	int r = target->handler_installed ? -EAGAIN : 0;
+
+	if (r < 0 && task)
+		r = restore_action(target, task);
+	if (r == 0)
+		target->handler_installed = false;
+	return r;
+}
+
+bool resident_program_handles_traps(const struct target *target)
+{
+	struct kernel_sigaction old;
+
+	memcpy(&old, target->old_action, sizeof(old));
+	return target->handler_installed && old.handler > 1;       /* SIG_DFL, SIG_IGN */
+}
+
 static int restore_guests(struct target *target)
 {
 	int failed = 0;

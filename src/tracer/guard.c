@@ -41,19 +41,25 @@ static bool watches_execs(const struct session *session)
 	return geteuid() != 0 || session->gives_up_rights;
 }
 
+void guard_refuse_ring(struct session *session)
+{
+	engine_refuse_ring(session->engine, "its sanitizer looks for leaks, and would take what the ring's code leaves below the stack "
+			   "pointer for addresses of the program's");
+}
+
 void guard_note_module(struct session *session, uint32_t module)
 {
 	/* Beside the check that a program starts by itself: what runs the one at its end has no name that could be found, and
 	 * exit() comes first of all.  exit() and sigaction() are the C library's, through which signal() and its kin go, too;
 	 * a sanitizer's sigaction() has that one behind it. */
-	enum { EXECVE, EXECVEAT, FEXECVE, CHECK, RECOVERABLE_CHECK, EXIT, SIGACTION, SITES, START = SITES, COUNT };
+	enum { EXECVE, EXECVEAT, FEXECVE, FORK, CHECK, RECOVERABLE_CHECK, EXIT, SIGACTION, SITES, START = SITES, COUNT };
 	static const char *const names[COUNT] = {
-		[EXECVE] = "execve", [EXECVEAT] = "execveat", [FEXECVE] = "fexecve",
+		[EXECVE] = "execve", [EXECVEAT] = "execveat", [FEXECVE] = "fexecve", [FORK] = "_Fork",
 		[CHECK] = "__lsan_do_leak_check", [RECOVERABLE_CHECK] = "__lsan_do_recoverable_leak_check",
 		[EXIT] = "exit", [SIGACTION] = "sigaction", [START] = "__libc_start_main",
 	};
 	static const enum guard_kind kinds[SITES] = {
-		[EXECVE] = GUARD_EXECVE, [EXECVEAT] = GUARD_EXECVEAT, [FEXECVE] = GUARD_FEXECVE,
+		[EXECVE] = GUARD_EXECVE, [EXECVEAT] = GUARD_EXECVEAT, [FEXECVE] = GUARD_FEXECVE, [FORK] = GUARD_FORK,
 		[CHECK] = GUARD_LEAK_CHECK, [RECOVERABLE_CHECK] = GUARD_LEAK_CHECK,
 		[EXIT] = GUARD_EXIT, [SIGACTION] = GUARD_SIGACTION,
 	};
@@ -63,14 +69,13 @@ void guard_note_module(struct session *session, uint32_t module)
 	if (fd < 0 || elf_file_symbols(fd, names, COUNT, vaddrs) == 0)
 		return;
 	for (unsigned i = 0; i < SITES; i++) {
-		if (vaddrs[i] == 0 || (i <= FEXECVE && !watches_execs(session) && !session->alone) || (i >= EXIT && vaddrs[START] == 0))
+		if (vaddrs[i] == 0 || (i <= FEXECVE && !watches_execs(session) && !session->alone) || (i == FORK && !session->alone) || (i >= EXIT && vaddrs[START] == 0))
 			continue;
 		add_site(session, module, vaddrs[i], kinds[i]);
 		session->checks_leaks |= kinds[i] == GUARD_LEAK_CHECK;
 	}
 	if (session->checks_leaks)
-		engine_refuse_ring(session->engine, "its sanitizer looks for leaks, and would take what the ring's code leaves "
-				   "below the stack pointer for addresses of the program's");
+		guard_refuse_ring(session);
 }
 
 /* An object whose execve cannot be displaced is left unguarded: its set-id programs lose their rights, and
@@ -94,7 +99,7 @@ int guard_plant(struct session *session)
 {
 	for (size_t i = 0; i < session->guards.count; i++) {
 		struct guard_site *site = &session->guards.items[i];
-		bool idle = site->kind == GUARD_EXIT && !session->checks_leaks;
+		bool idle = (site->kind == GUARD_EXIT && !session->checks_leaks) || site->kind == GUARD_FORK;
 		int r = site->tried || idle ? 0 : plant_one(session, site);
 
 		site->tried |= !idle;
@@ -112,13 +117,16 @@ int guard_watch_execs(struct session *session)
 	for (size_t i = 0; i < session->guards.count; i++) {
 		struct guard_site *site = &session->guards.items[i];
 
-		if (site->kind > GUARD_FEXECVE || site->tried)
+		if (site->kind > GUARD_FORK || site->tried)
 			continue;
 		site->tried = true;
 		site->address = site->vaddr + session->target->modules.modules.items[site->module].bias;
 		r = engine_watch_exec(session->engine, site->address, site->module, site->text, site->text_len);
 		if (r == -ESRCH || r == -ENOMEM)
 			return r;
+		/* The others are seldom used. */
+		session->execs_unwatched |= r < 0 && site->kind == GUARD_EXECVE;
+		session->forks_watched |= r >= 0 && site->kind == GUARD_FORK;
 	}
 	return 0;
 }
@@ -280,6 +288,8 @@ enum guard_exec guard_judge_exec(const struct session *session, pid_t tid, raddr
 	char path[PATH_SPACE];
 	struct stat st;
 
+	if (site && site->kind == GUARD_FORK)
+		return GUARD_EXEC_ORDINARY;
 	if (!site || !find_file(session, tid, site->kind, args, path))
 		return GUARD_EXEC_NOTHING;
 	/* A shell's search for a program tries many names. */

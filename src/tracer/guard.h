@@ -18,6 +18,8 @@
 
 /* Looks for such places in an object. */
 void guard_note_module(struct session *session, uint32_t module);
+/* It checks for leaks, in which the ring would be in the way. */
+void guard_refuse_ring(struct session *session);
 /* Sets the breakpoints that are noted and not set.  0 or negative errno. */
 int guard_plant(struct session *session);
 void guard_drop_module(struct session *session, uint32_t module);

@@ -486,6 +486,21 @@ static void an_exec_that_fails_changes_nothing(void)
 	tool_end(tool, execer, NULL);
 }
 
+/* Not on the stack that comes with its record. */
+static void a_result_that_is_stored_on_the_heap_is_known(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *execer = victim_start("tests/victims/execer", NULL);
+
+	release(tool, execer->pid);
+	for (unsigned i = 1; i <= 5; i++) {
+		subject_command(execer, 'm');
+		require_row(tool_stats(tool, pid_text(execer->pid)), EXECER_C, "/* aligned */", 208 * i, i);
+	}
+	require_nothing_unknown(tool_status(tool, execer->pid), 0);
+	tool_end(tool, execer, NULL);
+}
+
 /* Who has only the memory of who says so: it waits for nobody, though nobody serves it. */
 static void a_child_of_vfork_does_not_wait_to_execute(void)
 {
@@ -840,6 +855,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_program_that_another_thread_executes_is_traced_from_its_first_call),
 	LIVE_CASE(a_program_that_is_executed_without_libc_is_attached_to),
 	LIVE_CASE(an_exec_that_fails_changes_nothing),
+	LIVE_CASE(a_result_that_is_stored_on_the_heap_is_known),
 	LIVE_CASE(a_child_of_vfork_does_not_wait_to_execute),
 	LIVE_CASE(an_allocator_that_it_loads_is_served_from_its_first_call),
 	LIVE_CASE(an_allocator_is_loaded_while_other_threads_allocate),

@@ -1,7 +1,7 @@
 /* Becomes another program image again and again.
  *
- * 'g' execs itself, which then says "R" again, 't' does so from another thread; 'a' keeps one block of 208 bytes.
- * Tally (of 'a'): execs, blocks and bytes of this image.
+ * 'g' execs itself, which then says "R" again, 't' does so from another thread; 'a' keeps one block of 208 bytes,
+ * 'm' one by posix_memalign, whose address is stored on the heap.  Tally (of these): execs, blocks and bytes of this image.
  *
  *   execer [--threads N] [--stay] [--to PROGRAM [--raw]]     with N threads that allocate all the time; 'g' and 't' exec
  *                                                             PROGRAM, with --raw by no function of libc's for it; with
@@ -66,6 +66,19 @@ static void keep_one(void)
 	say("execs=%ld blocks=%ld bytes=%ld", execs, blocks, blocks * KEPT_BYTES);
 }
 
+/* Whose address is stored on the heap, too. */
+static void keep_one_aligned(void)
+{
+	static struct { void *block; } *keeper;
+
+	if (!keeper)
+		keeper = malloc(sizeof(*keeper));
+	if (!keeper || posix_memalign(&keeper->block, 64, KEPT_BYTES)) /* aligned */
+		die("posix_memalign failed");
+	blocks++;
+	say("execs=%ld blocks=%ld bytes=%ld", execs, blocks, blocks * KEPT_BYTES);
+}
+
 int main(int argc, char **argv)
 {
 	int command;
@@ -86,6 +99,8 @@ int main(int argc, char **argv)
 			exec_self();
 		else if (command == 't')
 			start_thread(exec_in_thread, NULL, STACK_BYTES);
+		else if (command == 'm')
+			keep_one_aligned();
 		else
 			keep_one();
 	}

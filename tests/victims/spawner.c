@@ -1,6 +1,6 @@
 /* Starts programs by vfork, posix_spawn, system and clone(CLONE_VM), children that allocate first.
  *
- *   spawner [--round N]    N of each kind per round (default 3)
+ *   spawner [--round N] [--no-fork]    N of each kind per round (default 3), and not those of fork
  *
  * What vfork's child executes first is not there, so it allocates once more.  A vfork child and a clone(CLONE_VM) child share the parent's memory: what they allocate is the
  * parent's.  Tally: spawned, bad (exit codes), blocks and bytes (of its own; those of system() and
@@ -25,6 +25,7 @@
 extern char **environ;
 
 static long per_round, spawned, bad, blocks, first_bad, first_expected;
+static int no_fork;
 static char *clone_stack;
 
 static void count_bad(int status, int expected)
@@ -125,7 +126,8 @@ static void spawn_all(void)
 		by_vfork();
 		by_posix_spawn();
 		by_system();
-		by_fork();
+		if (!no_fork)
+			by_fork();
 		by_clone();
 	}
 	say("spawned=%ld bad=%ld blocks=%ld bytes=%ld first_bad=%ld expected=%ld", spawned, bad, blocks,
@@ -135,6 +137,7 @@ static void spawn_all(void)
 int main(int argc, char **argv)
 {
 	per_round = option_number(argc, argv, "--round", 3);
+	no_fork = option_given(argc, argv, "--no-fork");
 	clone_stack = mmap(NULL, CHILD_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			   -1, 0);
 	if (clone_stack == MAP_FAILED)
