@@ -95,14 +95,6 @@ int resident_return_handler(struct target *target)
 	return r;
 }
 
-bool resident_program_handles_traps(const struct target *target)
-{
-	struct kernel_sigaction old;
-
-	memcpy(&old, target->old_action, sizeof(old));
-	return target->handler_installed && old.handler > 1;       /* SIG_DFL, SIG_IGN */
-}
-
 static int restore_guests(struct target *target)
 {
 	int failed = 0;

@@ -17,8 +17,6 @@ int resident_prepare(struct target *target);
 int resident_install_handler(struct target *target);
 /* Gives the program its own one back, with the handler's code still in place: no int3 stands.  0, -EAGAIN as above, or negative errno. */
 int resident_return_handler(struct target *target);
-/* It had a handler of its own when ours was installed. */
-bool resident_program_handles_traps(const struct target *target);
 
 /* Writes the displaced copy of a breakpoint's instruction and its entry in the handler's table. */
 int resident_add_slot(struct target *target, struct breakpoint *bp, const char **ret_reason);

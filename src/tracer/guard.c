@@ -124,9 +124,6 @@ int guard_watch_execs(struct session *session)
 		r = engine_watch_exec(session->engine, site->address, site->module, site->text, site->text_len);
 		if (r == -ESRCH || r == -ENOMEM)
 			return r;
-		/* The others are seldom used. */
-		session->execs_unwatched |= r < 0 && site->kind == GUARD_EXECVE;
-		session->forks_watched |= r >= 0 && site->kind == GUARD_FORK;
 	}
 	return 0;
 }

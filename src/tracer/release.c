@@ -3,6 +3,7 @@
 #include "tracer/guard.h"
 
 #include "target/attach.h"
+#include "target/held.h"
 #include "target/jumps.h"
 #include "target/park.h"
 #include "target/process.h"
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ENDING_MS 2000                 /* that the end of a process may take from its beginning */
 #define LOOKS_BETWEEN_MOST 32          /* seconds between two tries to watch an allocator that came */
 
 static void on_let_go(void *context, struct task *task)
@@ -56,9 +58,20 @@ static void renew_note(struct target *target)
 	note_until(target, clock_monotonic_ns() + PARK_SECONDS * NSEC_PER_SEC);
 }
 
+static void note_ends_of_holding(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i]->stopped)
+			held_ends(target->tasks.items[i]);
+	}
+}
+
 void release_begin(struct session *session)
 {
+	/* Where that cannot be it stays, and does no harm. */
+	resident_return_handler(session->target);
 	renew_note(session->target);
+	note_ends_of_holding(session->target);
 	target_let_go(session->target, on_let_go, session);
 	session->released = session->target->was_ours = true;
 }
@@ -238,6 +251,15 @@ static int check_memory(struct session *session)
 	return -ESRCH;
 }
 
+/* A thread that is being killed cannot be seized, which is nobody's doing. */
+static bool has_just_ended(const struct session *session)
+{
+	const struct target *target = session->target;
+	struct pollfd end = { .fd = target->pid_fd, .events = POLLIN };
+
+	return process_thread_is_exiting(target->pid, target->pid) && poll(&end, 1, ENDING_MS) == 1;
+}
+
 /* Holds them all, with what they have pending.  ret_ended: what those had that have ended; empty where it fails.  Errors: release_end(). */
 static int take_back(struct session *session, struct pending_list *ret_ended)
 {
@@ -256,7 +278,7 @@ static int take_back(struct session *session, struct pending_list *ret_ended)
 		target_stop_all(target);
 		target_let_go(target, NULL, NULL);
 		give_calls(session, ret_ended, false);
-		return check_memory(session) < 0 ? -ESRCH : r;
+		return has_just_ended(session) || check_memory(session) < 0 ? -ESRCH : r;
 	}
 	note_until(target, 0);
 	give_to_held(session, ret_ended);
@@ -292,6 +314,7 @@ void release_let_go_again(struct session *session)
 	bool kept = take_calls(session->target, &list) == 0;
 
 	renew_note(session->target);
+	note_ends_of_holding(session->target);
 	target_let_go(session->target, kept ? NULL : on_let_go, session);
 	give_calls(session, &list, false);
 	vec_fini(&list.items);

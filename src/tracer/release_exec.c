@@ -25,6 +25,9 @@ bool release_wants_exec(struct session *session, pid_t tid, raddr function, cons
 {
 	enum guard_exec exec;
 
+	/* Who makes processes all the time stays seized. */
+	if (session->exec_deadline_ns != 0)
+		session->exec_deadline_ns = clock_monotonic_ns() + EXEC_MS * NSEC_PER_MSEC;
 	if (!session->released)
 		return false;
 	exec = guard_judge_exec(session, tid, function, args);

@@ -179,6 +179,9 @@ static int new_engine(struct session *session)
 	session->failed_reads_cleared = 0;
 	if (r == 0 && session->wants_ring && described_arguments(&session->described) <= RING_ARGUMENTS && session->ring_size > 0)
 		engine_want_ring(session->engine, &options);
+	/* Known from before, when this one is in another's place. */
+	if (r == 0 && session->checks_leaks)
+		guard_refuse_ring(session);
 	return r;
 }
 

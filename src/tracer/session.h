@@ -28,6 +28,7 @@ enum guard_kind {
 	GUARD_EXECVE,                  /* (path): when it gains rights there */
 	GUARD_EXECVEAT,                /* (folder's descriptor, path): likewise */
 	GUARD_FEXECVE,                 /* (descriptor): likewise */
+	GUARD_FORK,                    /* a process without ptrace makes one with a copy of its memory; has no breakpoint */
 	GUARD_LEAK_CHECK,              /* a sanitizer's */
 	GUARD_EXIT,                    /* in which that runs; planted where there is one */
 	GUARD_SIGACTION,               /* no such place: the program sets its action for a signal there */

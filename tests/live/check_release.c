@@ -66,7 +66,10 @@ static void release_with(struct tool *tool, pid_t pid, const char *ring_wait)
 	status = tool_status(tool, pid);
 	require(json_is_true(json_object_get(status, "released")));
 	require_text(json_text(status, "engine"), "ring");
+	require_at_least(json_number(status, "longest_stop_us"), 1);
 	require_equal(status_number(pid, "TracerPid", 10), 0);
+	/* None of the victims has a handler for it. */
+	require_equal(status_number(pid, "SigCgt", 16) & 1 << (SIGTRAP - 1), 0);
 }
 
 static void release(struct tool *tool, pid_t pid)
@@ -373,7 +376,7 @@ static void a_handler_on_a_sigaltstack_allocates(void)
 	require_handlers_blocks(release, NULL);
 }
 
-/* Jumps that do nothing stay in them, of which nobody tells. */
+/* The process is seized for the moment, and they have nothing of ours. */
 static void children_of_a_process_without_ptrace_run_as_ever(void)
 {
 	struct tool *tool = tool_start();
@@ -382,7 +385,12 @@ static void children_of_a_process_without_ptrace_run_as_ever(void)
 
 	release(tool, forker->pid);
 	for (int i = 1; i <= 3; i++) {
+		pid_t child;
+
 		subject_command(forker, 'g');
+		child = (pid_t)subject_tally(forker, "child");
+		require(state_is_untraced(&child));
+		require(state_text_is_intact(&child));
 		subject_command(forker, 'g');
 		require_equal(subject_tally(forker, "status"), 7);
 		require_row(tool_stats(tool, pid_text(forker->pid)), FORKER_C, "/* kept */", 104LL * i, i);
@@ -505,7 +513,7 @@ static void a_result_that_is_stored_on_the_heap_is_known(void)
 static void a_child_of_vfork_does_not_wait_to_execute(void)
 {
 	struct tool *tool = tool_start();
-	struct subject *spawner = victim_start("tests/victims/spawner", NULL);
+	struct subject *spawner = victim_start("tests/victims/spawner", "--no-fork", NULL);
 	uint64_t began_ns;
 	pid_t tracer;
 
