@@ -375,8 +375,10 @@ static void a_uprobe_at_the_loaders_hook_is_lived_with(void)
 {
 	struct tool *tool = tool_start();
 	struct subject *victim = victim_start(TURNOVER, NULL);
-	int uprobe = uprobe_set(victim->pid, place_of("_dl_debug_state"), false);
+	int uprobe;
 
+	tool_keep_uprobes_out();
+	uprobe = uprobe_set(victim->pid, place_of("_dl_debug_state"), false);
 	tool_attach(tool, victim->pid);
 	keep_blocks(victim, 'g', 3);
 	require_row(tool_stats(tool, pid_text(victim->pid)), TURNOVER_SOURCE, "/* kept block */", 3 * 72, 3);

@@ -20,7 +20,7 @@ tests_live_liblive_a_CFLAGS = $(live_cflags) -DSOURCE_FOLDER='"$(srcdir)"'
 
 check_DATA += tests/live/counter.so
 EXTRA_DIST += tests/live/counter.c tests/live/counter.h
-CLEANFILES += tests/live/counter.so tests/live/healers.lock
+CLEANFILES += tests/live/counter.so tests/live/healers.lock tests/live/uprobes.lock
 tests/live/counter.so: tests/live/counter.c tests/live/counter.h
 	$(AM_V_CCLD)$(MKDIR_P) tests/live && $(victim_link_shared) $(srcdir)/tests/live/counter.c
 

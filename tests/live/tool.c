@@ -253,12 +253,23 @@ struct subject *tool_heal_begin(const char *pid)
 	return subject_start(geteuid(), argv);
 }
 
-void tool_keep_healers_out(void)
+/* Until the case ends. */
+static void keep_out(const char *others)
 {
-	int lock = open(live_text("%s/tests/live/healers.lock", live_build()), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int lock = open(live_text("%s/tests/live/%s.lock", live_build(), others), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
 	if (lock < 0 || flock(lock, LOCK_EX) < 0)
-		live_fail("cannot keep other tests from healing: %s", strerror(errno));
+		live_fail("cannot keep other tests' %s out: %s", others, strerror(errno));
+}
+
+void tool_keep_healers_out(void)
+{
+	keep_out("healers");
+}
+
+void tool_keep_uprobes_out(void)
+{
+	keep_out("uprobes");
 }
 
 int tool_heal(const char *pid)

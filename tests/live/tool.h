@@ -41,6 +41,9 @@ void tool_start_again(struct tool *tool);
 int tool_heal(const char *pid);
 /* One case at a time, until its end: that heals all processes there are, or has one that nobody else is to heal meanwhile. */
 void tool_keep_healers_out(void);
+/* A uprobe that is taken away from one process goes from all that have any, with whatever int3 stands there: it is taken for the uprobe's.
+ * What one case sets in a file that others use as well, the loader, would take along the int3 of a case with uprobes elsewhere. */
+void tool_keep_uprobes_out(void);
 struct subject *tool_heal_begin(const char *pid);
 /* The tracer of a process, from its TracerPid; fails when there is none. */
 pid_t tool_tracer(pid_t pid);
