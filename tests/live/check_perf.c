@@ -18,6 +18,8 @@
 #define TURNOVER "tests/victims/turnover"
 #define TURNOVER_SOURCE "tests/victims/turnover.c"
 
+#define UPROBE_EVENTS "/sys/kernel/tracing/uprobe_events"
+
 #define BPFTRACE_ANSWER_MS 5000
 #define BPFTRACE_TOLD_MAX 12
 
@@ -148,6 +150,21 @@ static void shell(const char *command)
 		live_fail("wait status 0x%x: %s", (unsigned)status, command);
 }
 
+/* Of cases that were killed: perf takes one of them for the event that it is to add. */
+static void remove_events_of_dead_ones(void)
+{
+	FILE *events = fopen(UPROBE_EVENTS, "r");
+	char line[4352];
+	int pid;
+
+	require(events != NULL);
+	while (fgets(line, sizeof(line), events)) {
+		if (sscanf(line, "p:allocwatch_test_%d/", &pid) == 1 && kill(pid, 0) < 0 && errno == ESRCH)
+			shell(live_text("echo '-:allocwatch_test_%d/malloc' >>" UPROBE_EVENTS, pid));
+	}
+	fclose(events);
+}
+
 static void perf_prepare(void)
 {
 	if (system("perf --version >/dev/null 2>&1") != 0)
@@ -158,6 +175,7 @@ static void perf_prepare(void)
 	/* Busy: it is there. */
 	if (mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL) < 0 && errno != EBUSY)
 		live_skip("tracefs is not permitted here");
+	remove_events_of_dead_ones();
 	shell(live_text("perf probe -q -x %s '%s=malloc' >%s/probe.log 2>&1", own_libc(), perf_event(), live_folder()));
 }
 
