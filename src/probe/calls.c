@@ -241,7 +241,11 @@ bool calls_leave(struct calls *calls, raddr sp, struct call *ret_call, const str
 	drop_above(calls, at, eyes);
 	*ret_call = calls->items[at];
 	remove_at(calls, at);
-	calls->last = (struct last_call){ .result = LAST_WITHOUT_BLOCK, .call = *ret_call };
+	/* Not all of it is cleared: that would take longer than to find the call. */
+	calls->last.result = LAST_WITHOUT_BLOCK;
+	calls->last.call = *ret_call;
+	calls->last.address = 0;
+	calls->last.had_inner = false;
 	return true;
 }
 

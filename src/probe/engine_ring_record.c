@@ -92,15 +92,9 @@ void ring_sighting_init(struct ring_sighting *sighting, struct engine *engine)
 		.piece = { .map = &engine->target->modules, .code = &engine->reader },
 		.seen = { .stack = stack_of_record, .recorded = true },
 	};
-	sighting->seen.reader = &sighting->reader;
+	sighting->piece_reader = ring_piece_reader(&sighting->piece);
+	sighting->address_reader = (struct reader){ .read = read_return_address, .context = sighting };
 	sighting->seen.stack_context = sighting;
-}
-
-static struct reader reader_of(struct ring_sighting *sighting)
-{
-	if (sighting->record->has_stack)
-		return ring_piece_reader(&sighting->piece);
-	return (struct reader){ .read = read_return_address, .context = sighting };
 }
 
 static void see(struct ring_sighting *sighting, const struct ring_place *place, struct task *task)
@@ -109,7 +103,7 @@ static void see(struct ring_sighting *sighting, const struct ring_place *place, 
 	struct sighting *seen = &sighting->seen;
 
 	sighting->piece.record = record;
-	sighting->reader = reader_of(sighting);
+	seen->reader = record->has_stack ? &sighting->piece_reader : &sighting->address_reader;
 	seen->tid = task->tid > 0 ? task->tid : 0;
 	seen->kinds = place->kinds;
 	seen->probe = place->probe;

@@ -11,7 +11,7 @@ struct ring_sighting {
 	struct engine *engine;
 	const struct ring_record *record;
 	struct ring_piece piece;
-	struct reader reader;          /* of the piece, or of the return address alone */
+	struct reader piece_reader, address_reader;    /* of the piece, and of the return address alone */
 };
 
 void ring_sighting_init(struct ring_sighting *sighting, struct engine *engine);

@@ -31,17 +31,17 @@ static bool continues(const struct probe *outer, const struct probe *probe)
 	return false;
 }
 
-void serve_emit(struct engine *engine, const struct sighting *seen, struct alloc_event event)
+void serve_emit(struct engine *engine, const struct sighting *seen, struct alloc_event *event)
 {
-	event.tid = seen->tid;
+	event->tid = seen->tid;
 	/* Of nothing else the date is asked. */
-	if (event.kind == ALLOC_BORN || event.kind == ALLOC_RESIZE_END)
-		event.time_ns = seen->time_ns ? seen->time_ns : clock_monotonic_ns();
-	if (event.kind == ALLOC_FREED)
+	if (event->kind == ALLOC_BORN || event->kind == ALLOC_RESIZE_END)
+		event->time_ns = seen->time_ns ? seen->time_ns : clock_monotonic_ns();
+	if (event->kind == ALLOC_FREED)
 		engine->counters.frees++;
-	else if (event.kind == ALLOC_BORN || event.kind == ALLOC_RESIZE_END)
+	else if (event->kind == ALLOC_BORN || event->kind == ALLOC_RESIZE_END)
 		engine->counters.allocations++;
-	engine->sink.event(engine->sink.context, &event);
+	engine->sink.event(engine->sink.context, event);
 }
 
 static void abandoned(void *context, const struct call *call)
@@ -59,7 +59,7 @@ static void kept(void *context, const struct held_block *block)
 {
 	const struct serving *serving = context;
 
-	serve_emit(serving->engine, serving->seen, (struct alloc_event){ .kind = ALLOC_BORN, .address = block->address,
+	serve_emit(serving->engine, serving->seen, &(struct alloc_event){ .kind = ALLOC_BORN, .address = block->address,
 							   .size = block->size, .stack = block->stack,
 							   .domain = block->domain });
 }
@@ -230,7 +230,7 @@ static void free_block(struct serving *serving, raddr sp)
 		return;
 	}
 	look_for_misuse(serving, sp, address, live);
-	serve_emit(engine, serving->seen, (struct alloc_event){ .kind = ALLOC_FREED, .old_address = address,
+	serve_emit(engine, serving->seen, &(struct alloc_event){ .kind = ALLOC_FREED, .old_address = address,
 						      .domain = probe->entry->domain });
 }
 
@@ -247,7 +247,7 @@ static void park(struct serving *serving, const struct calls *calls, struct call
 						engine->sink.is_live(engine->sink.context, old_address, domain)));
 	call->old_address = old_address;
 	if (call->parked)
-		serve_emit(engine, serving->seen, (struct alloc_event){ .kind = ALLOC_RESIZE_BEGIN, .old_address = old_address,
+		serve_emit(engine, serving->seen, &(struct alloc_event){ .kind = ALLOC_RESIZE_BEGIN, .old_address = old_address,
 							      .domain = domain });
 }
 
@@ -407,7 +407,7 @@ static void settle_unsampled(struct serving *serving, struct calls *calls, const
 	calls->last.result = LAST_NONE;
 	if (!call->parked)
 		return;
-	serve_emit(serving->engine, serving->seen, (struct alloc_event){ .kind = ALLOC_RESIZE_END, .old_address = call->old_address,
+	serve_emit(serving->engine, serving->seen, &(struct alloc_event){ .kind = ALLOC_RESIZE_END, .old_address = call->old_address,
 							   .size = result == 0 ? call->size : 0,
 							   .domain = call->probe->entry->domain });
 }
@@ -456,7 +456,7 @@ static void settle(struct serving *serving, struct calls *calls, struct call cal
 	calls->last.result = LAST_HELD;
 	if (hold(calls, &call, &event))
 		return;
-	serve_emit(engine, seen, event);
+	serve_emit(engine, seen, &event);
 	/* What a resize has done is done. */
 	calls->last.result = call.parked ? LAST_NONE : LAST_BORN;
 }
@@ -473,7 +473,7 @@ static void serve_stray(struct serving *serving)
 	engine->counters.strays++;
 	engine->counters.orphans += !(seen->kinds & SITE_SHARED) && (!seen->calls || calls_pending(seen->calls) == 0);
 	if (seen->kinds & SITE_EXIT && seen->result != 0)
-		serve_emit(engine, seen, (struct alloc_event){ .kind = ALLOC_GIVEN, .address = seen->result });
+		serve_emit(engine, seen, &(struct alloc_event){ .kind = ALLOC_GIVEN, .address = seen->result });
 }
 
 void serve_return(struct serving *serving)
@@ -497,7 +497,7 @@ void serve_return(struct serving *serving)
 
 void serve_unborn(struct serving *serving, const struct last_call *last)
 {
-	serve_emit(serving->engine, serving->seen, (struct alloc_event){ .kind = ALLOC_UNBORN, .address = last->address,
+	serve_emit(serving->engine, serving->seen, &(struct alloc_event){ .kind = ALLOC_UNBORN, .address = last->address,
 								   .domain = last->call.probe->entry->domain });
 	serving->engine->counters.allocations--;
 }

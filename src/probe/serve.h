@@ -43,8 +43,8 @@ void serving_init(struct serving *serving, struct engine *engine, const struct s
 
 void serve_entry(struct serving *serving);
 void serve_return(struct serving *serving);
-/* An event of this thread's, at the time at which it was seen. */
-void serve_emit(struct engine *engine, const struct sighting *seen, struct alloc_event event);
+/* An event of this thread's, at the time at which it was seen: both are filled in. */
+void serve_emit(struct engine *engine, const struct sighting *seen, struct alloc_event *event);
 /* The stack of a call that returns now. */
 uint32_t serve_caller_stack(struct engine *engine, const struct call *call, const struct sighting *seen);
 /* The block that the thread's last call has made has not been given to anybody after all. */

@@ -91,7 +91,7 @@ void serve_mapping_entry(struct serving *serving, raddr sp)
 	if (call->old_size == 0)
 		return;
 	call->parked = true;
-	serve_emit(serving->engine, seen, (struct alloc_event){ .kind = ALLOC_RESIZE_BEGIN, .domain = DOMAIN_MMAP,
+	serve_emit(serving->engine, seen, &(struct alloc_event){ .kind = ALLOC_RESIZE_BEGIN, .domain = DOMAIN_MMAP,
 								.old_address = call->old_address,
 								.old_size = call->old_size });
 }
@@ -108,7 +108,7 @@ static void end(const struct serving *serving, const struct call *call, raddr ad
 
 	if (address != 0 && !call->internal)
 		event.stack = serve_caller_stack(serving->engine, call, seen);
-	serve_emit(serving->engine, seen, event);
+	serve_emit(serving->engine, seen, &event);
 }
 
 static void fail(const struct serving *serving, const struct call *call)

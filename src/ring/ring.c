@@ -200,51 +200,46 @@ static void take_lengths(struct ring_record *record, uint32_t length, uint32_t f
 	record->other_start = other_start;
 }
 
+/* Of what is checked each word is loaded just once: the program may write to it meanwhile. */
+#define LOAD(part, word) __atomic_load_n(&(part)->word, __ATOMIC_RELAXED)
+
 static int take_stack_of_call(const struct ring *ring, struct ring_record *record, uint32_t length)
 {
-	const uint8_t *at = record_at(ring, record->position);
-	struct ring_call_within part;
+	const struct ring_call_within *part = (const void *)record_at(ring, record->position);
 
-	memcpy(&part, at, sizeof(part));
-	take_lengths(record, part.stack_length, part.first_length, part.other_start);
-	if (!has_room(ring, record, length, sizeof(part)))
+	take_lengths(record, LOAD(part, stack_length), LOAD(part, first_length), LOAD(part, other_start));
+	if (!has_room(ring, record, length, sizeof(*part)))
 		return -EBADMSG;
 	record->has_stack = true;
-	record->stack_start = part.stack_start;
-	memcpy(record->saved, part.saved, sizeof(record->saved));
-	record->stack = at + offsetof(struct ring_call_within, stack);
+	record->stack_start = part->stack_start;
+	memcpy(record->saved, part->saved, sizeof(record->saved));
+	record->stack = (const uint8_t *)part->stack;
 	return 0;
 }
 
-/* The whole of the fixed part is taken out once, and looked at afterwards. */
-static int take_call(const struct ring *ring, struct ring_record *record, uint32_t *ret_length)
+static int take_call(const struct ring *ring, struct ring_record *record, uint32_t length)
 {
-	struct ring_call call;
+	const struct ring_call *call = (const void *)record_at(ring, record->position);
 
-	memcpy(&call, record_at(ring, record->position), sizeof(call));
-	record->return_address = call.return_address;
-	memcpy(record->args, call.args, sizeof(record->args));
-	*ret_length = call.head.length;
-	return call.head.length == sizeof(call) ? 0 : take_stack_of_call(ring, record, call.head.length);
+	record->return_address = call->return_address;
+	memcpy(record->args, call->args, sizeof(record->args));
+	return length == sizeof(*call) ? 0 : take_stack_of_call(ring, record, length);
 }
 
-static int take_return(const struct ring *ring, struct ring_record *record, uint32_t *ret_length)
+static int take_return(const struct ring *ring, struct ring_record *record, uint32_t length)
 {
-	const uint8_t *at = record_at(ring, record->position);
-	struct ring_return part;
+	const struct ring_return *part = (const void *)record_at(ring, record->position);
 
-	memcpy(&part, at, sizeof(part));
-	take_lengths(record, part.stack_length, part.first_length, part.other_start);
-	if (!has_room(ring, record, part.head.length, sizeof(part)))
+	take_lengths(record, LOAD(part, stack_length), LOAD(part, first_length), LOAD(part, other_start));
+	if (!has_room(ring, record, length, sizeof(*part)))
 		return -EBADMSG;
 	record->has_stack = true;
-	record->time = part.time;
-	record->result = part.result;
-	record->length_key = part.length_key;
-	record->thread_pointer = part.head.sp + 8 * (uint64_t)part.pointer_words;
-	memcpy(record->saved, part.saved, sizeof(record->saved));
-	record->stack = at + offsetof(struct ring_return, stack);
-	*ret_length = part.head.length;
+	record->time = part->time;
+	record->result = part->result;
+	record->length_key = part->length_key;
+	record->thread_pointer = record->sp + 8 * (uint64_t)part->pointer_words;
+	memcpy(record->saved, part->saved, sizeof(record->saved));
+	record->stack = (const uint8_t *)part->stack;
 	return 0;
 }
 
@@ -256,8 +251,8 @@ static void tell_site(const struct ring_head *head, struct ring_record *record)
 	record->nested = record->unsampled && (head->site & RING_NESTED);
 }
 
-/* Filled in where it is to be, and what others have is left as it is: to clear all of it, or to copy it, takes longer than all
- * else here. */
+/* Filled in where it is to be, straight from the ring, and what others have is left as it is: to clear all of it, or to copy it, takes
+ * longer than all else here. */
 static int take_record(struct ring *ring, struct ring_record *record)
 {
 	struct ring_head head;
@@ -269,7 +264,8 @@ static int take_record(struct ring *ring, struct ring_record *record)
 	record->stack_length = record->other_length = 0;
 	record->other_start = 0;
 	tell_site(&head, record);
-	return record->is_return ? take_return(ring, record, &ring->length) : take_call(ring, record, &ring->length);
+	ring->length = head.length;
+	return record->is_return ? take_return(ring, record, head.length) : take_call(ring, record, head.length);
 }
 
 /* What is known of one that is not committed. */
