@@ -249,6 +249,19 @@ static const char *state_folder(const struct tool *tool)
 	return live_text("%.*s/state", (int)(strrchr(socket, '/') - socket), socket);
 }
 
+/* But for the names that debug information gave: one file with a limit of its own, written anew every five minutes, see
+ * daemon/names_keep.c. */
+static long state_files(const struct tool *tool)
+{
+	static const char *const names[] = { "names", "names.new" };
+	const char *folder = state_folder(tool);
+	long count = folder_entries(folder, NULL);
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		count -= access(live_text("%s/%s", folder, names[i]), F_OK) == 0;
+	return count;
+}
+
 /* The lock, and of each process that is traced what its tracer would store, see daemon/lost_files.h. */
 #define STATE_FILES (1 + LOAD_TARGETS)
 
@@ -278,10 +291,10 @@ static bool is_settled(void *context)
 
 	if (children_of(daemon).tracers < LOAD_TARGETS)
 		attach_again(settling->load);
-	if (folder_entries(state_folder(settling->tool), NULL) != STATE_FILES)
+	if (state_files(settling->tool) != STATE_FILES)
 		remove_all_snapshots(settling->tool);
 	return children_of(daemon).tracers == LOAD_TARGETS &&
-	       folder_entries(state_folder(settling->tool), NULL) == STATE_FILES &&
+	       state_files(settling->tool) == STATE_FILES &&
 	       (settling->descriptors == 0 || footprint_of_daemon(daemon).descriptors <= settling->descriptors);
 }
 
@@ -310,7 +323,7 @@ static void measure(const struct load *load, struct held *held, enum mark mark)
 		look_at(&held->rows[2 + 2 * t], mark, pid);
 		look_at(&held->rows[3 + 2 * t], mark, tool_tracer(pid));
 	}
-	held->files[mark] = folder_entries(state_folder(load->tool), NULL);
+	held->files[mark] = state_files(load->tool);
 }
 
 static void name_rows(const struct load *load, struct held *held)
