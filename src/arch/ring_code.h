@@ -43,7 +43,7 @@ struct ring_code_note {
 	uint8_t allocates, resizes, size_argument, count_argument;
 	uint8_t words_below;                   /* sp_below */
 	uint8_t waits, sampled, told, old_argument, described;
-	uint8_t reserved[2];
+	uint8_t unmaps, by_protection;
 };
 
 struct ring_switch {
@@ -83,6 +83,10 @@ struct ring_window {
 	bool hands_on;                         /* of a return, but before a jump to a function that returns its first argument: that
 						* is the result */
 	enum ring_waits waits;                 /* its record is waited for (ring/layout.h) */
+	bool unmaps;                           /* a function that unmaps what its first two arguments tell the start and the length of,
+						* or makes it unreadable: no record is written, but it is noted (ring_control's
+						* has_holes) when that is a part of the calling thread's own stack, or of the first one */
+	bool by_protection;                    /* only when its third argument has no PROT_READ */
 };
 
 #define RING_SITE_MAX (ARCH_MOVED_MAX + 32)
@@ -96,6 +100,7 @@ struct ring_site {
 	uint32_t behind;                       /* offset in the site of the second run */
 	bool is_return, hands_on;
 	enum ring_waits waits;
+	bool unmaps;
 	struct arch_moved moved[2];
 };
 

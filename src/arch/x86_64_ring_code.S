@@ -123,6 +123,10 @@
 #define HOOK_LOOK_NS	1000000
 #define NR_process_vm_readv 310
 
+#define PROT_READ	1
+#define UNMAP_LOWEST	65536
+#define FIRST_STACK_ROOM (64 << 20)	/* below the first stack, as the kernel leaves it free at least */
+
 /* r8 ring, edx length: rax becomes the mark of an open record, rcx its address, r10 its position.  Uses r11.  What is known of a
  * thread by its pc goes to a table: x86_64_ring_site.c. */
 	.macro	reserve	start, kept, committed, end, give_up
@@ -398,6 +402,8 @@
 	.skip	HEADER_SIZE
 	.globl	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_exec, x86_64_ring_end, x86_64_ring_stretches
 	.hidden	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_exec, x86_64_ring_end, x86_64_ring_stretches
+	.globl	x86_64_ring_unmap, x86_64_ring_protect
+	.hidden	x86_64_ring_unmap, x86_64_ring_protect
 	.globl	x86_64_ring_sample, x86_64_ring_sample_return
 	.hidden	x86_64_ring_sample, x86_64_ring_sample_return
 	.globl	x86_64_ring_few, x86_64_ring_few_call, x86_64_ring_few_free, x86_64_ring_few_return, x86_64_ring_few_end
@@ -845,6 +851,57 @@ x86_64_ring_hook:
 .Lhook_done:
 	restore
 .Lhook_end:
+
+/* Of the memory from rdi to rsi, a hole in the stack from rdx to r9, where rcx is the stack pointer, is noted.  What lies below
+ * that and within the lowest part of the stack may be a guard of the program's own.  r8 ring; uses r10. */
+	.macro	note_hole
+	cmp	%r9, %rdi
+	jae	2f
+	lea	UNMAP_LOWEST(%rdx), %r10
+	cmp	%r9, %rcx
+	jae	1f
+	cmp	%rdx, %rcx
+	jb	1f
+	cmp	%r10, %rcx
+	cmovb	%rcx, %r10
+1:	cmp	%r10, %rsi
+	jbe	2f
+	movl	$1, CONTROL_HOLES(%r8)
+2:
+	.endm
+
+/* Before memory is made such that it may not be read, and before it is unmapped: its start and length are the first two arguments.  No
+ * record is written. */
+	.balign	16
+x86_64_ring_protect:
+	save
+	test	$PROT_READ, %dl
+	jnz	.Lunmap_done
+	jmp	.Lunmap
+	.balign	16
+x86_64_ring_unmap:
+	save
+.Lunmap:
+	mov	.Lheader+CODE_SIZE(%rip), %r8
+	test	%r8, %r8
+	jz	.Lunmap_done
+	add	%rdi, %rsi
+	lea	CALLER(%rsp), %rcx
+	mov	CONTROL_MAIN(%r8), %rdx
+	mov	CONTROL_MAIN_END(%r8), %r9
+	mov	%rdx, %r10
+	sub	%rcx, %r10
+	cmp	$FIRST_STACK_ROOM, %r10
+	cmovb	%rcx, %rdx		/* it has grown */
+	note_hole
+	mov	CONTROL_STACK(%r8), %rdx
+	mov	%fs:(%rdx), %rdx
+	test	%rdx, %rdx
+	jz	.Lunmap_done
+	mov	%fs:0, %r9
+	note_hole
+.Lunmap_done:
+	restore
 
 /* --- what is not recorded --- */
 

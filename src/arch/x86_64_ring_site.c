@@ -12,6 +12,8 @@ extern const uint8_t x86_64_ring_code[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_return[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_hook[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_exec[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_unmap[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_protect[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_sample[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_sample_return[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_few_call[] __attribute__((visibility("hidden")));
@@ -176,6 +178,8 @@ static const uint8_t *routine_of(const struct ring_window *window)
 	few &= !(window->is_return && window->described);
 	if (window->waits != RING_WAITS_NOT)
 		return window->waits == RING_WAITS_LOADER ? x86_64_ring_hook : x86_64_ring_exec;
+	if (window->unmaps)
+		return window->by_protection ? x86_64_ring_protect : x86_64_ring_unmap;
 	if (window->is_return)
 		return few ? x86_64_ring_few_return : window->sampled ? x86_64_ring_sample_return : x86_64_ring_return;
 	if (few)
@@ -243,7 +247,8 @@ int ring_site_build(const struct ring_window *window, raddr area, raddr at, uint
 	struct code code = { .out = bytes, .at = at };
 	struct ring_site site = { .window = window->address, .at = at, .window_length = window->length,
 				  .record = window->record, .is_return = window->is_return,
-				  .hands_on = window->hands_on, .waits = window->waits };
+				  .hands_on = window->hands_on,
+				  .waits = window->waits, .unmaps = window->unmaps };
 	int r = check_whole(window, at, ret_reason);
 
 	if (r == 0)

@@ -40,6 +40,7 @@ struct ring_place {
 	struct probe *probe;               /* of an entry */
 	raddr address;                     /* of the instruction that is watched; of an entry, of the function */
 	uint32_t sp_below;                 /* of an entry, where its record is written */
+	bool by_protection;                /* of SITE_UNMAP: as the plan's */
 };
 
 #define RING_NO_HOOK UINT32_MAX
@@ -61,6 +62,7 @@ struct ring_side {
 	uint64_t late;                     /* position of a record that was awaited in vain; UINT64_MAX: none */
 	bool outgrown;                     /* the first thread was below what is known to be mapped of its stack, */
 	bool below_is_anothers;            /* which has not grown, when that was last looked at */
+	size_t unmaps;                     /* places at functions that unmap */
 	size_t hole_looks;                 /* threads whose stacks were looked at for holes */
 	uint64_t next_look_ns;             /* not before, for those */
 	uint32_t hook;                     /* number of the loader's place; RING_NO_HOOK: it has none */
@@ -117,6 +119,10 @@ void engine_ring_publish_stacks(struct engine *engine);
 void engine_ring_look_at_stacks(struct engine *engine);
 /* Where nobody tells of births: a record says where the thread's pointer may be. */
 void engine_ring_hear_of_pointer(struct engine *engine, struct task *task, raddr pointer);
+/* Has the code see what an object's functions unmap of stacks; where there is no room for that they go unseen.  And what one of them,
+ * at whose place (by number) a held task stands with these registers, is about to unmap. */
+void engine_ring_watch_unmaps(struct engine *engine, const struct planned_module *planned);
+void engine_ring_see_unmap(struct engine *engine, uint32_t number, const struct user_regs_struct *regs);
 /* The program's first stack may have grown since its borders were looked at. */
 void engine_ring_look_whether_grown(struct engine *engine);
 /* The thread that has written a record, made known where nobody else tells of threads; NULL: there is none. */

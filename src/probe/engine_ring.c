@@ -79,6 +79,11 @@ static size_t window_ranges(const struct engine *engine, struct jump_range *rang
 			if (window->vaddr + bias + ARCH_WINDOW_MAX > range.end)
 				range.end = window->vaddr + bias + ARCH_WINDOW_MAX;
 		}
+		for (uint32_t k = 0; range.end > 0 && k < planned->plan.unmap_count; k++) {
+			raddr at = planned->plan.unmaps[k].window.vaddr + bias;
+
+			widen(&range, (struct jump_range){ at, at + ARCH_WINDOW_MAX });
+		}
 		if (range.end > 0 && count == most)
 			widen(&ranges[most - 1], range);
 		else if (range.end > 0)
@@ -440,7 +445,8 @@ size_t engine_unwatched(const struct engine *engine)
 
 const char *engine_int3_beside(const struct engine *engine, char *text, size_t space)
 {
-	size_t places = engine->ring.places.count - (engine->ring.hook != RING_NO_HOOK) - engine->ring.execs + engine->ring.by_int3;
+	size_t places = engine->ring.places.count - (engine->ring.hook != RING_NO_HOOK) - engine->ring.execs -
+			engine->ring.unmaps + engine->ring.by_int3;
 
 	if (!engine->ring.ring || engine->ring.by_int3 == 0)
 		return NULL;

@@ -57,7 +57,9 @@ void engine_stand_in(struct engine *engine, uint32_t number, const struct user_r
 	struct serving serving;
 	struct sighting seen;
 
-	if (place && (place->kinds & (SITE_LOADER | SITE_EXEC)))
+	if (place && (place->kinds & SITE_UNMAP))
+		engine_ring_see_unmap(engine, number, regs);
+	if (place && (place->kinds & (SITE_LOADER | SITE_EXEC | SITE_UNMAP)))
 		return;
 	if (!writer || writer->target != engine->target) {
 		engine->counters.failed_reads++;

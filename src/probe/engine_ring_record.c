@@ -132,7 +132,8 @@ void ring_sighting_serve(struct ring_sighting *sighting, const struct ring_recor
 		engine_exec_called(engine, record, place);
 		return;
 	}
-	if (!place || record->is_return != !(place->kinds & SITE_ENTRY) || !task || task->target != engine->target) {
+	if (!place || (place->kinds & SITE_UNMAP) || record->is_return != !(place->kinds & SITE_ENTRY) || !task ||
+	    task->target != engine->target) {
 		engine->counters.failed_reads++;
 		return;
 	}

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 #define LOOKS 64                       /* threads that are looked at at a time */
 #define PAGE 4096u
@@ -236,4 +237,43 @@ void engine_ring_look_whether_grown(struct engine *engine)
 	engine->ring.below_is_anothers = now.start == before.start && now.end == before.end;
 	engine->ring.layout.main_stack = now;
 	engine_ring_publish_stacks(engine);
+}
+
+/* --- by the program's own calls --- */
+
+void engine_ring_watch_unmaps(struct engine *engine, const struct planned_module *planned)
+{
+	raddr bias = engine->target->modules.modules.items[planned->module].bias;
+
+	for (uint32_t i = 0; engine->ring.planting && i < planned->plan.unmap_count; i++) {
+		const struct plan_unmap *unmap = &planned->plan.unmaps[i];
+		struct ring_window window = {
+			.address = unmap->window.vaddr + bias, .text = unmap->window.text, .length = unmap->window.length,
+			.sp_below = unmap->window.sp_below, .unmaps = true, .by_protection = unmap->by_protection,
+		};
+		const char *reason;
+		uint32_t number;
+
+		/* Numbers are given one after the other. */
+		if (vec_reserve(&engine->ring.places, 1) < 0 ||
+		    jumps_add(engine->target, &window, planned->module, &engine->ring.awaited, &number, &reason) < 0)
+			continue;
+		*vec_push(&engine->ring.places) = (struct ring_place){
+			.kinds = SITE_UNMAP, .address = window.address, .by_protection = unmap->by_protection,
+		};
+		engine->ring.unmaps++;
+	}
+}
+
+/* A little more than the code itself would take for one. */
+void engine_ring_see_unmap(struct engine *engine, uint32_t number, const struct user_regs_struct *regs)
+{
+	const struct stack_bounds *first = &engine->ring.layout.main_stack;
+	raddr start = arch_argument(regs, 0), end = start + arch_argument(regs, 1), sp = arch_sp(regs);
+	raddr stack_end = sp >= first->start && sp < first->end ? first->end : arch_thread_pointer(regs);
+
+	if (engine->ring.places.items[number].by_protection && (arch_argument(regs, 2) & PROT_READ))
+		return;
+	if (start < stack_end && end > sp)
+		__atomic_store_n(&ring_control(engine->ring.ring)->has_holes, 1, __ATOMIC_RELAXED);
 }

@@ -221,6 +221,7 @@ static int install_module(struct engine *engine, struct planned_module *planned)
 			probes += r == 0 && entry;
 		}
 	}
+	engine_ring_watch_unmaps(engine, planned);
 	planned->installed = true;
 	return probes;
 }

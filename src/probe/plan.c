@@ -66,7 +66,7 @@ static struct plan_site *add_site(struct plan *plan, const struct elf_code *code
 	return site;
 }
 
-static int decode(struct elf_code *code, uint64_t vaddr, struct arch_function *ret, const char **ret_reason)
+int plan_decode(struct elf_code *code, uint64_t vaddr, struct arch_function *ret, const char **ret_reason)
 {
 	size_t len;
 	const uint8_t *text = elf_code_at(code, vaddr, &len);
@@ -215,7 +215,7 @@ static int leave_by_jump(struct ways_out *out, const struct arch_jump *jump)
 static int add_part(struct ways_out *out, uint64_t vaddr)
 {
 	struct arch_function part;
-	int r = decode(out->code, vaddr, &part, &out->function->refused);
+	int r = plan_decode(out->code, vaddr, &part, &out->function->refused);
 
 	if (r < 0)
 		return r;
@@ -306,7 +306,7 @@ static int add_function(const struct naming *naming, struct elf_code *code, uint
 	struct arch_function decoded;
 	int r;
 
-	r = decode(code, function->vaddr, &decoded, &function->refused);
+	r = plan_decode(code, function->vaddr, &decoded, &function->refused);
 	/* Of a function that only frees, no more than its first instruction matters. */
 	if (r == -ENOTSUP && !catalog_allocates(function->entry)) {
 		function->refused = NULL;
@@ -450,6 +450,9 @@ int plan_make(int elf_fd, struct described *described, const char *path, bool wi
 		leave_alone(&plan);
 	if (r == 0 && with_windows)
 		plan_check_windows(&plan, code);
+	/* Where mappings are watched their functions have breakpoints. */
+	if (r == 0 && with_windows && !(described && described->mappings))
+		plan_find_unmaps(&plan, code);
 	if (r == 0 && plan.is_glibc)
 		plan_find_internal_range(&plan, code);
 	elf_code_close(code);

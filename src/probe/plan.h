@@ -21,6 +21,7 @@ enum site_kind {
 				    * argument */
 	SITE_LOADER = 8,           /* the loader's hook; in no plan */
 	SITE_EXEC = 32,            /* the C library's execve; in no plan */
+	SITE_UNMAP = 64,           /* memory goes, or cannot be read any more; in no plan's sites */
 	SITE_SHARED = 16,          /* with SITE_EXIT: in a function that is jumped to, and which others may call as well */
 };
 
@@ -69,10 +70,20 @@ struct plan_form {
 	bool is_told;                      /* by what it calls, whose stack says so: it has no probe */
 };
 
+/* A function of the C library's by which memory is unmapped, or made unreadable. */
+struct plan_unmap {
+	uint64_t vaddr;
+	bool by_protection;                /* only when its third argument has no PROT_READ */
+	struct plan_window window;
+};
+#define PLAN_UNMAPS_MAX 8
+
 struct plan {
 	VEC_OF(struct plan_function) functions;
 	VEC_OF(struct plan_site) sites;
 	VEC_OF(struct plan_form) forms;    /* when these are asked for */
+	struct plan_unmap unmaps[PLAN_UNMAPS_MAX];     /* with windows: those that have one */
+	uint32_t unmap_count;
 	bool defines_malloc, is_glibc;
 	const char *clash;                 /* a described function that is one of those which are watched anyway; NULL: none */
 	const char *malloc_refused;        /* why its malloc cannot be probed, and nothing of it is */

@@ -38,6 +38,69 @@ void plan_find_internal_range(struct plan *plan, struct elf_code *code)
 	}
 }
 
+/* --- functions that unmap --- */
+
+struct unmaps {
+	struct plan *plan;
+	bool is_libc;
+};
+
+static int note_unmap(void *context, const char *symbol, uint64_t vaddr)
+{
+	static const struct {
+		const char *name;
+		bool by_protection;
+	} names[] = { { "mprotect", true }, { "munmap", false }, { "mmap", true }, { "mremap", false }, { "madvise", false } };
+	struct unmaps *unmaps = context;
+	struct plan *plan = unmaps->plan;
+
+	unmaps->is_libc |= strcmp(symbol, "__libc_start_main") == 0;
+	for (size_t i = 0; symbol[0] == 'm' && i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(symbol, names[i].name) == 0 && plan->unmap_count < PLAN_UNMAPS_MAX)
+			plan->unmaps[plan->unmap_count++] = (struct plan_unmap){ .vaddr = vaddr, .by_protection = names[i].by_protection };
+	}
+	return 0;
+}
+
+static bool is_one_instruction(const struct plan_window *window)
+{
+	uint8_t out[ARCH_MOVED_MAX];
+	struct arch_moved moved;
+	const char *reason;
+
+	return arch_move(window->text, window->length, window->vaddr, window->vaddr, out, &moved, &reason) == 0 && moved.count == 1;
+}
+
+/* Over one instruction, into which nothing branches. */
+static bool find_unmap_window(struct plan_unmap *unmap, struct elf_code *code)
+{
+	struct arch_function decoded;
+	const char *reason;
+	bool found;
+
+	if (plan_decode(code, unmap->vaddr, &decoded, &reason) < 0)
+		return false;
+	found = plan_find_entry_window(&unmap->window, code, unmap->vaddr, &decoded);
+	arch_function_fini(&decoded);
+	return found && is_one_instruction(&unmap->window);
+}
+
+void plan_find_unmaps(struct plan *plan, struct elf_code *code)
+{
+	struct unmaps unmaps = { .plan = plan };
+	uint32_t kept = 0;
+
+	if (!plan->defines_malloc || elf_code_each_function(code, note_unmap, &unmaps) != 0 || !unmaps.is_libc)
+		plan->unmap_count = 0;
+	for (uint32_t i = 0; i < plan->unmap_count; i++) {
+		if (find_unmap_window(&plan->unmaps[i], code))
+			plan->unmaps[kept++] = plan->unmaps[i];
+	}
+	plan->unmap_count = kept;
+}
+
+/* --- operators new --- */
+
 /* Their operator new does nothing but call malloc, or another operator new. */
 static bool is_cxx_library(const char *path)
 {

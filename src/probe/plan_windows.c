@@ -39,17 +39,25 @@ void plan_set_exit_window(struct plan_site *site, const struct elf_code *code, u
 		set_window(&site->window, code, vaddr - room->before, room->before + length, room->before);
 }
 
-void plan_set_entry_window(struct plan_site *site, const struct elf_code *code, uint64_t vaddr,
-			   const struct arch_function *decoded)
+bool plan_find_entry_window(struct plan_window *window, const struct elf_code *code, uint64_t vaddr,
+			    const struct arch_function *decoded)
 {
 	uint32_t offset, sp_below, room = arch_entry_room(decoded, &offset, &sp_below), length;
 	size_t len;
 	const uint8_t *text = elf_code_at(code, vaddr + offset, &len);
 
 	length = text && room <= len ? arch_window_length(text, room, vaddr + offset) : 0;
-	site->window.length = 0;
-	if (length > 0 && site->kinds == SITE_ENTRY && set_window(&site->window, code, vaddr + offset, length, 0))
-		site->window.sp_below = sp_below;
+	if (length == 0 || !set_window(window, code, vaddr + offset, length, 0))
+		return false;
+	window->sp_below = sp_below;
+	return true;
+}
+
+void plan_set_entry_window(struct plan_site *site, const struct elf_code *code, uint64_t vaddr,
+			   const struct arch_function *decoded)
+{
+	if (site->kinds != SITE_ENTRY || !plan_find_entry_window(&site->window, code, vaddr, decoded))
+		site->window.length = 0;
 }
 
 /* --- what windows may be in the way of, and what may be in theirs --- */

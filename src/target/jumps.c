@@ -153,6 +153,7 @@ static int write_note(struct target *target, struct jump_area *area, const struc
 		.old_argument = window->old_argument, .described = window->described,
 		.size_argument = window->size_argument, .count_argument = window->count_argument,
 		.words_below = (uint8_t)(window->sp_below / 8), .waits = (uint8_t)window->waits,
+		.unmaps = window->unmaps, .by_protection = window->by_protection,
 	};
 	int r;
 
@@ -352,7 +353,7 @@ unsigned jumps_verify(struct target *target)
 		struct jump *jump = &target->jumps.items[i];
 		bool overwritten = jump->planted && is_there(target, jump) == 0;
 
-		missing += overwritten && !jump->overwritten && !jump->site.waits;
+		missing += overwritten && !jump->overwritten && !jump->site.waits && !jump->site.unmaps;
 		jump->overwritten = overwritten;
 	}
 	return missing;

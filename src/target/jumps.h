@@ -51,7 +51,7 @@ int jumps_add(struct target *target, struct ring_window *window, uint32_t module
 /* Plants all that are prepared, moves threads that stand in their windows, and switches the code on. */
 int jumps_plant(struct target *target);
 /* How many are not there, or not as they were made, and were when this was last asked: another tool has put something of its own
- * into them, or the program has.  The loader's hook, at which no calls are missed, is not among them. */
+ * into them, or the program has.  Where nothing is told of calls, as at the loader's hook, they are not among them. */
 unsigned jumps_verify(struct target *target);
 /* Takes all jumps out.  How many could not be. */
 unsigned jumps_restore(struct target *target);

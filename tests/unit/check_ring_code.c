@@ -30,11 +30,13 @@
 #define ALLOC 10                        /* sites: entry 10, returns 11 and 12 */
 #define FREE 20
 #define HOOK 30
+#define UNMAP 40
 
 extern uint64_t sample_alloc(uint64_t size);
 extern const uint8_t sample_alloc_end[], sample_free_end[], sample_caller_return[];
 extern void sample_free(uint64_t address);
 extern void sample_hook(void);
+extern int sample_unmap(uint64_t start, uint64_t length, int protection);
 extern void sample_caller(const void *function, const uint64_t in[15], uint64_t out[15]);
 extern int sample_store(uint64_t *out, uint64_t address);
 extern const uint8_t sample_store_end[];
@@ -746,6 +748,84 @@ START_TEST(where_stacks_have_holes_none_is_copied_without_being_asked_for)
 	/* A program with a filter may not ask. */
 	control->may_yield = 0;
 	run_thread(run_below_a_hole, NULL, NULL);
+}
+END_TEST
+
+static bool makes_hole(uint64_t start, uint64_t length, int protection)
+{
+	bool made;
+
+	REQUIRE(sample_unmap(start, length, protection) == 11);
+	made = control->has_holes;
+	control->has_holes = 0;
+	return made;
+}
+
+/* Of the calling thread's. */
+static struct bounds {
+	uint64_t start, end;
+} own_stack(void)
+{
+	struct bounds bounds = { control->main_stack, control->main_stack_end };
+
+	if (gettid() != getpid()) {
+		bounds.end = thread_pointer();
+		memcpy(&bounds.start, (void *)(bounds.end + control->stack_offset), sizeof(bounds.start));
+	}
+	return bounds;
+}
+
+/* Callers are above here; at the lower end there may be a guard. */
+static void *unmap_within_stack(void *by_protection)
+{
+	uint64_t page = (uintptr_t)__builtin_frame_address(0) & ~(PAGE - 1);
+	struct bounds bounds = own_stack();
+
+	REQUIRE(bounds.start < page && page < bounds.end);
+	REQUIRE(makes_hole(page, PAGE, PROT_NONE));
+	REQUIRE(makes_hole(bounds.start, bounds.end - bounds.start, PROT_NONE));
+	REQUIRE(!makes_hole(bounds.end, PAGE, PROT_NONE));
+	REQUIRE(!makes_hole(bounds.start - PAGE, 2 * PAGE, PROT_NONE));
+	REQUIRE(makes_hole(page, PAGE, PROT_READ) == !by_protection);
+	ring_area_record(&area, NULL);
+	REQUIRE(!makes_hole(page, PAGE, PROT_NONE));
+	ring_area_record(&area, ring);
+	return NULL;
+}
+
+static void unmap_everywhere(void *by_protection)
+{
+	ring_patch_unmap(&area, (void *)sample_unmap, by_protection, UNMAP, &patches);
+	unmap_within_stack(by_protection);
+	run_thread(unmap_within_stack, by_protection, NULL);
+}
+
+START_TEST(what_is_unmapped_of_the_callers_own_stack_is_noted)
+{
+	know_main_stack();
+	run_thread(find_in_thread, &control->stack_offset, NULL);
+	unmap_everywhere(NULL);
+	ring_unpatch(&patches);
+	unmap_everywhere(ring);
+	expect_nothing();
+}
+END_TEST
+
+START_TEST(every_register_is_kept_where_memory_is_unmapped)
+{
+	uint64_t in[15], without[15], with[15];
+
+	for (unsigned i = 0; i < 15; i++)
+		in[i] = 0x0101010101010101ULL * (i + 1);
+	sample_caller((void *)sample_unmap, in, without);
+	ring_patch_unmap(&area, (void *)sample_unmap, true, UNMAP, &patches);
+	sample_caller((void *)sample_unmap, in, with);
+	ck_assert_mem_eq(without, with, sizeof(with));
+	ring_unpatch(&patches);
+	run_thread(find_in_thread, &control->stack_offset, NULL);
+	ring_patch_unmap(&area, (void *)sample_unmap, false, UNMAP, &patches);
+	sample_caller((void *)sample_unmap, in, with);
+	ck_assert_mem_eq(without, with, sizeof(with));
 }
 END_TEST
 
@@ -1843,6 +1923,8 @@ int main(void)
 	tcase_add_test(tests, an_unknown_stack_is_read_to_the_end_of_its_page);
 	tcase_add_test(tests, an_unknown_stack_is_read_as_far_as_it_goes_and_is_needed);
 	tcase_add_test(tests, where_stacks_have_holes_none_is_copied_without_being_asked_for);
+	tcase_add_test(tests, what_is_unmapped_of_the_callers_own_stack_is_noted);
+	tcase_add_test(tests, every_register_is_kept_where_memory_is_unmapped);
 	tcase_add_test(tests, a_return_says_where_its_threads_pointer_is);
 	tcase_add_test(tests, what_a_handler_on_a_stack_of_its_own_does_comes_with_both_stacks);
 	tcase_add_test(tests, what_is_not_sampled_leaves_no_record);

@@ -162,6 +162,17 @@ void ring_patch_hook(struct ring_area *area, void *function, uint32_t number, st
 	put_site(area, &window, patches);
 }
 
+void ring_patch_unmap(struct ring_area *area, void *function, bool by_protection, uint32_t number, struct ring_patches *patches)
+{
+	const struct ring_window window = {
+		.address = (uintptr_t)function, .text = function, .number = number, .unmaps = true, .by_protection = by_protection,
+		.length = entry_length(function, ARCH_JUMP_SIZE), .count_argument = RING_WINDOW_NO_ARGUMENT,
+	};
+
+	REQUIRE_(window.length > 0);
+	put_site(area, &window, patches);
+}
+
 void ring_patch_symbol(struct ring_area *area, const char *name, bool returns, uint32_t number,
 		       struct ring_patches *patches)
 {

@@ -37,6 +37,13 @@ sample_hook:
 	nopl	0(%rax,%rax)
 	nopw	0(%rax,%rax)
 
+/* Stands for munmap and mprotect: does nothing of the kind. */
+	.balign	16
+	.globl	sample_unmap
+sample_unmap:
+	mov	$11, %eax
+	ret
+
 /* (function, in[15], out[16]): registers but rsp in the order of rax to r15; out[15]: the red zone's word was kept. */
 	.balign	16
 	.globl	sample_caller, sample_caller_return
