@@ -25,11 +25,11 @@
 
 static const uint64_t sigset_size = 8;     /* of the kernel's sigset_t */
 
-int action_set(struct task *task, const struct kernel_sigaction *action)
+int action_set_of(struct task *task, int sig, const struct kernel_sigaction *action)
 {
 	struct arch_stub_call call = {
 		.number = SYS_rt_sigaction,
-		.args = { SIGTRAP, 0, 0, sigset_size },
+		.args = { (uint64_t)sig, 0, 0, sigset_size },
 		.data = action, .data_length = sizeof(*action), .data_arg = 1,
 	};
 	int64_t result;
@@ -39,9 +39,9 @@ int action_set(struct task *task, const struct kernel_sigaction *action)
 }
 
 /* It comes out on the stack, well below the red zone. */
-int action_get(struct task *task, struct kernel_sigaction *ret_action)
+int action_get_of(struct task *task, int sig, struct kernel_sigaction *ret_action)
 {
-	struct arch_stub_call call = { .number = SYS_rt_sigaction, .args = { SIGTRAP, 0, 0, sigset_size },
+	struct arch_stub_call call = { .number = SYS_rt_sigaction, .args = { (uint64_t)sig, 0, 0, sigset_size },
 				       .data_arg = -1 };
 	int64_t result;
 	raddr at;
@@ -54,6 +54,16 @@ int action_get(struct task *task, struct kernel_sigaction *ret_action)
 	if (r < 0 || result < 0)
 		return r < 0 ? r : (int)result;
 	return target_read(task->target, at, ret_action, sizeof(*ret_action));
+}
+
+int action_set(struct task *task, const struct kernel_sigaction *action)
+{
+	return action_set_of(task, SIGTRAP, action);
+}
+
+int action_get(struct task *task, struct kernel_sigaction *ret_action)
+{
+	return action_get_of(task, SIGTRAP, ret_action);
 }
 
 static struct kernel_sigaction programs_action(const struct target *target)
@@ -115,9 +125,30 @@ static int run_to_syscall(struct task *task, struct user_regs_struct *ret_regs)
 	return r < 0 ? r : 1;
 }
 
-static bool is_the_call(const struct user_regs_struct *regs)
+static bool is_the_call(const struct user_regs_struct *regs, int sig)
 {
-	return syscall_is_entered(regs) && syscall_is_sigaction(regs) && syscall_argument(regs, 0) == SIGTRAP;
+	return syscall_is_entered(regs) && syscall_is_sigaction(regs) && (int)syscall_argument(regs, 0) == sig;
+}
+
+/* 1: it stands at that call's entry; 0: elsewhere. */
+static int run_to_call(struct task *task, int sig, struct user_regs_struct *ret_regs)
+{
+	int r, stops = 0;
+
+	do
+		r = run_to_syscall(task, ret_regs);
+	while (r == 1 && !is_the_call(ret_regs, sig) && ++stops < STOPS_MAX);
+	return r == 1 ? is_the_call(ret_regs, sig) : r;
+}
+
+int action_see_call(struct task *task, int sig, struct kernel_sigaction *ret_action)
+{
+	struct user_regs_struct regs;
+	int r = run_to_call(task, sig, &regs);
+
+	if (r != 1 || syscall_argument(&regs, 1) == 0)
+		return r < 0 ? r : 0;
+	return target_read(task->target, syscall_argument(&regs, 1), ret_action, sizeof(*ret_action)) == 0;
 }
 
 /* The program's action in the call's memory is taken, and ours put there: it is the C library's own copy. */
@@ -149,13 +180,10 @@ int action_serve_call(struct task *task)
 	struct kernel_sigaction before = programs_action(target);
 	struct user_regs_struct regs;
 	raddr new_at, old_at;
-	int r, stops = 0;
+	int r = run_to_call(task, SIGTRAP, &regs);
 
-	do
-		r = run_to_syscall(task, &regs);
-	while (r == 1 && !is_the_call(&regs) && ++stops < STOPS_MAX);
-	if (r <= 0 || !is_the_call(&regs))
-		return r < 0 ? r : 0;
+	if (r != 1)
+		return r;
 	new_at = syscall_argument(&regs, 1);
 	old_at = syscall_argument(&regs, 2);
 	if (new_at != 0)

@@ -16,6 +16,9 @@ struct kernel_sigaction {                  /* arch/x86/include/uapi/asm/signal.h
 /* By a system call of a held task. */
 int action_set(struct task *task, const struct kernel_sigaction *action);
 int action_get(struct task *task, struct kernel_sigaction *ret_action);
+/* Of another signal. */
+int action_set_of(struct task *task, int sig, const struct kernel_sigaction *action);
+int action_get_of(struct task *task, int sig, struct kernel_sigaction *ret_action);
 /* Ours, as it serves best with the program's own that is noted. */
 struct kernel_sigaction action_ours(const struct target *target);
 /* Notes it in the target, too, for the handler. */
@@ -26,6 +29,8 @@ int action_note(struct target *target, const struct kernel_sigaction *programs);
 int action_serve_call(struct task *task);
 /* The task is at the delivery of a SIGTRAP of its own, and will be resumed.  Negative errno: it ended, or runs. */
 int action_before_delivery(struct task *task);
+/* Likewise for another signal, to the entry of its system call.  1: it is to set this; 0: it sets none, or stands elsewhere. */
+int action_see_call(struct task *task, int sig, struct kernel_sigaction *ret_action);
 
 /* Looks whether the kernel has taken ours away. */
 void action_check(struct target *target);

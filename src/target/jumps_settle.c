@@ -2,6 +2,7 @@
 /* Threads that are stopped in the code that writes records. */
 #include "target/jumps.h"
 
+#include "target/faults.h"
 #include "target/jumps_private.h"
 #include "target/ptrace.h"
 
@@ -132,6 +133,7 @@ bool jumps_mend_fault(struct task *task, const struct stop *stop)
 	if (is_in_routine(target, task->tid, &regs))
 		return false;
 	stop_reap(task->tid);
+	faults_note(task, stop->sig);
 	return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include "target/action.h"
 #include "target/attach.h"
+#include "target/faults.h"
 #include "target/inject.h"
 #include "target/jumps.h"
 #include "target/masks.h"
@@ -62,6 +63,8 @@ int resident_install_handler(struct target *target)
 	if (r < 0)
 		return r;
 	target->handler_lost = target->handler_replaced = false;
+	target->ask_for_faults = true;
+	faults_serve(task);
 	install_in_guests(target, &ours);
 	return 0;
 }
@@ -134,6 +137,8 @@ static int restore_actions(struct target *target, struct task *task)
 {
 	int failed = 0, r;
 
+	if (task)
+		faults_serve(task);
 	if (target->handler_installed)
 		failed = task ? restore_action(target, task) : -EAGAIN;
 	r = restore_guests(target);

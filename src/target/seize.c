@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "target/attach.h"
 #include "target/bp.h"
+#include "target/faults.h"
 #include "target/handlers.h"
 #include "target/held.h"
 #include "target/jumps.h"
@@ -520,6 +521,7 @@ int task_unmask(struct task *task)
 	r = ptrace_getsigmask(task->tid, &mask);
 	if (r < 0)
 		return r;
+	task->blocked_faults = is_for_a_moment(mask) ? 0 : faults_in_mask(mask);
 	was_blocked = mask & bit;
 	if (was_blocked) {
 		task->sigtrap_was_blocked = !is_for_a_moment(mask) && !is_for_a_handler(task, bit);

@@ -45,6 +45,7 @@ struct task {
 	bool guest;                    /* shares the memory, belongs to another process; let go at exec */
 	bool unlisted;                 /* it had ended, or never was, when it was first heard of */
 	bool interrupt_due;            /* PTRACE_INTERRUPT sent, its stop not seen yet */
+	uint64_t blocked_faults;       /* SIGSEGV and SIGBUS, when its mask was first looked at (faults.h) */
 	bool masked;                   /* SIGTRAP was looked at in its mask (cleared if need be) */
 	bool sigtrap_was_blocked;
 	uint32_t mask_note;            /* where that is noted in the process (masks.h), counted from 1; 0: nowhere */
@@ -74,6 +75,8 @@ struct stack_bounds {
 /* Limits, each counted or said when reached. */
 #define TASKS_MAX 65536
 #define BREAKPOINTS_MAX 16384
+
+#define TARGET_FAULTS 2                /* signals */
 
 struct target {
 	pid_t pid;
@@ -117,6 +120,8 @@ struct target {
 	bool handler_lost;             /* the kernel has set the default in its place */
 	bool handler_replaced;         /* the program has set one of its own, past the C library */
 	bool ask_for_handler;          /* at the next stop that allows it: is it still ours? */
+	bool ask_for_faults;           /* what the program does at SIGSEGV and SIGBUS (faults.h): at the next stop that allows it */
+	uint64_t fault_handlers[TARGET_FAULTS], reset_faults;
 	uint8_t old_action[32];        /* the kernel's struct sigaction of SIGTRAP: the program's own */
 	uint64_t longest_stop_ns;      /* of one thread, at once; see held.h */
 	uint64_t held_ns;              /* of all threads together, ever */

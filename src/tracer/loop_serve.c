@@ -7,6 +7,7 @@
 #include "tracer/snapshot.h"
 
 #include "target/action.h"
+#include "target/faults.h"
 #include "target/held.h"
 #include "target/jumps.h"
 #include "target/process.h"
@@ -91,10 +92,10 @@ static void serve_loader(struct loop *loop, struct task *task)
 	serve_ends(loop);
 }
 
-/* It sets its own action for SIGTRAP, or asks for it. */
-static void serve_sigaction(struct task *task)
+/* It sets its own action for SIGTRAP, or for what our code may be stopped by, or asks for it. */
+static void serve_sigaction(struct task *task, int sig)
 {
-	if (action_serve_call(task) == 0)
+	if ((sig == SIGTRAP ? action_serve_call(task) : faults_serve_call(task, sig)) == 0)
 		task_resume(task);
 }
 
@@ -108,9 +109,11 @@ static bool serve_guard(struct loop *loop, struct task *task, const struct break
 	bool executes = site && site->kind <= GUARD_FEXECVE;
 
 	if (!task->guest && site && site->kind == GUARD_SIGACTION) {
-		if ((int)arch_argument(regs, 0) != SIGTRAP)
+		int sig = (int)arch_argument(regs, 0);
+
+		if (sig != SIGTRAP && !faults_has(sig))
 			return false;
-		serve_sigaction(task);
+		serve_sigaction(task, sig);
 		return true;
 	}
 	if (task->guest || !site || (executes && !guard_forbids_exec(session, task->tid, site->kind, regs)))
@@ -127,7 +130,7 @@ static bool serve_guard(struct loop *loop, struct task *task, const struct break
 
 static bool handler_needs_a_call(const struct target *target)
 {
-	return target->handler_lost || target->ask_for_handler;
+	return target->handler_lost || target->ask_for_handler || faults_need_a_call(target);
 }
 
 /* An int3 of ours: true when it was one. */
@@ -160,6 +163,7 @@ static bool serve_breakpoint(struct loop *loop, struct task *task)
 		if (session->target->handler_lost)
 			action_repair(task);
 		action_ask(task);
+		faults_serve(task);
 		task_resume(task);
 		serve_ends(loop);
 		return true;
@@ -516,8 +520,10 @@ void loop_serve(struct loop *loop, struct task *task, const struct stop *seen)
 		if (loop->session->target->handler_installed)
 			task_unmask(task);
 		engine_task_born(loop->session->engine, task);
-		if (stop->kind == STOP_INTERRUPTED)
+		if (stop->kind == STOP_INTERRUPTED) {
 			action_ask(task);
+			faults_serve(task);
+		}
 		task_resume(task);
 	}
 	serve_ends(loop);

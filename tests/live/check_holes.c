@@ -5,11 +5,13 @@
 #include "subject.h"
 #include "tool.h"
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/mman.h>
 
 #define HOLES "tests/victims/holes"
+#define WAIT_MS 10000
+#define GUARD_INSTALL 102              /* MADV_GUARD_INSTALL, since Linux 6.13 */
 
 /* The victim's ways to make a page unreadable. */
 enum { BY_MPROTECT, BY_MUNMAP, BY_MMAP, BY_MADVISE, WAYS };
@@ -23,13 +25,57 @@ static void require_counts(struct tool *tool, const struct subject *victim)
 	live_note("%s", victim->line);
 	require_equal(json_number(status, "blocks"), subject_tally(victim, "blocks"));
 	require_equal(json_number(status, "traced_current"), subject_tally(victim, "bytes"));
-	require_equal(subject_tally(victim, "faults"), 0);
+	require_equal(subject_tally(victim, "acts"), 1);
 	require_nothing_unknown(status, 0);
 }
 
 static struct subject *start(int way, const char *option)
 {
 	return victim_start(HOLES, "--way", live_text("%d", way), option, NULL);
+}
+
+static bool acts_as_set(void *victim)
+{
+	subject_command(victim, 'g');
+	return subject_tally(victim, "acts") == 1;
+}
+
+/* The kernel takes both away at a fault of a thread that blocks or ignores the signal. */
+static void keep_action_and_mask(struct tool *tool, const char *action, const char *block)
+{
+	struct subject *victim = victim_start(HOLES, "--raw", action, block, NULL);
+	struct state *before = state_take(victim->pid);
+
+	live_note("%s %s", action, block ? block : "");
+	tool_attach(tool, victim->pid);
+	subject_command(victim, 'm');
+	require(live_wait(acts_as_set, victim, WAIT_MS));
+	require_counts(tool, victim);
+	tool_end(tool, victim, before);
+}
+
+static void what_the_program_does_at_a_fault_stays(void)
+{
+	struct tool *tool = tool_start();
+
+	keep_action_and_mask(tool, "--handler", "--block");
+	keep_action_and_mask(tool, "--ignore", NULL);
+	keep_action_and_mask(tool, "--ignore", "--block");
+	keep_action_and_mask(tool, "--block", NULL);
+}
+
+/* By the C library's function. */
+static void a_handler_that_was_set_since_the_attach_stays(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *victim = victim_start(HOLES, "--raw", "--handler", "--block", NULL);
+
+	tool_attach(tool, victim->pid);
+	subject_command(victim, 'h');
+	subject_command(victim, 'm');
+	require(live_wait(acts_as_set, victim, WAIT_MS));
+	require_counts(tool, victim);
+	tool_end(tool, victim, NULL);
 }
 
 static void attach(struct tool *tool, const struct subject *victim, bool released)
@@ -46,9 +92,8 @@ static void attach(struct tool *tool, const struct subject *victim, bool release
 }
 
 /* commands: of the victim's, each several times. */
-static void go(int way, const char *option, bool released, const char *commands)
+static void go(struct tool *tool, int way, const char *option, bool released, const char *commands)
 {
-	struct tool *tool = tool_start();
 	struct subject *victim = start(way, option);
 	struct state *before = state_take(victim->pid);
 
@@ -63,30 +108,62 @@ static void go(int way, const char *option, bool released, const char *commands)
 		}
 	}
 	tool_end(tool, victim, before);
-	tool_end_daemon(tool, SIGTERM);
 }
 
 static void a_page_that_is_there_at_the_attach_is_not_read(void)
 {
+	struct tool *tool = tool_start();
+
 	for (int way = 0; way < BY_MADVISE; way++) {
-		go(way, "--before", false, "pg");
-		go(way, "--before", true, "pg");
+		go(tool, way, "--before", false, "pg");
+		go(tool, way, "--before", true, "pg");
 	}
 }
 
 /* Each thread alone, so that no other one has told of holes. */
 static void make_after_the_attach(const char *option, bool released)
 {
+	struct tool *tool = tool_start();
+
 	for (int way = 0; way < BY_MADVISE; way++) {
-		go(way, option, released, "m");
-		go(way, option, released, "t");
-		go(way, option, released, "n");
+		go(tool, way, option, released, "m");
+		go(tool, way, option, released, "t");
+		go(tool, way, option, released, "n");
 	}
 }
 
 static void a_page_that_is_made_later_is_not_read(void)
 {
 	make_after_the_attach(NULL, false);
+}
+
+/* Where nobody is there who could mend a fault. */
+static void a_page_that_is_made_later_is_not_read_without_ptrace(void)
+{
+	make_after_the_attach(NULL, true);
+}
+
+static bool has_guards(void)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return page != MAP_FAILED && madvise(page, 4096, GUARD_INSTALL) == 0;
+}
+
+/* No mapping tells of such a page. */
+static void a_page_that_is_made_a_guard_is_not_read(void)
+{
+	struct tool *tool;
+
+	if (!has_guards()) {
+		live_note("the kernel has no MADV_GUARD_INSTALL, as before Linux 6.13");
+		return;
+	}
+	tool = tool_start();
+	go(tool, BY_MADVISE, "--raw", false, "m");
+	go(tool, BY_MADVISE, "--raw", false, "t");
+	go(tool, BY_MADVISE, NULL, true, "m");
+	go(tool, BY_MADVISE, NULL, true, "t");
 }
 
 static void a_page_that_is_made_by_a_system_call_is_not_read(void)
@@ -96,15 +173,21 @@ static void a_page_that_is_made_by_a_system_call_is_not_read(void)
 
 static void a_page_of_a_stack_that_a_new_thread_gets_is_not_read(void)
 {
+	struct tool *tool = tool_start();
+
 	for (int way = 0; way < BY_MADVISE; way++)
-		go(way, NULL, false, "N");
+		go(tool, way, NULL, false, "N");
 }
 
 static const struct live_case cases[] = {
 	LIVE_CASE(a_page_that_is_there_at_the_attach_is_not_read),
 	LIVE_CASE(a_page_that_is_made_later_is_not_read),
+	LIVE_CASE(a_page_that_is_made_later_is_not_read_without_ptrace),
 	LIVE_CASE(a_page_that_is_made_by_a_system_call_is_not_read),
+	LIVE_CASE(a_page_that_is_made_a_guard_is_not_read),
 	LIVE_CASE(a_page_of_a_stack_that_a_new_thread_gets_is_not_read),
+	LIVE_CASE(what_the_program_does_at_a_fault_stays),
+	LIVE_CASE(a_handler_that_was_set_since_the_attach_stays),
 };
 
 int main(int argc, char **argv)

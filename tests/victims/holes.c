@@ -3,11 +3,11 @@
  *   m  the first thread makes such a page, and takes it back         t  another thread does
  *   n  a new thread does                                             N  a new thread, whose stack has the page before it begins
  *   p  below pages that were there at the start, in the first thread and in another one
- *   s  the first thread makes one, and keeps it for good: 'p' is there from now on
- *   g  nothing of the kind: the first thread allocates
+ *   g  nothing of the kind: the first thread allocates               h  another handler for SIGSEGV and SIGBUS
  *
- * Options: --way WAY (below), --raw (by system calls of its own, past the C library), --before (for 'p').
- * Tally: blocks, bytes (live), faults (SIGSEGV that its handler saw). */
+ * Options: --way WAY (below), --raw (by system calls of its own, past the C library), --before (for 'p'); --handler or --ignore,
+ * --block: SIGSEGV and SIGBUS.
+ * Tally: blocks, bytes (live), acts (1: at both signals as it has set it). */
 #define _GNU_SOURCE
 #include "victim.h"
 
@@ -31,7 +31,6 @@ enum { BY_MPROTECT, BY_MUNMAP, BY_MMAP, BY_MADVISE };
 
 static long way, blocks, bytes;
 static int raw;
-static volatile sig_atomic_t faults;
 static int ask[2], told[2];
 
 struct part {
@@ -248,8 +247,45 @@ static void run_below_a_page(char *stack)
 static void see_fault(int sig)
 {
 	(void)sig;
-	faults++;
 	_exit(3);
+}
+
+static void see_other_fault(int sig)
+{
+	(void)sig;
+	_exit(4);
+}
+
+static void (*action)(int) = SIG_DFL;
+static int blocks_faults;
+
+static void set_actions(void (*handler)(int))
+{
+	action = handler;
+	signal(SIGSEGV, handler);
+	signal(SIGBUS, handler);
+}
+
+/* As the kernel has it. */
+static int acts_as_set(int sig)
+{
+	struct sigaction now;
+	sigset_t blocked;
+
+	sigaction(sig, NULL, &now);
+	pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+	return now.sa_handler == action && sigismember(&blocked, sig) == blocks_faults;
+}
+
+static void block_faults(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGSEGV);
+	sigaddset(&set, SIGBUS);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	blocks_faults = 1;
 }
 
 static void go(char command, char *stack)
@@ -264,11 +300,13 @@ static void go(char command, char *stack)
 		run_below_a_page(stack);
 	else if (command == 'g')
 		allocate(2);
-	else if (command == 'p' || command == 's')
+	else if (command == 'h')
+		set_actions(see_other_fault);
+	else if (command == 'p')
 		enter(&first);
 	else
 		die("unknown command '%c'", command);
-	if (command == 'p' && other.guard)
+	if (command == 'p')
 		have_other('p');
 }
 
@@ -281,10 +319,8 @@ static void obey_all(char *stack, int before)
 		begin(&first, room);
 	say("R");
 	while ((command = next_command()) != 'q') {
-		if (command == 's')
-			begin(&first, room);
 		go((char)command, stack);
-		say("blocks=%ld bytes=%ld faults=%d", blocks, bytes, (int)faults);
+		say("blocks=%ld bytes=%ld acts=%d", blocks, bytes, acts_as_set(SIGSEGV) && acts_as_set(SIGBUS));
 	}
 	/* What runs at the exit has this room for its stack. */
 	if (first.guard)
@@ -299,7 +335,11 @@ int main(int argc, char **argv)
 	way = option_number(argc, argv, "--way", BY_MPROTECT);
 	raw = option_given(argc, argv, "--raw");
 	if (option_given(argc, argv, "--handler"))
-		signal(SIGSEGV, see_fault);
+		set_actions(see_fault);
+	if (option_given(argc, argv, "--ignore"))
+		set_actions(SIG_IGN);
+	if (option_given(argc, argv, "--block"))
+		block_faults();
 	if (stack == MAP_FAILED || pipe(ask) || pipe(told))
 		die("no room: %s", strerror(errno));
 	start_thread(other_thread, before ? &other : NULL, STACK_BYTES);
