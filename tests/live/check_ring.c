@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -344,12 +345,25 @@ static bool is_stopped(void *context)
 	return thread_state(tracer, tracer) == 'T';
 }
 
+static bool holds_a_thread(pid_t pid)
+{
+	DIR *threads = opendir(live_text("/proc/%d/task", pid));
+	struct dirent *entry;
+	bool held = false;
+
+	while (threads && (entry = readdir(threads)))
+		held |= atoi(entry->d_name) > 0 && thread_state(pid, atoi(entry->d_name)) == 't';
+	if (threads)
+		closedir(threads);
+	return held;
+}
+
 /* But not while it looks at a thread of the process, which would stand still as long. */
 static void stop_tracer(pid_t tracer, pid_t pid)
 {
 	for (;;) {
 		require(kill(tracer, SIGSTOP) == 0 && live_wait(is_stopped, &tracer, HEAL_MS));
-		if (thread_state(pid, pid) != 't')
+		if (!holds_a_thread(pid))
 			return;
 		kill(tracer, SIGCONT);
 		live_let_pass(NSEC_PER_MSEC);
