@@ -7,7 +7,8 @@
  *
  * A site takes the place of a window, some instructions of a function that a jump now stands for.  It runs them, and
  * in the midst of them has a record written into the ring that the switch points to (ring/layout.h): at a function's entry before
- * the first of them, at its end before the return or the jump that ends it.  No frame of ours is ever on the stack of what runs outside of the
+ * the first of them, at its end before the return or the jump that ends it.  Before that, with sampling, a piece of code of its own looks
+ * whether there is nothing to record, as mostly there is not.  No frame of ours is ever on the stack of what runs outside of the
  * area.  What a routine uses of the stack lies below the function's own, where at these places nothing is.
  *
  * Switch 0: nothing is recorded.  The page is the process's own and wiped in a child (MADV_WIPEONFORK): so a child does not write
@@ -21,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RING_CODE_MAGIC "allocwatch.code8"     /* 16 bytes, no NUL; the last one is the version */
+#define RING_CODE_MAGIC "allocwatch.code9"     /* 16 bytes, no NUL; the last one is the version */
 #define RING_CODE_MAGIC_SIZE 16
 #define RING_CODE_SIZE 65536u
 
@@ -89,7 +90,8 @@ struct ring_window {
 	bool by_protection;                    /* only when its third argument has no PROT_READ */
 };
 
-#define RING_SITE_MAX (ARCH_MOVED_MAX + 32)
+#define RING_PIECE_MAX 240
+#define RING_SITE_MAX (ARCH_MOVED_MAX + RING_PIECE_MAX + 32)
 
 struct ring_site {
 	uint64_t window, at;                   /* addresses of the old place and of the new */
@@ -97,6 +99,9 @@ struct ring_site {
 	uint32_t length;                       /* bytes of code */
 	/* The instructions in two runs: before the record, behind it. */
 	uint32_t record;                       /* offset in the window, and bytes of the first run */
+	/* Between them, first a piece that passes over a call that is not sampled: bytes, 0: it has none; and from which of them on registers
+	 * stand below the stack pointer, and the flags; 0: it changes none. */
+	uint32_t piece, kept, flags_kept;
 	uint32_t behind;                       /* offset in the site of the second run */
 	bool is_return, hands_on;
 	enum ring_waits waits;
@@ -118,9 +123,10 @@ uint64_t ring_site_leave(const struct ring_site *site, uint64_t pc);
 
 /* A thread that is stopped in the site, or in a routine that the site has called, is put to where it is neither: to before
  * the record, when this is not written yet, else behind it, and behind a plain return instruction, too.  words[] are what stands on
- * its stack from the stack pointer on; at: which of them is the first that is ring_site_back(), of this or any other site, when
- * it is in a routine.  Other places stay as they are. */
+ * its stack from the stack pointer on, behind RING_CODE_BELOW that stand below it; at: how far from the stack pointer is the first
+ * that is ring_site_back(), of this or any other site, when it is in a routine.  Other places stay as they are. */
 #define RING_CODE_WORDS 32
+#define RING_CODE_BELOW 4
 uint64_t ring_site_back(const struct ring_site *site);
 enum ring_progress { RING_ELSEWHERE, RING_NOT_WRITTEN, RING_WRITTEN };
 struct ring_unfinished {
@@ -128,8 +134,8 @@ struct ring_unfinished {
 	uint64_t position;
 	uint32_t length;                       /* as far as the record itself does not say it */
 };
-enum ring_progress ring_site_settle(const struct ring_site *site, raddr area, const uint64_t words[RING_CODE_WORDS],
-				    unsigned at, struct user_regs_struct *regs, struct ring_unfinished *ret);
+enum ring_progress ring_site_settle(const struct ring_site *site, raddr area,
+				    const uint64_t words[RING_CODE_BELOW + RING_CODE_WORDS], unsigned at, struct user_regs_struct *regs, struct ring_unfinished *ret);
 
 /* Where a thread is put to before the record. */
 uint64_t ring_site_before(const struct ring_site *site);

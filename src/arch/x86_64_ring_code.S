@@ -33,8 +33,8 @@
 #define CONTROL_LENGTHS	69632
 #define CONTROL_DRAWS	135168
 #define CONTROL_FILTER	2494464
-#define CONTROL_SHAPES	2625536
-#define CONTROL_DATA	2691072
+#define CONTROL_SHAPES	2691072
+#define CONTROL_DATA	2756608
 #define SHAPE_SHIFT	4
 #define SHAPE_FIXED	0
 #define SHAPE_SIZE	8
@@ -65,7 +65,9 @@
 #define OLD_ALONE	2
 #define LOGS_SHIFT	7
 #define LOG_BITS	16
-#define FILTER_MASK	0x1ffff
+#define FILTER_LOW	8		/* an address in two numbers, */
+#define FILTER_HIGH	24
+#define FILTER_MASK	0xffff		/* of as many bits */
 #define FILTER_FULL	0xc0
 #define UNSAMPLED	0x20000000
 #define RESIZES		0x10000000
@@ -179,13 +181,14 @@
 	.endm
 
 /* \to becomes the place in the ring's filter of the block's address in \address, which changes.  filter_place() in ring_sampling.c. */
-	.macro	find_filter address, to, ring=%r8
+	.macro	find_filter address, to
 	mov	\address, \to
-	shr	$4, \to
-	shr	$21, \address
-	xor	\address, \to
+	shr	$FILTER_LOW, \to
 	and	$FILTER_MASK, \to
-	lea	CONTROL_FILTER(\ring,\to), \to
+	shr	$FILTER_HIGH, \address
+	and	$FILTER_MASK, \address
+	lea	(\address,\to,2), \to
+	lea	CONTROL_FILTER(%r8,\to), \to
 	.endm
 
 /* r9d site: \to becomes the size's argument, or TOLD. */
@@ -277,54 +280,6 @@
 	ret
 	.endm
 
-/* The same for those that mostly have nothing to record: four registers, and the flags by lahf, which with sahf takes a
- * quarter of what pushfq and popfq take.  DF is not touched.  ecx becomes the site, rax is not to be used. */
-	.macro	save_few
-	push	%rcx
-	mov	%eax, %ecx
-	lahf
-	seto	%al
-	push	%rax
-	push	%rdx
-	push	%r10
-	push	%r11
-	.endm
-#define FEW_CALLER 56
-
-	.macro	restore_few_flags
-	add	$127, %al
-	sahf
-	.endm
-	.macro	restore_few
-	restore_few_flags
-	pop	%r11
-	pop	%r10
-	pop	%rdx
-	pop	%rax
-	pop	%rcx
-	ret
-	.endm
-
-/* All is as it was at the start of the routine, and another one does it. */
-	.macro	leave_to routine
-	restore_few_flags
-	pop	%r11
-	pop	%r10
-	pop	%rdx
-	lea	8(%rsp), %rsp
-	mov	%ecx, %eax
-	pop	%rcx
-	jmp	\routine
-	.endm
-
-/* r10 becomes the ring, or there is nothing to do. */
-	.macro	begin_few
-	save_few
-	mov	.Lheader+CODE_SIZE(%rip), %r10
-	test	%r10, %r10
-	jz	.Lfew_done
-	.endm
-
 /* The ring's address, or there is nothing to do; eax is the site: goes to r9d.  off: the ring is not on. */
 	.macro	begin	done, off
 	save
@@ -406,8 +361,8 @@
 	.hidden	x86_64_ring_unmap, x86_64_ring_protect
 	.globl	x86_64_ring_sample, x86_64_ring_sample_return
 	.hidden	x86_64_ring_sample, x86_64_ring_sample_return
-	.globl	x86_64_ring_few, x86_64_ring_few_call, x86_64_ring_few_free, x86_64_ring_few_return, x86_64_ring_few_end
-	.hidden	x86_64_ring_few, x86_64_ring_few_call, x86_64_ring_few_free, x86_64_ring_few_return, x86_64_ring_few_end
+	.globl	x86_64_ring_pieces
+	.hidden	x86_64_ring_pieces
 	.pushsection .rodata.x86_64_ring_stretches, "a", @progbits
 	.balign	4
 x86_64_ring_stretches:
@@ -991,73 +946,170 @@ x86_64_ring_unmap:
 
 /* --- sampling --- */
 
-/* Most calls are not sampled: these routines pass over them, and leave all else to those behind them.  Of functions whose first
- * argument is all that matters: the size, or the block. */
-x86_64_ring_few:
-	.balign	16
-x86_64_ring_few_free:
-	begin_few
-	mov	%rdi, %r11
-	find_filter %r11, %rdx, %r10
-	cmpb	$0, (%rdx)
-	je	.Lfew_done
-.Lfew_call:
-	leave_to x86_64_ring_sample
+/* Most calls are not sampled.  These pieces stand in sites before the call of a routine, each in a site of its own, and jump over it when
+ * there is nothing to record.  What they keep is stored below the stack, where a signal's handler leaves room, so that wherever a thread
+ * is stopped in a piece it is had from there.  A call and its return alone take as long as all of this. */
+#define KEPT_RCX	-8
+#define KEPT_RDX	-16
+#define KEPT_RAX	-24
+#define KEPT_FLAGS	-32
+#define KEPT_BLOCK	-24
+#define OVER		12		/* bytes of what a site has behind the piece */
 
-	.balign	16
-x86_64_ring_few_call:
-	begin_few
-	mov	CONTROL_THREAD(%r10), %r11
-	mov	%fs:(%r11), %r11
-	and	CONTROL_MASK(%r10), %r11
-	mov	%r11d, %edx
-	and	$(DRAWS - 1), %edx
-	shl	$DRAW_SHIFT, %edx
-	lea	CONTROL_DRAWS(%r10,%rdx), %r10
-	shr	$DRAWS_SHIFT, %r11d
-	or	$DRAW_TAG, %r11d
-	shl	$DRAW_TAG_SHIFT, %r11
-	mov	DRAW_COUNTDOWN(%r10), %rdx
-	xor	%r11, %rdx
-	cmp	.Ltagged(%rip), %rdx
-	jae	.Lfew_call		/* another thread's */
-	cmpq	$0, DRAW_SP(%r10)
-	jne	.Lfew_call
-	cmp	$1, %rdi
-	sbb	$0, %rdx
-	sub	%rdi, %rdx
-	jbe	.Lfew_call
-	or	%r11, %rdx
-	mov	%rcx, DRAW_SITE(%r10)
-	mov	%ecx, %r11d
-	shr	$BELOW_SHIFT, %r11d
-	and	$BELOW_MASK, %r11d
-	lea	FEW_CALLER(%rsp,%r11), %r11
-	mov	%r11, DRAW_SP(%r10)
-	mov	(%r11), %r11
-	mov	%r11, DRAW_RETURN(%r10)
-	mov	%rdx, DRAW_COUNTDOWN(%r10)
-.Lfew_done:
-	restore_few
+	.macro	piece	start, kept, flags, ring, site, sp, caller, end
+	.pushsection .rodata.x86_64_ring_pieces, "a", @progbits
+	.long	\start - x86_64_ring_code, \kept - \start, \flags - \start, \ring - \start
+	.long	\site - \start, \sp - \start, \caller - \start, \end - \start
+	.popsection
+	.endm
 
-	.balign	16
-x86_64_ring_few_return:
-	begin_few
-	mov	CONTROL_THREAD(%r10), %r11
-	mov	%fs:(%r11), %r11d
-	and	$(DRAWS - 1), %r11d
-	shl	$DRAW_SHIFT, %r11d
-	lea	CONTROL_DRAWS(%r10,%r11), %r10
-	lea	FEW_CALLER(%rsp), %rdx
-	cmp	%rdx, DRAW_SP(%r10)
-	jne	.Lfew_done
-	cmpl	$0, DRAW_FATE(%r10)
-	jne	.Lfew_return
-	movq	$0, DRAW_SP(%r10)
-	restore_few
-.Lfew_return:
-	leave_to x86_64_ring_sample_return
-x86_64_ring_few_end:
+	.macro	restore_two
+	mov	KEPT_RDX(%rsp), %rdx
+	mov	KEPT_RCX(%rsp), %rcx
+	.endm
+
+/* Flags by lahf and sahf, which take a quarter of what pushfq and popfq take.  DF is not touched. */
+	.macro	restore_flags
+	mov	KEPT_FLAGS(%rsp), %eax
+	add	$127, %al
+	sahf
+	mov	KEPT_RAX(%rsp), %rax
+	restore_two
+	.endm
+
+/* Of functions whose first argument is the block.  Its place in the filter is had by reading two pieces of the address from where it
+ * is stored: that changes no flags, and neither does any other instruction here. */
+.Lpass_free:
+	mov	%rcx, KEPT_RCX(%rsp)
+	mov	%rdx, KEPT_RDX(%rsp)
+.Lpass_free_kept:
+	mov	0(%rip), %rcx		/* the ring, as the site is told */
+.Lpass_free_ring:
+	jrcxz	1f
+	mov	%rdi, KEPT_BLOCK(%rsp)
+	movzwl	KEPT_BLOCK+FILTER_LOW/8(%rsp), %edx
+	lea	(%rcx,%rdx,2), %rcx
+	movzwl	KEPT_BLOCK+FILTER_HIGH/8(%rsp), %edx
+	movzbl	CONTROL_FILTER(%rcx,%rdx), %ecx
+	jrcxz	1f
+	restore_two
+	jmp	.Lpass_free_end
+1:	restore_two
+	jmp	.Lpass_free_end+OVER
+.Lpass_free_end:
+
+/* Before a return: of a call that was passed over, or of none.  The distance of the stack pointer from that of the pending call by `not`,
+ * which changes no flags either. */
+.Lpass_return:
+	mov	%rcx, KEPT_RCX(%rsp)
+	mov	%rdx, KEPT_RDX(%rsp)
+.Lpass_return_kept:
+	mov	0(%rip), %rcx
+.Lpass_return_ring:
+	jrcxz	1f
+	mov	CONTROL_THREAD(%rcx), %rdx
+	mov	%fs:(%rdx), %edx
+	lea	(,%rdx,8), %edx
+	lea	(%rdx,%rdx), %edx
+	movzwl	%dx, %edx		/* a quarter of the draw's offset */
+	lea	CONTROL_DRAWS(%rcx,%rdx,4), %rdx
+	mov	DRAW_SP(%rdx), %rcx
+	not	%rcx
+	lea	1(%rsp,%rcx), %rcx
+	jrcxz	2f
+1:	restore_two
+	jmp	.Lpass_return_end+OVER
+2:	mov	DRAW_FATE(%rdx), %ecx
+	jrcxz	3f
+	restore_two
+	jmp	.Lpass_return_end
+3:	mov	%rcx, DRAW_SP(%rdx)
+	restore_two
+	jmp	.Lpass_return_end+OVER
+.Lpass_return_end:
+
+/* Of functions that allocate: \size is what they are asked for, times \count, and the first argument of one that \resizes is a block that
+ * may go. */
+	.macro	pass_call start, size, count, resizes
+\start:
+	mov	%rcx, KEPT_RCX(%rsp)
+	mov	%rdx, KEPT_RDX(%rsp)
+	mov	%rax, KEPT_RAX(%rsp)
+\start\()_kept:
+	lahf
+	seto	%al
+	mov	%eax, KEPT_FLAGS(%rsp)
+\start\()_flags:
+	mov	0(%rip), %rcx
+\start\()_ring:
+	test	%rcx, %rcx
+	jz	1f
+	.ifnb	\resizes
+	mov	%rdi, %rdx
+	shr	$FILTER_LOW, %rdx
+	movzwl	%dx, %eax
+	shr	$(FILTER_HIGH - FILTER_LOW), %rdx
+	movzwl	%dx, %edx
+	lea	(%rdx,%rax,2), %rax
+	cmpb	$0, CONTROL_FILTER(%rcx,%rax)
+	jne	2f
+	.endif
+	mov	CONTROL_THREAD(%rcx), %rdx
+	mov	%fs:(%rdx), %edx
+	mov	%edx, %eax
+	and	$(DRAWS - 1), %eax
+	shl	$DRAW_SHIFT, %eax
+	lea	CONTROL_DRAWS(%rcx,%rax), %rcx
+	shr	$DRAWS_SHIFT, %edx
+	or	$DRAW_TAG, %edx
+	cmp	%dx, DRAW_COUNTDOWN+DRAW_TAG_SHIFT/8(%rcx)
+	jne	2f			/* another thread's */
+	cmpq	$0, DRAW_SP(%rcx)
+	jne	2f
+	mov	DRAW_COUNTDOWN(%rcx), %rax
+	.ifnb	\count
+	mov	\size, %rdx
+	test	%rdx, %rdx
+	js	2f			/* with a count below 0 the product might look small */
+	imul	\count, %rdx
+	jo	2f
+	cmp	$1, %rdx
+	sbb	%rdx, %rax
+	.else
+	cmp	$1, \size
+	sbb	\size, %rax		/* a call asks for 1 byte at least */
+	.endif
+	jb	2f
+	movzwl	DRAW_COUNTDOWN+DRAW_TAG_SHIFT/8(%rcx), %edx
+	shl	$DRAW_TAG_SHIFT, %rdx
+	cmp	%rdx, %rax
+	jbe	2f			/* it comes to 0 */
+	movq	$0, DRAW_SITE(%rcx)	/* the site's word, as the site is told, */
+\start\()_site:
+	lea.d32	0(%rsp), %rdx		/* and how far the return address is */
+\start\()_sp:
+	mov	%rdx, DRAW_SP(%rcx)
+	mov.d32	0(%rsp), %rdx
+\start\()_caller:
+	mov	%rdx, DRAW_RETURN(%rcx)
+	mov	%rax, DRAW_COUNTDOWN(%rcx)	/* last, or not at all */
+1:	restore_flags
+	jmp	\start\()_end+OVER
+2:	restore_flags
+\start\()_end:
+	piece	\start, \start\()_kept, \start\()_flags, \start\()_ring, \start\()_site, \start\()_sp, \start\()_caller, \start\()_end
+	.endm
+
+	.pushsection .rodata.x86_64_ring_pieces, "a", @progbits
+	.balign	4
+x86_64_ring_pieces:
+	.popsection
+	piece	.Lpass_free, .Lpass_free_kept, .Lpass_free, .Lpass_free_ring, .Lpass_free, .Lpass_free, .Lpass_free, .Lpass_free_end
+	piece	.Lpass_return, .Lpass_return_kept, .Lpass_return, .Lpass_return_ring, .Lpass_return, .Lpass_return, .Lpass_return, .Lpass_return_end
+	pass_call .Lpass_first, %rdi
+	pass_call .Lpass_second, %rsi
+	pass_call .Lpass_times, %rsi, %rdi
+	pass_call .Lpass_resize, %rsi, , resizes
 
 /* At an entry: rsi becomes where the return address is. */
 	.balign	16
@@ -1344,8 +1396,6 @@ x86_64_ring_sample_return:
 	.quad	0x9e3779b97f4a7c15
 .Lsegments:
 	.quad	SEGMENTS
-.Ltagged:			/* no countdown, which has the tag's bits clear */
-	.quad	1 << DRAW_TAG_SHIFT
 .Lmix:
 	.quad	0xbf58476d1ce4e5b9, 0x94d049bb133111eb
 x86_64_ring_end:

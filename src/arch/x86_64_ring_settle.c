@@ -6,18 +6,20 @@
 
 extern const uint8_t x86_64_ring_code[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_end[] __attribute__((visibility("hidden")));
-extern const uint8_t x86_64_ring_few[] __attribute__((visibility("hidden")));
-extern const uint8_t x86_64_ring_few_end[] __attribute__((visibility("hidden")));
 
 #define STRETCHES 10
-/* Of a site, behind its first instructions: push, mov, call, pop (put_record in x86_64_ring_site.c). */
+/* Of a site, behind its first instructions and its piece: push, mov, call, pop (put_record in x86_64_ring_site.c). */
 #define AT_LOAD 1
 #define AT_CALL 6
 #define AT_POP 11
 #define RETURN_MAX 2                   /* a plain return instruction, and one with a prefix */
 #define ZERO_FLAG 0x40
 #define KEPT_BELOW 11                  /* words */
-#define FEW_FLAGS 1                    /* the word that has them, of a routine that keeps few */
+/* Where a piece keeps them, counted from the stack pointer. */
+#define KEPT_RCX (RING_CODE_BELOW - 1)
+#define KEPT_RDX (RING_CODE_BELOW - 2)
+#define KEPT_RAX (RING_CODE_BELOW - 3)
+#define KEPT_FLAGS (RING_CODE_BELOW - 4)
 #define OVERFLOW_FLAG 0x800
 #define AH_FLAGS 0xd5                  /* of lahf */
 
@@ -40,15 +42,8 @@ static unsigned long long *kept(struct user_regs_struct *regs, unsigned number)
 	return number < sizeof(all) / sizeof(all[0]) ? all[number] : NULL;
 }
 
-static unsigned long long *kept_few(struct user_regs_struct *regs, unsigned number)
-{
-	unsigned long long *const all[] = { &regs->rcx, NULL, &regs->rdx, &regs->r10, &regs->r11 };
-
-	return number < sizeof(all) / sizeof(all[0]) ? all[number] : NULL;
-}
-
 /* What lahf and seto have made of them. */
-static void restore_few_flags(struct user_regs_struct *regs, uint64_t word)
+static void restore_flags(struct user_regs_struct *regs, uint64_t word)
 {
 	regs->eflags &= ~(unsigned long long)(AH_FLAGS | OVERFLOW_FLAG);
 	regs->eflags |= (word >> 8 & AH_FLAGS) | (word & 1 ? OVERFLOW_FLAG : 0);
@@ -85,24 +80,20 @@ static void leave_routine(struct user_regs_struct *regs, const uint64_t *words, 
 	regs->rsp += 8 * (at + 1);
 }
 
-static void leave_few(struct user_regs_struct *regs, const uint64_t *words, unsigned at)
+/* words: with those below the stack pointer, where all that is kept stays until the piece is left. */
+static void leave_piece(const struct ring_site *site, struct user_regs_struct *regs, const uint64_t *words)
 {
-	for (unsigned i = 0; i < at; i++) {
-		unsigned long long *place = kept_few(regs, i);
+	uint64_t offset = regs->rip - ring_site_before(site);
 
-		if (place)
-			*place = words[at - 1 - i];
-		else if (i == FEW_FLAGS)
-			restore_few_flags(regs, words[at - 1 - i]);
-	}
-	regs->rsp += 8 * (at + 1);
-}
-
-static bool is_in_few(uint64_t offset)
-{
-	uint64_t start = (uintptr_t)x86_64_ring_few - (uintptr_t)x86_64_ring_code;
-
-	return offset - start < (uintptr_t)x86_64_ring_few_end - (uintptr_t)x86_64_ring_few;
+	if (offset < site->kept)
+		return;
+	regs->rcx = words[KEPT_RCX];
+	regs->rdx = words[KEPT_RDX];
+	if (site->flags_kept == 0)
+		return;
+	regs->rax = words[KEPT_RAX];
+	if (offset >= site->flags_kept)
+		restore_flags(regs, words[KEPT_FLAGS]);
 }
 
 /* What the site has pushed is at the top of the stack. */
@@ -127,20 +118,27 @@ static void go_to(const struct ring_site *site, enum ring_progress progress, str
 	regs->rsp += 8;
 }
 
+static bool is_in_piece(const struct ring_site *site, uint64_t pc)
+{
+	uint64_t before = ring_site_before(site);
+
+	return pc > before && pc <= before + site->piece;
+}
+
 /* In the site itself.  `pushed`: whether its register is on the stack. */
 static enum ring_progress progress_in_site(const struct ring_site *site, uint64_t pc, bool *ret_pushed)
 {
-	uint64_t middle = ring_site_before(site);
+	uint64_t middle = ring_site_before(site) + site->piece;
 
 	*ret_pushed = pc == middle + AT_LOAD || pc == middle + AT_CALL || pc == middle + AT_POP;
 	if (pc == middle + AT_POP || pc == site->at + site->behind)
 		return RING_WRITTEN;
-	return *ret_pushed ? RING_NOT_WRITTEN : RING_ELSEWHERE;
+	return *ret_pushed || is_in_piece(site, pc) ? RING_NOT_WRITTEN : RING_ELSEWHERE;
 }
 
 uint64_t ring_site_back(const struct ring_site *site)
 {
-	return ring_site_before(site) + AT_POP;
+	return ring_site_before(site) + site->piece + AT_POP;
 }
 
 uint64_t ring_site_before(const struct ring_site *site)
@@ -167,27 +165,27 @@ bool ring_site_is_extra_step(const struct ring_site *site, struct user_regs_stru
 	return regs->rip == site->at || (regs->rip > before && regs->rip <= site->at + site->behind);
 }
 
-enum ring_progress ring_site_settle(const struct ring_site *site, raddr area, const uint64_t words[RING_CODE_WORDS],
-				    unsigned at, struct user_regs_struct *regs, struct ring_unfinished *ret)
+enum ring_progress ring_site_settle(const struct ring_site *site, raddr area,
+				    const uint64_t words[RING_CODE_BELOW + RING_CODE_WORDS], unsigned at, struct user_regs_struct *regs, struct ring_unfinished *ret)
 {
 	uint64_t code = area + sizeof(struct ring_code_header);
 	struct ring_unfinished unfinished = { .reserved = false };
 	enum ring_progress progress;
 	bool pushed = true;
 
+	words += RING_CODE_BELOW;
 	if (regs->rip - code < (uintptr_t)x86_64_ring_end - (uintptr_t)x86_64_ring_code) {
 		if (at + 2 >= RING_CODE_WORDS || words[at] != ring_site_back(site))
 			return RING_ELSEWHERE;
 		progress = progress_at(regs->rip - code, regs, words, at, &unfinished);
-		if (is_in_few(regs->rip - code))
-			leave_few(regs, words, at);
-		else
-			leave_routine(regs, words, at);
+		leave_routine(regs, words, at);
 		words += at + 1;
 	} else {
 		progress = progress_in_site(site, regs->rip, &pushed);
 		if (progress == RING_ELSEWHERE)
 			return progress;
+		if (is_in_piece(site, regs->rip))
+			leave_piece(site, regs, words - RING_CODE_BELOW);
 	}
 	if (pushed)
 		leave_site(site, regs, *words++);

@@ -3,6 +3,7 @@
 
 #include "ring/layout.h"
 
+#include <assert.h>
 #include <cpuid.h>
 #include <errno.h>
 #include <stddef.h>
@@ -16,10 +17,17 @@ extern const uint8_t x86_64_ring_unmap[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_protect[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_sample[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_sample_return[] __attribute__((visibility("hidden")));
-extern const uint8_t x86_64_ring_few_call[] __attribute__((visibility("hidden")));
-extern const uint8_t x86_64_ring_few_free[] __attribute__((visibility("hidden")));
-extern const uint8_t x86_64_ring_few_return[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_end[] __attribute__((visibility("hidden")));
+
+/* Of a site: as offsets from the routines' start, and all others from the piece's own. */
+struct piece {
+	uint32_t start;
+	uint32_t kept, flags;                  /* behind the instructions that keep registers, and flags */
+	uint32_t ring, site, sp, caller;       /* behind the words that the site is told; 0: it has none */
+	uint32_t end;
+};
+enum { PASS_FREE, PASS_RETURN, PASS_FIRST, PASS_SECOND, PASS_TIMES, PASS_RESIZE, PIECES };
+extern const struct piece x86_64_ring_pieces[PIECES] __attribute__((visibility("hidden")));
 
 #define AT(type, member, offset) _Static_assert(offsetof(struct type, member) == (offset), #type "." #member)
 
@@ -63,7 +71,7 @@ AT(ring_draw, return_address, 16);
 AT(ring_draw, site, 24);
 AT(ring_draw, fate, 28);
 AT(ring_draw, out, 32);
-AT(ring_control, shapes, 2625536);
+AT(ring_control, shapes, 2691072);
 AT(ring_shape, fixed_size, 0);
 AT(ring_shape, size_argument, 8);
 AT(ring_shape, count_argument, 9);
@@ -90,7 +98,7 @@ AT(ring_return, length_key, 112);
 AT(ring_return, pointer_words, 116);
 AT(ring_return, stack, 120);
 _Static_assert(RING_ON == 1 && RING_STALLED == 2 && RING_OPEN == 1 && RING_COMMITTED == 2, "states and marks");
-_Static_assert(RING_CONTROL_SIZE == 2691072 && RING_SLOTS == 1024 && RING_WITHIN_MAX == 65536 && RING_UNIT == 64 &&
+_Static_assert(RING_CONTROL_SIZE == 2756608 && RING_SLOTS == 1024 && RING_WITHIN_MAX == 65536 && RING_UNIT == 64 &&
 	       RING_KEY_SHIFT == 24, "sizes");
 _Static_assert(RING_LENGTHS >> (32 - RING_KEY_SET_SHIFT) == RING_LENGTHS_WAYS && RING_LENGTHS_WAYS == 2 && RING_KEY_TAG_SHIFT == 3,
 	       "sets of entries");
@@ -98,7 +106,7 @@ _Static_assert(sizeof(struct ring_slot) == 64 && RING_ALLOCATES == 0x40000000, "
 _Static_assert(RING_BELOW_SHIFT == 17 && RING_BELOW_MAX == 63, "what a site says of its stack");
 _Static_assert(sizeof(struct ring_draw) == 64 && RING_DRAWS == 4096 && RING_DRAWS_SHIFT == 12 && RING_DRAW_TAG == 0x8000 &&
 	       RING_DRAW_TAG_SHIFT == 48 && RING_LOGARITHMS_SHIFT == 7 && RING_LOGARITHM_BITS == 16 &&
-	       RING_FILTER_SIZE == 1 << 17 && RING_FILTER_FULL == 0xc0, "sampling");
+	       RING_FILTER_SIZE == 3 << 16 && RING_FILTER_LOW == 8 && RING_FILTER_HIGH == 24 && RING_FILTER_FULL == 0xc0, "sampling");
 _Static_assert(RING_UNSAMPLED == 0x20000000 && RING_RESIZES == 0x10000000 && RING_COUNT_SHIFT == 26 && RING_SIZE_SHIFT == 24 &&
 	       RING_NO_ARGUMENT == 3 && RING_WINDOW_NO_ARGUMENT == RING_NO_ARGUMENT && RING_TOLD == 3 && RING_NESTED == 0x800000 && RING_SAMPLED == 1 && RING_OLD_ALONE == 2,
 	       "calls that are sampled");
@@ -161,29 +169,61 @@ static bool has_lahf(void)
 	return __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LAHF_LM);
 }
 
-/* Whether the routines that keep few registers are for it. */
-static bool is_plain(const struct ring_window *window)
+/* The piece that passes over calls that are not sampled, or NULL: there is none for it. */
+static const struct piece *piece_of(const struct ring_window *window)
 {
+	bool times = window->count_argument != RING_WINDOW_NO_ARGUMENT;
+
+	/* A return that may be of any of the families. */
+	if (!window->sampled || window->told || window->waits != RING_WAITS_NOT || (window->is_return && window->described))
+		return NULL;
+	if (window->is_return)
+		return &x86_64_ring_pieces[PASS_RETURN];
 	if (!window->allocates)
-		return window->old_argument == 0;
-	return !window->resizes && !window->told && window->size_argument == 0 &&
-	       window->count_argument == RING_NO_ARGUMENT;
+		return window->old_argument == 0 ? &x86_64_ring_pieces[PASS_FREE] : NULL;
+	if (!has_lahf())
+		return NULL;
+	if (window->resizes)
+		return window->size_argument == 1 && !times ? &x86_64_ring_pieces[PASS_RESIZE] : NULL;
+	if (times)
+		return window->size_argument + window->count_argument == 1 ? &x86_64_ring_pieces[PASS_TIMES] : NULL;
+	return window->size_argument <= 1 ? &x86_64_ring_pieces[PASS_FIRST + window->size_argument] : NULL;
+}
+
+static void set_word(struct code *code, uint32_t end, uint32_t word)
+{
+	memcpy(code->out + end - sizeof(word), &word, sizeof(word));
+}
+
+/* The piece is told where the switch is, what the site's word is and where the function's return address. */
+static void put_piece(struct code *code, const struct ring_window *window, raddr area, struct ring_site *site)
+{
+	const struct piece *piece = piece_of(window);
+	uint32_t start = code->length;
+
+	if (!piece)
+		return;
+	assert(piece->end <= RING_PIECE_MAX);
+	put(code, x86_64_ring_code + piece->start, piece->end);
+	set_word(code, start + piece->ring, (uint32_t)(area + RING_CODE_SIZE - (code->at + start + piece->ring)));
+	if (piece->site != 0) {
+		set_word(code, start + piece->site, site_word(window));
+		set_word(code, start + piece->sp, window->sp_below);
+		set_word(code, start + piece->caller, window->sp_below);
+	}
+	site->piece = piece->end;
+	site->kept = piece->kept;
+	site->flags_kept = piece->flags;
 }
 
 static const uint8_t *routine_of(const struct ring_window *window)
 {
-	bool few = window->sampled && is_plain(window) && has_lahf();
-
-	/* Any of the families may have come here. */
-	few &= !(window->is_return && window->described);
 	if (window->waits != RING_WAITS_NOT)
 		return window->waits == RING_WAITS_LOADER ? x86_64_ring_hook : x86_64_ring_exec;
 	if (window->unmaps)
 		return window->by_protection ? x86_64_ring_protect : x86_64_ring_unmap;
 	if (window->is_return)
-		return few ? x86_64_ring_few_return : window->sampled ? x86_64_ring_sample_return : x86_64_ring_return;
-	if (few)
-		return window->allocates ? x86_64_ring_few_call : x86_64_ring_few_free;
+		return window->sampled ? x86_64_ring_sample_return : x86_64_ring_return;
 	return window->sampled ? x86_64_ring_sample : x86_64_ring_code;
 }
 
@@ -255,6 +295,7 @@ int ring_site_build(const struct ring_window *window, raddr area, raddr at, uint
 		r = put_run(&code, window, 0, window->record, &site.moved[0], ret_reason);
 	if (r < 0)
 		return r;
+	put_piece(&code, window, area, &site);
 	if (!put_record(&code, window, area)) {
 		*ret_reason = "it is out of reach of the routines";
 		return -ENOTSUP;

@@ -60,7 +60,11 @@ enum ring_mark { RING_OPEN = 1, RING_COMMITTED = 2 };  /* beside (position ^ key
 #define RING_LOGARITHMS_SHIFT 7
 #define RING_LOGARITHMS ((1u << RING_LOGARITHMS_SHIFT) + 1)
 #define RING_LOGARITHM_BITS 16                 /* behind the point */
-#define RING_FILTER_SIZE (1u << 17)
+/* A block's place in the filter: two numbers of 16 bits from its address, the lower one twice and the upper one.  So 16 KiB of addresses
+ * share a cache line, and the place is had without an instruction that changes flags. */
+#define RING_FILTER_SIZE (3u << 16)
+#define RING_FILTER_LOW 8
+#define RING_FILTER_HIGH 24
 #define RING_FILTER_FULL 0xc0u                 /* such a count stays as it is */
 #define RING_SHAPES 4096u                      /* by a site's number; what has a higher one has none */
 

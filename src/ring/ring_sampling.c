@@ -129,7 +129,9 @@ void ring_copy_drawn(struct ring *ring, uint64_t thread, const struct ring_drawn
 
 static uint8_t *filter_place(const struct ring *ring, uint64_t address)
 {
-	return &ring->control->filter[(address >> 4 ^ address >> 21) & (RING_FILTER_SIZE - 1)];
+	uint32_t low = (uint16_t)(address >> RING_FILTER_LOW), high = (uint16_t)(address >> RING_FILTER_HIGH);
+
+	return &ring->control->filter[2 * low + high];
 }
 
 void ring_filter_add(struct ring *ring, uint64_t address)

@@ -12,15 +12,19 @@
 #include <signal.h>
 #include <stddef.h>
 
+#define WORDS (RING_CODE_BELOW + RING_CODE_WORDS)
+
 /* What is near the end of its stack is read as far as it is there. */
-static void read_words(struct target *target, raddr sp, uint64_t words[RING_CODE_WORDS])
+static void read_words(struct target *target, raddr sp, uint64_t words[WORDS])
 {
-	for (unsigned i = 0; i < RING_CODE_WORDS; i++)
+	raddr start = sp - RING_CODE_BELOW * sizeof(words[0]);
+
+	for (unsigned i = 0; i < WORDS; i++)
 		words[i] = 0;
-	if (target_read(target, sp, words, RING_CODE_WORDS * sizeof(words[0])) == 0)
+	if (target_read(target, start, words, WORDS * sizeof(words[0])) == 0)
 		return;
-	for (unsigned i = 0; i < RING_CODE_WORDS; i++) {
-		if (target_read(target, sp + i * sizeof(words[0]), &words[i], sizeof(words[0])) < 0)
+	for (unsigned i = 0; i < WORDS; i++) {
+		if (target_read(target, start + i * sizeof(words[0]), &words[i], sizeof(words[0])) < 0 && i >= RING_CODE_BELOW)
 			return;
 	}
 }
@@ -72,16 +76,16 @@ static enum ring_progress settle(struct target *target, const struct jump_area *
 				 struct ring_unfinished *ret)
 {
 	const struct jump *jump = jump_at(target, arch_pc(regs));
-	uint64_t words[RING_CODE_WORDS];
+	uint64_t all[WORDS], *words = all + RING_CODE_BELOW;
 	unsigned at = 0;
 
-	read_words(target, arch_sp(regs), words);
+	read_words(target, arch_sp(regs), all);
 	if (!jump) {
 		while (at < RING_CODE_WORDS && !jump_with_back(target, words[at]))
 			at++;
 		jump = at < RING_CODE_WORDS ? jump_with_back(target, words[at]) : NULL;
 	}
-	return jump ? ring_site_settle(&jump->site, area->start, words, at, regs, ret) : RING_ELSEWHERE;
+	return jump ? ring_site_settle(&jump->site, area->start, all, at, regs, ret) : RING_ELSEWHERE;
 }
 
 void jumps_settle(struct task *task)

@@ -495,7 +495,7 @@ static void settle(greg_t *gregs)
 	words = (const void *)(uintptr_t)regs.rsp;
 	site = find_site(regs.rip, words, &at);
 	REQUIRE(site);
-	if (ring_site_settle(site, (uintptr_t)area.start, words, at, &regs, &unfinished) == RING_ELSEWHERE)
+	if (ring_site_settle(site, (uintptr_t)area.start, words - RING_CODE_BELOW, at, &regs, &unfinished) == RING_ELSEWHERE)
 		return;
 	copy_registers(gregs, &regs, true);
 	if (unfinished.reserved)
@@ -996,6 +996,131 @@ START_TEST(flags_are_kept)
 }
 END_TEST
 
+static const struct form {
+	struct ring_form form;
+	bool frees;
+	uint64_t bytes;                        /* that it asks for with 3 and 5 */
+} forms[] = {
+	{ { 0, RING_NO_ARGUMENT, false }, false, 3 },
+	{ { 1, RING_NO_ARGUMENT, false }, false, 5 },
+	{ { 1, 0, false }, false, 15 },
+	{ { 0, 1, false }, false, 15 },
+	{ { 1, RING_NO_ARGUMENT, true }, false, 5 },
+	{ { 0, RING_NO_ARGUMENT, false }, true, 0 },
+};
+#define FORMS (sizeof(forms) / sizeof(forms[0]))
+
+static void patch_form(const struct form *form)
+{
+	ring_unpatch(&patches);
+	area.used = ring_code().sites;
+	area.form = &form->form;
+	ring_patch_function(&area, (void *)sample_flags, (size_t)(sample_flags_end - (uint8_t *)sample_flags), !form->frees, ALLOC,
+			    &patches);
+}
+
+static void call_form(uint64_t first, uint64_t second)
+{
+	uint64_t in[15], out[16];
+
+	for (unsigned i = 0; i < 15; i++)
+		in[i] = 0x0101010101010101ULL * (i + 1);
+	in[5] = second;
+	in[6] = first;
+	sample_caller((void *)sample_flags, in, out);
+	ck_assert_mem_eq(&in[1], &out[1], sizeof(in) - sizeof(in[0]));
+}
+
+START_TEST(each_form_of_a_call_is_passed_over)
+{
+	sample(NEVER);
+	for (unsigned i = 0; i < FORMS; i++) {
+		patch_form(&forms[i]);
+		count_down_from(1000);
+		call_form(3, 5);
+		expect_nothing();
+		ck_assert_uint_eq(own_draw()->countdown, (1000 - forms[i].bytes) | own_tag());
+		ck_assert_uint_eq(own_draw()->sp, 0);
+		call_form(0, 0);
+		expect_nothing();
+		ck_assert_uint_eq(own_draw()->countdown, (1000 - forms[i].bytes - !forms[i].frees) | own_tag());
+	}
+}
+END_TEST
+
+START_TEST(each_form_that_asks_for_too_much_is_sampled)
+{
+	static const uint64_t much[] = { (uint64_t)1 << 33, (uint64_t)1 << 47, (uint64_t)1 << 63, -5ULL, -1ULL };
+
+	sample(NEVER);
+	for (unsigned i = 0; i < FORMS; i++) {
+		if (forms[i].frees)
+			continue;
+		patch_form(&forms[i]);
+		for (unsigned j = 0; j < sizeof(much) / sizeof(much[0]); j++) {
+			count_down_from(1000);
+			call_form(much[j], much[j]);
+			ck_assert_uint_eq(next_record().args[0], much[j]);
+			ck_assert(next_record().is_return);
+			expect_nothing();
+		}
+	}
+}
+END_TEST
+
+START_TEST(a_sampled_block_that_is_resized_is_recorded)
+{
+	sample(NEVER);
+	patch_form(&forms[4]);
+	ring_filter_add(ring, 0x123456789a0);
+	count_down_from(1000);
+	call_form(0x123456789a0 ^ 1 << 12, 5);
+	call_form(0x123456789a0 ^ 1ULL << 32, 5);
+	expect_nothing();
+	call_form(0x123456789a0, 5);
+	ck_assert_uint_eq(next_record().args[0], 0x123456789a0);
+	ck_assert(next_record().is_return);
+	expect_nothing();
+	ck_assert_uint_eq(own_draw()->countdown, (1000 - 15) | own_tag());
+}
+END_TEST
+
+static void require_flags_are_kept_in_steps(uint64_t flags)
+{
+	uint64_t behind, at_entry;
+
+	steps = 0;
+	at_entry = sample_with_flags((void *)sample_flags, flags | TRAP_FLAG, &behind);
+	set_trap_flag(false);
+	ck_assert_uint_eq(at_entry & FLAGS, flags);
+	ck_assert_uint_eq(behind & FLAGS, flags);
+}
+
+START_TEST(all_is_kept_wherever_a_thread_is_stopped_that_passes_over)
+{
+	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
+
+	sample(NEVER);
+	sigaction(SIGTRAP, &action, NULL);
+	for (unsigned i = 0; i < FORMS; i++) {
+		patch_form(&forms[i]);
+		settled_step = 0;
+		do {
+			count_down_from(1ULL << 40);
+			require_flags_are_kept_in_steps(0);
+			require_flags_are_kept_in_steps(FLAGS);
+			steps = 0;
+			set_trap_flag(true);
+			call_form(3, 5);
+			set_trap_flag(false);
+			expect_nothing();
+			ck_assert_uint_eq(own_draw()->sp, 0);
+		} while (steps > settled_step++);
+		ck_assert_uint_gt(settled_step, 12);
+	}
+}
+END_TEST
+
 START_TEST(a_request_for_nothing_counts_as_one_byte)
 {
 	sample(NEVER);
@@ -1198,6 +1323,11 @@ START_TEST(a_thread_draws_anew_when_another_has_had_its_place)
 	expect_nothing();
 	ck_assert_uint_eq(own_draw()->countdown >> RING_DRAW_TAG_SHIFT, own_tag() >> RING_DRAW_TAG_SHIFT);
 	ck_assert_uint_ne(control->draws, 0);
+	/* Nor does it take what is left of that one's for its own. */
+	own_draw()->countdown = 1 | (own_tag() + (1ULL << RING_DRAW_TAG_SHIFT));
+	sample_alloc(100);
+	expect_nothing();
+	ck_assert_uint_gt(control->draws, 1);
 }
 END_TEST
 
@@ -1930,6 +2060,10 @@ int main(void)
 	tcase_add_test(tests, what_is_not_sampled_leaves_no_record);
 	tcase_add_test(tests, every_register_is_kept_of_what_is_not_sampled);
 	tcase_add_test(tests, flags_are_kept);
+	tcase_add_test(tests, each_form_of_a_call_is_passed_over);
+	tcase_add_test(tests, each_form_that_asks_for_too_much_is_sampled);
+	tcase_add_test(tests, a_sampled_block_that_is_resized_is_recorded);
+	tcase_add_test(tests, all_is_kept_wherever_a_thread_is_stopped_that_passes_over);
 	tcase_add_test(tests, a_request_for_nothing_counts_as_one_byte);
 	tcase_add_test(tests, a_sampled_block_is_in_the_filter_before_its_caller_has_it);
 	tcase_add_test(tests, blocks_of_one_place_in_the_filter_are_counted);

@@ -129,6 +129,11 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 	}
 	window.allocates = returns && area->notes_pending;
 	window.told = window.allocates && area->told;
+	if (window.allocates && area->form) {
+		window.size_argument = area->form->size_argument;
+		window.count_argument = area->form->count_argument;
+		window.resizes = area->form->resizes;
+	}
 	REQUIRE_(window.length > 0);
 	put_site(area, &window, patches);
 	window.sp_below = 0;

@@ -9,12 +9,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What an entry's window says of a call's arguments. */
+struct ring_form {
+	uint8_t size_argument, count_argument;
+	bool resizes;
+};
+
 struct ring_area {
 	uint8_t *start;
 	uint32_t used;
 	struct ring_switch *ring_switch;
 	bool notes_pending;            /* calls of functions whose returns are patched are */
 	bool sampled, described, told; /* as the ring's windows */
+	const struct ring_form *form;  /* NULL: as malloc */
 };
 
 #define RING_PATCHES_MAX 64
