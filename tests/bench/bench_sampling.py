@@ -1,24 +1,26 @@
 """What sampling costs real programs: redis under redis-benchmark, json in python3, and cc1.  Prints one JSON object a
 line, judges nothing.
 
-    bench_sampling.py [BLOCKS]             default 40; from the top of the build tree
+    bench_sampling.py [THREES [PROGRAM...]]        default 16, of all; from the top of the build tree
 
 What is compared is the processor time of the program's own threads, in user and system mode, which waiting for a processor does
-not change; other work on the machine does, by the caches and the cores that it shares.  So blocks of work are short and come
-by threes, in an order that changes: two without, one with `--sample-bytes 512K`, in one process that is attached to and let
-go of in between; of cc1 each is a process of its own, attached to while it waits for its source.  Of the differences
-within a three a fifth at each end is left out (Yuen's interval for trimmed means).  "null" is the same comparison of the two
-blocks without: what the measurement itself takes for a difference.
+not change; other work on the machine does, by the caches and the cores that it shares.  So the program has a core for itself and all else
+the other one, and stretches of work come by threes, in an order that changes: two without, one with `--sample-bytes 512K`, in one process that
+is attached to and let go of before each.  A stretch is the median of MEASURED blocks, behind WARM ones that show what an attach costs
+and not what sampling does: new pages, stacks that nothing is known of, a tracer that reads tables.  That is told by itself ("attach_ms": how
+much longer the first blocks took, with samples, than as many of the stretch).  Of cc1 each block is a process of its own, attached to while it waits for its
+source, and so long that an attach is little of it.  Of the differences within a three a fifth at each end is left out (Yuen's interval for
+trimmed means).  "null" is the same comparison of the two stretches without: what the measurement itself takes for a difference.
 
-"reckoned" is another way to the figure: how many calls a block makes, counted by the ring engine, times what a pair that is not
-sampled costs in a loop (bench_ring), of the block's time.  It knows nothing of what our code pushes out of the caches, and all that
-moves it is how well bench_ring measures.
+"here_ns" is what was added, of a pair of calls; "reckoned" is what would be if a pair cost what it costs in a loop (bench_ring): it
+knows nothing of the caches, nor of what is recorded.
 """
 import json
 import math
 import os
 import re
 import shutil
+import socket
 import sqlite3
 import statistics
 import subprocess
@@ -26,12 +28,16 @@ import sys
 import tempfile
 import time
 
-BLOCKS = 40
+THREES = 16
+WARM = 3
+MEASURED = 7
 RATE = "512K"
+CORES = sorted(os.sched_getaffinity(0))
 TRIMMED = 0.2
 LOOPS = 9
 PATIENCE = 60
-PORT = "17379"
+PORT = 17379
+FUNCTIONS = 400                            # of cc1's source
 REQUESTS = "2000"
 PIPELINE = "32"
 WORKER = """
@@ -95,36 +101,47 @@ def pair_ns():
     return min(sampled) - min(plain)
 
 
-def emit(name, blocks, calls, pair):
-    """blocks: (off, off, on) in ns; calls: of allocator functions, in a block."""
+def emit(name, blocks, calls, pair, attach=0.0):
+    """blocks: (off, off, on) in ns; calls: of allocator functions, in a block; attach: ns."""
     off = statistics.median(statistics.mean(block[:2]) for block in blocks)
     added, half = trimmed([100 * (on / statistics.mean(offs) - 1) for *offs, on in blocks])
     null, null_half = trimmed([100 * (second / first - 1) for first, second, _ in blocks])
     print(json.dumps({"bench": "sampling", "program": name, "rate": RATE, "blocks": len(blocks), "block_ms": off / 1e6,
                       "added_percent": added, "half_interval": half, "null_percent": null, "null_half_interval": null_half,
-                      "pairs_per_second": calls / 2 / off * 1e9, "pair_ns": pair,
+                      "attach_ms": attach / 1e6, "pairs_per_second": calls / 2 / off * 1e9, "pair_ns": pair,
+                      "here_ns": added / 100 * off / (calls / 2), "here_half_interval": half / 100 * off / (calls / 2),
                       "reckoned_percent": 100 * calls / 2 * pair / off}), flush=True)
 
 
 ORDERS = (("off", "again", "on"), ("on", "again", "off"), ("off", "on", "again"), ("again", "on", "off"))
 
 
-def in_turns(daemon, pid, once, blocks):
-    """Before each block that is counted one that is not: what is touched or learned for the first time does not go on."""
-    took = []
-    for number in range(blocks + 1):
-        block = {}
-        for which in ORDERS[number % len(ORDERS)]:
-            daemon.do("attach", "--sample-bytes", RATE, str(pid))
-            if which != "on":
-                daemon.do("detach", str(pid))
-            once()
-            block[which] = once()
-            if which == "on":
-                daemon.do("detach", str(pid))
-        if number > 0:                     # the first one warms up
-            took.append((block["off"], block["again"], block["on"]))
-    return took
+def stretch(daemon, pid, once, sampled):
+    """What a block takes, and how much more the first ones did."""
+    daemon.do("attach", "--sample-bytes", RATE, str(pid))
+    if not sampled:
+        daemon.do("detach", str(pid))
+    first = [once() for _ in range(WARM)]
+    block = statistics.median(once() for _ in range(MEASURED))
+    if sampled:
+        daemon.do("detach", str(pid))
+    return block, sum(first) - WARM * block
+
+
+def in_turns(daemon, pid, once, threes):
+    """(off, off, on) of each, and what an attach took."""
+    took, attaches = [], []
+    once()
+    for number in range(threes):
+        three = {which: stretch(daemon, pid, once, which == "on") for which in ORDERS[number % len(ORDERS)]}
+        took.append(tuple(three[which][0] for which in ("off", "again", "on")))
+        attaches.append(three["on"][1])
+    return took, statistics.median(attaches)
+
+
+def on_its_core():
+    """Of a program that is measured, before it runs; the first core is its own."""
+    os.sched_setaffinity(0, {CORES[0]})
 
 
 def calls_of(daemon, pid, once):
@@ -146,7 +163,8 @@ def schedule_ns(pid):
 
 
 def python_json(daemon, blocks, pair):
-    worker = subprocess.Popen([sys.executable, "-c", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    worker = subprocess.Popen([sys.executable, "-c", WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              preexec_fn=on_its_core)
 
     def once():
         before = schedule_ns(worker.pid)
@@ -156,21 +174,36 @@ def python_json(daemon, blocks, pair):
         return schedule_ns(worker.pid) - before
 
     try:
-        once()
-        took = in_turns(daemon, worker.pid, once, blocks)
-        emit("json in python3", took, calls_of(daemon, worker.pid, once), pair)
+        took, attach = in_turns(daemon, worker.pid, once, blocks)
+        emit("json in python3", took, calls_of(daemon, worker.pid, once), pair, attach)
     finally:
         worker.kill()
         worker.wait()
 
 
+def wait_for_redis():
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with socket.create_connection(("127.0.0.1", PORT)) as asked:
+                asked.sendall(b"PING\r\n")
+                if asked.recv(16).startswith(b"+PONG"):
+                    return
+        except OSError:
+            pass
+        if time.monotonic() > deadline:
+            raise RuntimeError("redis does not start")
+        time.sleep(0.05)
+
+
 def redis(daemon, blocks, pair):
     with tempfile.TemporaryDirectory() as folder:
-        server = subprocess.Popen(["redis-server", "--port", PORT, "--save", "", "--dir", folder], stdout=subprocess.DEVNULL)
+        server = subprocess.Popen(["redis-server", "--port", str(PORT), "--save", "", "--dir", folder], stdout=subprocess.DEVNULL,
+                                  preexec_fn=on_its_core)
 
         def once(*options, requests=REQUESTS):
             before = schedule_ns(server.pid)
-            subprocess.run(["redis-benchmark", "-p", PORT, "-q", "-n", requests, "-t", "set,get,lpush,lpop,sadd", *options],
+            subprocess.run(["redis-benchmark", "-p", str(PORT), "-q", "-n", requests, "-t", "set,get,lpush,lpop,sadd", *options],
                            stdout=subprocess.DEVNULL, check=True)
             return schedule_ns(server.pid) - before
 
@@ -178,14 +211,10 @@ def redis(daemon, blocks, pair):
             return once("-P", PIPELINE, requests=str(10 * int(REQUESTS)))
 
         try:
-            deadline = time.monotonic() + PATIENCE
-            while subprocess.run(["redis-cli", "-p", PORT, "ping"], stdout=subprocess.DEVNULL, check=False).returncode:
-                if time.monotonic() > deadline:
-                    raise RuntimeError("redis does not start")
-                time.sleep(0.05)
+            wait_for_redis()
             for name, work in (("redis-benchmark", once), ("redis-benchmark -P " + PIPELINE, pipelined)):
-                took = in_turns(daemon, server.pid, work, blocks)
-                emit(name, took, calls_of(daemon, server.pid, work), pair)
+                took, attach = in_turns(daemon, server.pid, work, blocks)
+                emit(name, took, calls_of(daemon, server.pid, work), pair, attach)
         finally:
             server.kill()
             server.wait()
@@ -193,7 +222,7 @@ def redis(daemon, blocks, pair):
 
 def source():
     return "".join("int f%d(int *a, int n) { int s = %d; for (int i = 0; i < n; i++) "
-                   "s += a[i] > s ? a[i] * %d : s / (i + 1); return s; }\n" % (i, i, i) for i in range(60)).encode()
+                   "s += a[i] > s ? a[i] * %d : s / (i + 1); return s; }\n" % (i, i, i) for i in range(FUNCTIONS)).encode()
 
 
 def waits_for_its_source(pid):
@@ -204,7 +233,7 @@ def waits_for_its_source(pid):
 def compile_once(compiler, prepare=None):
     """Its process, and its time behind what is done before it has its source."""
     process = subprocess.Popen([compiler, "-quiet", "-O2", "-", "-o", "/dev/null"], stdin=subprocess.PIPE,
-                               stderr=subprocess.DEVNULL)
+                               stderr=subprocess.DEVNULL, preexec_fn=on_its_core)
     deadline = time.monotonic() + PATIENCE
     while not waits_for_its_source(process.pid):
         if time.monotonic() > deadline:
@@ -247,15 +276,18 @@ def cc1(daemon, blocks, pair, folder):
 
 
 def main():
-    blocks = int(sys.argv[1]) if len(sys.argv) > 1 else BLOCKS
+    blocks = int(sys.argv[1]) if len(sys.argv) > 1 else THREES
+    wanted = sys.argv[2:] or ["json", "cc1", "redis"]
     pair = pair_ns()
+    os.sched_setaffinity(0, {CORES[-1]})
     with tempfile.TemporaryDirectory() as folder:
         daemon = Daemon(folder)
         try:
-            python_json(daemon, blocks, pair)
-            if shutil.which("gcc"):
+            if "json" in wanted:
+                python_json(daemon, blocks, pair)
+            if "cc1" in wanted and shutil.which("gcc"):
                 cc1(daemon, blocks, pair, folder)
-            if shutil.which("redis-server") and shutil.which("redis-benchmark"):
+            if "redis" in wanted and shutil.which("redis-server") and shutil.which("redis-benchmark"):
                 redis(daemon, blocks, pair)
         finally:
             daemon.end()

@@ -22,7 +22,7 @@ RECORDING = "tests/bench/%s.stacks"
 BENCHMARKS = (
     ("stops", 240, (["tests/bench/bench_stops"],)),
     ("engines", 600, (["tests/bench/bench_engines"],)),
-    ("sampling", 600, ([SOURCE + "/tests/bench/bench_sampling.py"],)),
+    ("sampling", 900, ([SOURCE + "/tests/bench/bench_sampling.py"],)),
     ("calls", 120, (["tests/bench/bench_calls"],)),
     ("latency", 240, (["tests/bench/bench_latency"],)),
     ("unwind", 240, tuple(
