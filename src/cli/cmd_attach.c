@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "model/engine_kind.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -76,6 +77,18 @@ static int attach_and_trace(struct session *session, const struct options *optio
 	return r;
 }
 
+/* What --release cannot go with. */
+static int check_release(const struct options *options)
+{
+	if (!options_have(options, OPTION(RELEASE)))
+		return EXIT_DONE;
+	if (options->engine && engine_kind_by_name(options->engine) == ENGINE_INT3)
+		return fail_usage("attach", "--release needs the ring engine: int3 stops the process by ptrace");
+	if (options_have(options, OPTION(FOLLOW_FORKS)))
+		return fail_usage("attach", "--release cannot be combined with --follow-forks, which needs ptrace");
+	return EXIT_DONE;
+}
+
 int cmd_attach(const struct options *options, int argc, char **argv)
 {
 	struct session session;
@@ -84,6 +97,8 @@ int cmd_attach(const struct options *options, int argc, char **argv)
 	int r = tracing_pid("attach", argv[0], &pid);
 
 	(void)argc;
+	if (r == EXIT_DONE)
+		r = check_release(options);
 	if (r != EXIT_DONE)
 		return r;
 	if (options->duration_ns > 0) {
