@@ -344,7 +344,8 @@ pid_t tool_daemons_child(const struct tool *tool, bool heals)
 	return found;
 }
 
-/* Every case runs with the engine that the environment names (LIVE_ENGINE), or auto; one that a case names itself comes later, and wins. */
+/* Every case runs with the engine that the environment names (LIVE_ENGINE), or auto; one that a case names itself comes later, and
+ * wins. */
 static bool takes_engine(const char *command)
 {
 	return command && (!strcmp(command, "attach") || !strcmp(command, "run") || !strcmp(command, "leaks"));
@@ -353,21 +354,25 @@ static bool takes_engine(const char *command)
 static size_t collect(const char **argv, const char *client, va_list args)
 {
 	const char *engine = getenv("LIVE_ENGINE");
-	size_t n = 1;
+	size_t n = 1, engine_at = 0;
 
 	argv[0] = client;
 	argv[n] = va_arg(args, const char *);
 	if (takes_engine(argv[n])) {
 		argv[++n] = "--engine";
-		argv[++n] = engine ? engine : "auto";
+		argv[engine_at = ++n] = engine ? engine : "auto";
 		/* On a busy machine a tracer gets no processor for longer than anybody would have his program wait. */
 		argv[++n] = "--ring-wait";
 		argv[++n] = "10s";
 	}
 	if (argv[n])
 		n++;
-	while (n < ARGUMENTS_MAX - 2 && (argv[n] = va_arg(args, const char *)))
+	while (n < ARGUMENTS_MAX - 2 && (argv[n] = va_arg(args, const char *))) {
+		/* Without ptrace it can only be the ring. */
+		if (engine_at > 0 && !strcmp(argv[n], "--release"))
+			argv[engine_at] = "ring";
 		n++;
+	}
 	return n;
 }
 
