@@ -106,13 +106,14 @@ void faults_note(struct task *task, int sig)
 {
 	struct target *target = task->target;
 	uint64_t handler = target->fault_handlers[place(sig)], ignored, caught, mask;
-	bool was_blocked = task->blocked_faults & BIT(sig);
+	/* A caught signal that has not been reset cannot have been blocked. */
+	bool was_blocked = handler <= HANDLER_IGNORE && (task->blocked_faults & BIT(sig));
 
 	if (task->guest)
 		return;
 	if (handler != HANDLER_DEFAULT && look(target, &ignored, &caught) == 0 && !((ignored | caught) & BIT(sig))) {
+		was_blocked |= handler != HANDLER_IGNORE && !(target->reset_faults & BIT(sig));
 		target->reset_faults |= BIT(sig);
-		was_blocked |= handler != HANDLER_IGNORE;
 	}
 	if (was_blocked && ptrace_getsigmask(task->tid, &mask) == 0)
 		ptrace_setsigmask(task->tid, mask | BIT(sig));
