@@ -42,6 +42,7 @@ static struct missing look(struct session *session)
 	struct missing missing = { .jumps = jumps_verify(session->target) };
 
 	engine_look_for_filters(session->engine);
+	engine_look_for_holes(session->engine);
 	if (session->released)
 		return missing;
 	missing.breakpoints = bp_verify(session->target, true);

@@ -171,6 +171,25 @@ static void a_page_that_is_made_by_a_system_call_is_not_read(void)
 	make_after_the_attach("--raw", false);
 }
 
+/* Nobody could mend the fault: only a look at the mappings tells of it, before each answer and once a second. */
+static void a_page_that_is_made_by_a_system_call_is_seen_without_ptrace(void)
+{
+	struct tool *tool = tool_start();
+
+	for (int way = 0; way < BY_MADVISE; way++) {
+		struct subject *victim = start(way, "--raw");
+		struct state *before = state_take(victim->pid);
+
+		live_note("%s", way_names[way]);
+		attach(tool, victim, true);
+		subject_command(victim, 'b');
+		tool_status(tool, victim->pid);
+		subject_command(victim, 'e');
+		require_counts(tool, victim);
+		tool_end(tool, victim, before);
+	}
+}
+
 static void a_page_of_a_stack_that_a_new_thread_gets_is_not_read(void)
 {
 	struct tool *tool = tool_start();
@@ -184,6 +203,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_page_that_is_made_later_is_not_read),
 	LIVE_CASE(a_page_that_is_made_later_is_not_read_without_ptrace),
 	LIVE_CASE(a_page_that_is_made_by_a_system_call_is_not_read),
+	LIVE_CASE(a_page_that_is_made_by_a_system_call_is_seen_without_ptrace),
 	LIVE_CASE(a_page_that_is_made_a_guard_is_not_read),
 	LIVE_CASE(a_page_of_a_stack_that_a_new_thread_gets_is_not_read),
 	LIVE_CASE(what_the_program_does_at_a_fault_stays),

@@ -3,6 +3,7 @@
  *   m  the first thread makes such a page, and takes it back         t  another thread does
  *   n  a new thread does                                             N  a new thread, whose stack has the page before it begins
  *   p  below pages that were there at the start, in the first thread and in another one
+ *   b  the first thread makes such a page, and allocates nothing      e  it runs below that
  *   g  nothing of the kind: the first thread allocates               h  another handler for SIGSEGV and SIGBUS
  *
  * Options: --way WAY (below), --raw (by system calls of its own, past the C library), --before (for 'p'); --handler or --ignore,
@@ -302,7 +303,7 @@ static void go(char command, char *stack)
 		allocate(2);
 	else if (command == 'h')
 		set_actions(see_other_fault);
-	else if (command == 'p')
+	else if (command == 'p' || command == 'e')
 		enter(&first);
 	else
 		die("unknown command '%c'", command);
@@ -319,7 +320,10 @@ static void obey_all(char *stack, int before)
 		begin(&first, room);
 	say("R");
 	while ((command = next_command()) != 'q') {
-		go((char)command, stack);
+		if (command == 'b')
+			begin(&first, room);
+		else
+			go((char)command, stack);
 		say("blocks=%ld bytes=%ld acts=%d", blocks, bytes, acts_as_set(SIGSEGV) && acts_as_set(SIGBUS));
 	}
 	/* What runs at the exit has this room for its stack. */
