@@ -125,7 +125,8 @@
 #define HOOK_LOOK_NS	1000000
 #define NR_process_vm_readv 310
 
-#define PROT_READ	1
+#define PROT_ANY	7		/* whatever a page may be used for, it can be read */
+#define MADV_GUARD_INSTALL	102
 #define UNMAP_LOWEST	65536
 #define FIRST_STACK_ROOM (64 << 20)	/* below the first stack, as the kernel leaves it free at least */
 
@@ -825,12 +826,14 @@ x86_64_ring_hook:
 2:
 	.endm
 
-/* Before memory is made such that it may not be read, and before it is unmapped: its start and length are the first two arguments.  No
+/* Before memory is made such that it may not be read, by its protection or as a guard, and before it is unmapped: its start and length are the first two arguments.  No
  * record is written. */
 	.balign	16
 x86_64_ring_protect:
 	save
-	test	$PROT_READ, %dl
+	cmp	$MADV_GUARD_INSTALL, %edx
+	je	.Lunmap
+	test	$PROT_ANY, %dl		/* of advice, too: each thread that ends gives MADV_DONTNEED, which is 4 */
 	jnz	.Lunmap_done
 	jmp	.Lunmap
 	.balign	16

@@ -11,6 +11,8 @@
 
 #define LOOKS 64                       /* threads that are looked at at a time */
 #define PAGE 4096u
+#define PROT_ANY (PROT_READ | PROT_WRITE | PROT_EXEC)
+#define GUARD_INSTALL 102              /* MADV_GUARD_INSTALL, which older headers do not know */
 #define OWN_STACK_MAX ((raddr)1 << 40)
 #define POINTER_TRIES 16               /* records of one thread that may say where its thread pointer is */
 #define LOOK_SHARE 100                 /* looks take so small a part of the time at most */
@@ -272,7 +274,8 @@ void engine_ring_see_unmap(struct engine *engine, uint32_t number, const struct 
 	raddr start = arch_argument(regs, 0), end = start + arch_argument(regs, 1), sp = arch_sp(regs);
 	raddr stack_end = sp >= first->start && sp < first->end ? first->end : arch_thread_pointer(regs);
 
-	if (engine->ring.places.items[number].by_protection && (arch_argument(regs, 2) & PROT_READ))
+	if (engine->ring.places.items[number].by_protection && arch_argument(regs, 2) != GUARD_INSTALL &&
+	    (arch_argument(regs, 2) & PROT_ANY))
 		return;
 	if (start < stack_end && end > sp)
 		__atomic_store_n(&ring_control(engine->ring.ring)->has_holes, 1, __ATOMIC_RELAXED);

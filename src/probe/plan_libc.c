@@ -50,7 +50,7 @@ static int note_unmap(void *context, const char *symbol, uint64_t vaddr)
 	static const struct {
 		const char *name;
 		bool by_protection;
-	} names[] = { { "mprotect", true }, { "munmap", false }, { "mmap", true }, { "mremap", false }, { "madvise", false } };
+	} names[] = { { "mprotect", true }, { "munmap", false }, { "mmap", true }, { "mremap", false }, { "madvise", true } };
 	struct unmaps *unmaps = context;
 	struct plan *plan = unmaps->plan;
 

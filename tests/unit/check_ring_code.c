@@ -751,6 +751,8 @@ START_TEST(where_stacks_have_holes_none_is_copied_without_being_asked_for)
 }
 END_TEST
 
+#define GUARD_INSTALL 102              /* MADV_GUARD_INSTALL, which older headers do not know */
+
 static bool makes_hole(uint64_t start, uint64_t length, int protection)
 {
 	bool made;
@@ -787,6 +789,9 @@ static void *unmap_within_stack(void *by_protection)
 	REQUIRE(!makes_hole(bounds.end, PAGE, PROT_NONE));
 	REQUIRE(!makes_hole(bounds.start - PAGE, 2 * PAGE, PROT_NONE));
 	REQUIRE(makes_hole(page, PAGE, PROT_READ) == !by_protection);
+	REQUIRE(makes_hole(page, PAGE, GUARD_INSTALL));
+	/* Each thread that ends gives that of its own stack. */
+	REQUIRE(makes_hole(page, PAGE, MADV_DONTNEED) == !by_protection);
 	ring_area_record(&area, NULL);
 	REQUIRE(!makes_hole(page, PAGE, PROT_NONE));
 	ring_area_record(&area, ring);
