@@ -70,6 +70,7 @@ int engine_watch_exec(struct engine *engine, raddr function, uint32_t module, co
 	if (r < 0)
 		return r;
 	engine->ring.execs++;
+	wait_from_now_on(engine);
 	return jumps_plant(engine->target);
 }
 
@@ -113,7 +114,7 @@ void engine_let_exec(struct engine *engine)
 
 void engine_loader_waits_again(struct engine *engine)
 {
-	if (engine->ring.hook != RING_NO_HOOK && may_wait(engine) &&
+	if ((engine->ring.hook != RING_NO_HOOK || engine->ring.execs > 0) && may_wait(engine) &&
 	    __atomic_load_n(&ring_control(engine->ring.ring)->hook_waits, __ATOMIC_RELAXED) == 0)
 		wait_from_now_on(engine);
 }

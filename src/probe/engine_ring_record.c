@@ -124,15 +124,15 @@ void ring_sighting_serve(struct ring_sighting *sighting, const struct ring_recor
 	struct serving serving;
 
 	engine->counters.records++;
-	if (place && (place->kinds & SITE_LOADER)) {
+	if (place && !record->is_return && (place->kinds & SITE_LOADER)) {
 		engine_loader_called(engine, record->position);
 		return;
 	}
-	if (place && (place->kinds & SITE_EXEC)) {
+	if (place && !record->is_return && (place->kinds & SITE_EXEC)) {
 		engine_exec_called(engine, record, place);
 		return;
 	}
-	if (!place || (place->kinds & SITE_UNMAP) || record->is_return != !(place->kinds & SITE_ENTRY) || !task ||
+	if (!place || (place->kinds & (SITE_UNMAP | SITE_LOADER | SITE_EXEC)) || record->is_return != !(place->kinds & SITE_ENTRY) || !task ||
 	    task->target != engine->target) {
 		engine->counters.failed_reads++;
 		return;
