@@ -104,7 +104,8 @@ static void become_debuginfod(const char *folder, const char *port)
 	dup2(null, STDOUT_FILENO);
 	dup2(null, STDERR_FILENO);
 	unsetenv("DEBUGINFOD_URLS");
-	execl(DEBUGINFOD, "debuginfod", "-F", "-c", "1", "-p", port, "-d", ":memory:", folder, (char *)NULL);
+	/* What it could not take in while it was asked, or was not whole yet, it looks at again in a second. */
+	execl(DEBUGINFOD, "debuginfod", "-F", "-c", "1", "-p", port, "-d", ":memory:", "-t", "1", folder, (char *)NULL);
 	_exit(127);
 }
 
