@@ -60,7 +60,7 @@ enum ring_mark { RING_OPEN = 1, RING_COMMITTED = 2 };  /* beside (position ^ key
 #define RING_LOGARITHMS_SHIFT 7
 #define RING_LOGARITHMS ((1u << RING_LOGARITHMS_SHIFT) + 1)
 #define RING_LOGARITHM_BITS 16                 /* behind the point */
-/* A block's place in the filter: two numbers of 16 bits from its address, the lower one twice and the upper one.  So 16 KiB of addresses
+/* A block's place in the filter: two numbers of 16 bits from its address, the lower one twice and the upper one.  So 8 KiB of addresses
  * share a cache line, and the place is had without an instruction that changes flags. */
 #define RING_FILTER_SIZE (3u << 16)
 #define RING_FILTER_LOW 8
@@ -105,7 +105,7 @@ struct ring_control {
 	uint64_t key;
 	uint64_t wait_ticks;                   /* of the time stamp counter */
 	uint32_t state;                        /* enum ring_state; writers turn it from on to stalled */
-	uint32_t may_yield;                    /* our code may call sched_yield, process_vm_readv and futex */
+	uint32_t may_yield;                    /* our code may call sched_yield, process_vm_readv, futex and gettid */
 	/* A thread is told by the word at this distance from its thread pointer, as far as the mask goes. */
 	uint64_t thread_offset, thread_mask;
 	/* Stacks that are mapped up to their end while a thread runs on them: of a thread, from the address in the word
