@@ -97,6 +97,8 @@ static void a_call_that_forks_returns_once(void)
 }
 
 /* Its memory is a copy, and so are its calls that have not returned. */
+#define TRACED_MS 15000
+
 static void a_followed_child_returns_from_the_call_that_forked(void)
 {
 	unsigned rounds = live_rounds(3, 30);
@@ -110,6 +112,7 @@ static void a_followed_child_returns_from_the_call_that_forked(void)
 		subject_command(callers, 'k');
 		subject_command(callers, 'G');
 		child = (pid_t)subject_tally(callers, "child");
+		tool_wait_until_traced(tool, child, TRACED_MS);
 		require_counts(tool, callers, child);
 		subject_line(callers);
 		require_exact(tool, callers);
