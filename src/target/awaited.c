@@ -20,18 +20,19 @@ static const struct awaited_thread *find(const struct awaited_threads *threads, 
 	return NULL;
 }
 
-/* Where the kernel does not tell how long one ran, it is taken to have. */
-static bool is_able(pid_t pid, const struct awaited_thread *before, const struct awaited_thread *now)
+/* Where the kernel does not tell how long one ran, it is taken to have.  is_writer: it is in the midst of the record, so that what it
+ * waits for in the kernel, without end to it (D), is a page and not another's exec. */
+static bool is_able(pid_t pid, bool is_writer, const struct awaited_thread *before, const struct awaited_thread *now)
 {
 	char state = process_thread_state(pid, now->tid);
 
 	if (state == 'R')
 		return now->ran_ns == 0 || now->ran_ns != before->ran_ns;
-	return state != 't' && state != 'T';
+	return state != 't' && state != 'T' && !(is_writer && state == 'D');
 }
 
 /* before: NULL at the first look.  Whoever was not there then has no part in it. */
-static void look_at(pid_t pid, pid_t tid, const struct awaited_threads *before, struct awaited_threads *now)
+static void look_at(pid_t pid, pid_t tid, bool is_writer, const struct awaited_threads *before, struct awaited_threads *now)
 {
 	const struct awaited_thread *old = before ? find(before, tid, now->items.count) : NULL;
 	struct awaited_thread *thread;
@@ -45,7 +46,7 @@ static void look_at(pid_t pid, pid_t tid, const struct awaited_threads *before, 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
 	thread->tid = tid;
 	thread->ran_ns = proc_schedstat_ran_ns(path);
-	thread->looks = old ? old->looks + is_able(pid, old, thread) : 0;
+	thread->looks = old ? old->looks + is_able(pid, is_writer, old, thread) : 0;
 }
 
 static void look_at_all(pid_t pid, const struct awaited_threads *before, struct awaited_threads *now)
@@ -57,7 +58,7 @@ static void look_at_all(pid_t pid, const struct awaited_threads *before, struct 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	dir = opendir(path);
 	while (dir && proc_next(dir, &tid) > 0)
-		look_at(pid, tid, before, now);
+		look_at(pid, tid, false, before, now);
 	if (dir)
 		closedir(dir);
 }
@@ -83,7 +84,7 @@ bool awaited_in_vain(struct awaited *awaited, pid_t pid, pid_t tid)
 	awaited->looked_ns = now_ns;
 	awaited->tid = tid;
 	if (tid > 0)
-		look_at(pid, tid, first ? NULL : &awaited->threads, &now);
+		look_at(pid, tid, true, first ? NULL : &awaited->threads, &now);
 	else
 		look_at_all(pid, first ? NULL : &awaited->threads, &now);
 	vec_fini(&awaited->threads.items);

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -751,6 +752,38 @@ START_TEST(who_is_held_is_awaited)
 }
 END_TEST
 
+/* In vfork it is in the state of one whose page does not come. */
+static pid_t waiting_child(void)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (vfork() == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				pause();
+		}
+		_exit(0);
+	}
+	ck_assert_int_gt(pid, 0);
+	for (uint64_t end_ns = clock_monotonic_ns() + 5 * NSEC_PER_SEC; process_thread_state(pid, pid) != 'D';)
+		ck_assert(!clock_passed(end_ns));
+	return pid;
+}
+
+START_TEST(a_writer_whose_page_does_not_come_is_awaited)
+{
+	pid_t pid = waiting_child();
+	struct awaited awaited = { 0 };
+
+	ck_assert(!is_in_vain(&awaited, pid, pid, 3 * AWAITED_LOOKS));
+	end_child(pid, &awaited);
+	/* Who waits for an exec holds back nobody else's. */
+	require_given_up(waiting_child(), false);
+}
+END_TEST
+
 /* Whoever looks may have been without a processor itself. */
 START_TEST(a_long_time_between_two_looks_is_one_look)
 {
@@ -794,6 +827,7 @@ int main(void)
 	tcase_add_test(tcase, a_thread_that_is_let_go_at_another_stop_has_no_signal);
 	tcase_add_test(tcase, who_could_have_gone_on_is_given_up);
 	tcase_add_test(tcase, who_is_held_is_awaited);
+	tcase_add_test(tcase, a_writer_whose_page_does_not_come_is_awaited);
 	tcase_add_test(tcase, a_long_time_between_two_looks_is_one_look);
 	tcase_set_timeout(tcase, 60);
 	suite_add_tcase(suite, tcase);
