@@ -372,8 +372,10 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 			return served > 0 ? (int)served : r;
 		if (r == -EBADMSG && !pass(engine))
 			return 0;
-		if (r == -EBADMSG)
+		if (r == -EBADMSG) {
+			served++;       /* or who only moves the head would keep the reader for ever */
 			continue;
+		}
 		ring_sighting_serve(&sighting, &record);
 		ring_done(engine->ring.ring);
 		served++;

@@ -256,6 +256,7 @@ static void tell_site(const struct ring_head *head, struct ring_record *record)
 static int take_record(struct ring *ring, struct ring_record *record)
 {
 	struct ring_head head;
+	int r;
 
 	memcpy(&head, record_at(ring, record->position), sizeof(head));
 	record->thread = head.thread;
@@ -264,8 +265,10 @@ static int take_record(struct ring *ring, struct ring_record *record)
 	record->stack_length = record->other_length = 0;
 	record->other_start = 0;
 	tell_site(&head, record);
-	ring->length = head.length;
-	return record->is_return ? take_return(ring, record, head.length) : take_call(ring, record, head.length);
+	r = record->is_return ? take_return(ring, record, head.length) : take_call(ring, record, head.length);
+	if (r == 0)
+		ring->length = head.length;
+	return r;
 }
 
 /* What is known of one that is not committed. */
