@@ -84,12 +84,21 @@ bool engine_watches_loader(const struct engine *engine)
 	return jump->planted && !jump->overwritten;
 }
 
+/* One position stands for all that wait: who waits to execute goes on only once it is seized, and so does who has come behind it. */
+static void serve_hook(struct engine *engine, uint64_t position)
+{
+	if (engine->ring.exec_waits)
+		engine->ring.exec_position = position;
+	else
+		ring_serve_hook(engine->ring.ring, position);
+}
+
 void engine_loader_called(struct engine *engine, uint64_t position)
 {
 	engine->ring.hook_position = position;
 	if (engine->sink.objects_changed)
 		engine->sink.objects_changed(engine->sink.context);
-	ring_serve_hook(engine->ring.ring, position);
+	serve_hook(engine, position);
 	wait_from_now_on(engine);
 }
 
@@ -99,16 +108,16 @@ void engine_exec_called(struct engine *engine, const struct ring_record *record,
 
 	if (task && task->tid > 0 && task->target == engine->target && engine->sink.executes &&
 	    engine->sink.executes(engine->sink.context, task->tid, place->address, record->args)) {
-		engine->ring.exec_position = record->position;
-		return;
+		engine->ring.exec_waits = true;
 	}
-	ring_serve_hook(engine->ring.ring, record->position);
+	serve_hook(engine, record->position);
 }
 
 void engine_let_exec(struct engine *engine)
 {
-	if (engine->ring.ring)
+	if (engine->ring.ring && engine->ring.exec_waits)
 		ring_serve_hook(engine->ring.ring, engine->ring.exec_position);
+	engine->ring.exec_waits = false;
 	wait_from_now_on(engine);
 }
 
