@@ -736,11 +736,9 @@ x86_64_ring_return:
 	pop	%rdx
 	ret
 
-/* In the loader's hook: as at an entry; and then it waits until that is served, of which it is woken up; it looks now and then at
- * whether it is still to wait.  In vain only once: then nobody waits until the reader says that it serves again. */
+/* At the C library's execve, and only where somebody will wait: who has the memory of its parent until then (vfork) has its
+ * thread's data as well, and is known by its number.  To ask for that takes a system call. */
 	.balign	16
-	/* At the C library's execve, and only where somebody will wait: who has the memory of its parent until then (vfork) has its
-	 * thread's data as well, and is known by its number.  To ask for that takes a system call. */
 x86_64_ring_exec:
 	begin	.Lhook_done, .Lhook_done
 	cmpl	$0, CONTROL_HOOKS(%r8)
@@ -755,6 +753,9 @@ x86_64_ring_exec:
 	cmp	%rax, %r11
 	jne	.Lhook_done
 	jmp	.Lhook_begun
+
+/* In the loader's hook: as at an entry; and then it waits until that is served, of which it is woken up; it looks now and then at
+ * whether it is still to wait.  In vain only once: then nobody waits until the reader says that it serves again. */
 x86_64_ring_hook:
 	begin	.Lhook_done, .Lhook_done
 .Lhook_begun:

@@ -27,6 +27,16 @@ struct look {
 	bool has_hole[LOOKS];
 };
 
+/* Too large for a stack, and there is one at a time. */
+static struct look *begin_look(struct engine *engine)
+{
+	static struct look look;
+
+	look.engine = engine;
+	look.count = 0;
+	return &look;
+}
+
 void engine_ring_publish_stacks(struct engine *engine)
 {
 	struct ring_control *control = ring_control(engine->ring.ring);
@@ -130,30 +140,26 @@ static bool learn_pointer(struct task *task)
 void engine_ring_look_at_stacks(struct engine *engine)
 {
 	struct target *target = engine->target;
-	static struct look look;
+	struct look *look = begin_look(engine);
 
-	look.engine = engine;
-	look.count = 0;
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];
 
 		if (!learn_pointer(task))
 			continue;
-		look.tasks[look.count++] = task;
-		if (look.count == LOOKS)
-			look_at(&look, true);
+		look->tasks[look->count++] = task;
+		if (look->count == LOOKS)
+			look_at(look, true);
 	}
-	look_at(&look, true);
+	look_at(look, true);
 }
 
 static void look_at_one(struct engine *engine, struct task *task)
 {
-	static struct look look;
+	struct look *look = begin_look(engine);
 
-	look.engine = engine;
-	look.tasks[0] = task;
-	look.count = 1;
-	look_at(&look, false);
+	look->tasks[look->count++] = task;
+	look_at(look, false);
 }
 
 void engine_task_born(struct engine *engine, struct task *task)
@@ -201,17 +207,15 @@ static void look_at_main_stack(struct engine *engine)
 static void look_at_some_threads(struct engine *engine)
 {
 	struct target *target = engine->target;
-	static struct look look;
+	struct look *look = begin_look(engine);
 
-	look.engine = engine;
-	look.count = 0;
 	for (size_t i = 0; i < target->tasks.count && i < LOOKS; i++) {
 		struct task *task = target->tasks.items[engine->ring.hole_looks++ % target->tasks.count];
 
 		if (task->pointer != 0 || learn_pointer(task))
-			look.tasks[look.count++] = task;
+			look->tasks[look->count++] = task;
 	}
-	look_at(&look, true);
+	look_at(look, true);
 }
 
 void engine_look_for_holes(struct engine *engine)

@@ -69,7 +69,8 @@ void guard_note_module(struct session *session, uint32_t module)
 	if (fd < 0 || elf_file_symbols(fd, names, COUNT, vaddrs) == 0)
 		return;
 	for (unsigned i = 0; i < SITES; i++) {
-		if (vaddrs[i] == 0 || (i <= FEXECVE && !watches_execs(session) && !session->alone) || (i == FORK && !session->alone) || (i >= EXIT && vaddrs[START] == 0))
+		if (vaddrs[i] == 0 || (i <= FEXECVE && !watches_execs(session) && !session->alone) ||
+		    (i == FORK && !session->alone) || (i >= EXIT && vaddrs[START] == 0))
 			continue;
 		add_site(session, module, vaddrs[i], kinds[i]);
 		session->checks_leaks |= kinds[i] == GUARD_LEAK_CHECK;
