@@ -19,7 +19,7 @@ src_allocwatch_tracer_SOURCES = \
 	src/tracer/refuge.c src/tracer/refuge.h \
 	src/tracer/release.c src/tracer/release_exec.c src/tracer/release.h \
 	src/tracer/session.c src/tracer/session.h \
-	src/tracer/session_misuses.c src/tracer/session_modules.c src/tracer/session_status.c \
+	src/tracer/session_misuses.c src/tracer/session_modules.c src/tracer/session_sink.c src/tracer/session_status.c \
 	src/tracer/session_verify.c \
 	src/tracer/snapshot.c src/tracer/snapshot.h
 src_allocwatch_tracer_LDADD = \

@@ -13,7 +13,6 @@
 #include "base/cgroup.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,100 +48,6 @@ void session_say_farewell(struct session *session, enum wire_failure failure, co
 
 /* --- the tables of one heap: a process's life from attach or exec to exec or exit --- */
 
-static size_t freed_slot(raddr address)
-{
-	return hash_u64(address) % FREED_OF_LATE;
-}
-
-static void on_left(void *context, raddr address)
-{
-	const struct session *session = context;
-
-	engine_block_left(session->engine, address);
-}
-
-static void start_sampling(struct session *session)
-{
-	heap_set_sampling(session->heap, session->sample_bytes);
-	heap_set_left(session->heap, on_left, session);
-}
-
-static void on_event(void *context, const struct alloc_event *event)
-{
-	struct session *session = context;
-
-	/* A program that is executed has its ring once its C library is loaded. */
-	if (session->sample_bytes > 0 && heap_sampling(session->heap) == 0 && engine_is_sampling(session->engine))
-		start_sampling(session);
-
-	if (event->kind == ALLOC_FREED && session->heap_from_start)
-		session->freed_of_late[freed_slot(event->old_address)] = event->old_address;
-	heap_apply(session->heap, event);          /* what it cannot record it counts itself */
-}
-
-static void on_abandoned(void *context, int32_t tid, raddr old_address)
-{
-	struct session *session = context;
-	/* The old block of a resize that was left by a jump stays as it was. */
-	struct alloc_event event = { .kind = ALLOC_RESIZE_END, .tid = tid, .old_address = old_address,
-				     .size = UINT64_MAX, .time_ns = clock_monotonic_ns() };
-
-	heap_apply(session->heap, &event);
-}
-
-static bool on_is_live(void *context, raddr address, uint32_t domain)
-{
-	const struct session *session = context;
-
-	return heap_is_live(session->heap, address, domain);
-}
-
-static bool on_is_wild(void *context, raddr address, uint32_t domain)
-{
-	const struct session *session = context;
-
-	return heap_is_unknown_free(session->heap, address, domain);
-}
-
-static bool on_find(void *context, raddr address, uint32_t domain, struct engine_block *ret)
-{
-	const struct session *session = context;
-	struct heap_block block;
-
-	if (!heap_block_at(session->heap, address, domain, &block))
-		return false;
-	*ret = (struct engine_block){ block.domain, block.stack, block.size };
-	return true;
-}
-
-static void on_misused(void *context, const struct misuse *seen)
-{
-	struct session *session = context;
-	struct misuse misuse = *seen;
-
-	/* Attached later, an address whose free is unknown was freed before; else it is asked for the last frees. */
-	if (misuse.kind == MISUSE_WILD_FREE &&
-	    (!session->heap_from_start || session->freed_of_late[freed_slot(misuse.address)] == misuse.address))
-		misuse.kind = MISUSE_DOUBLE_FREE;
-	misuses_note(&session->misuses, &misuse);
-	if (session->misuse_told)
-		return;
-	session->misuse_told = true;
-	session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
-		     "a %s of 0x%llx; 'allocwatch mismatches %d' shows where, and others", misuse_kind_name(misuse.kind),
-		     (unsigned long long)misuse.address, session->target->pid);
-}
-
-static void on_objects_changed(void *context)
-{
-	release_objects_changed(context);
-}
-
-static bool on_executes(void *context, pid_t tid, raddr function, const uint64_t args[3])
-{
-	return release_wants_exec(context, tid, function, args);
-}
-
 static void free_tables(struct session *session)
 {
 	engine_free(session->engine);
@@ -167,10 +72,7 @@ uint64_t session_ring_size(pid_t pid)
 
 static int new_engine(struct session *session)
 {
-	struct engine_sink sink = { .event = on_event, .is_live = on_is_live, .abandoned = on_abandoned, .is_wild = on_is_wild,
-				    .find = on_find, .misused = on_misused, .objects_changed = on_objects_changed,
-				    .executes = on_executes, .context = session };
-
+	const struct engine_sink sink = session_sink(session);
 	const struct ring_options options = { .size = session->ring_size, .wait_ms = session->ring_wait_ms,
 					      .alone = session->alone, .sample_bytes = session->sample_bytes };
 	int r = engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
@@ -356,7 +258,7 @@ static int begin_sampling(struct session *session)
 		return 0;
 	if (!engine_has_ring(session->engine) || (!is_sampled && heap_counters(session->heap).allocations > 0))
 		return -EPROTONOSUPPORT;
-	start_sampling(session);
+	session_start_sampling(session);
 	/* After a while without us, from before that. */
 	session_tell_blocks(session);
 	return 0;

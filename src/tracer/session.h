@@ -167,6 +167,10 @@ void session_exec(struct session *session, struct task *task);
 void session_objects_changed(struct session *session);
 /* The same where nobody is held, so that nothing can be planted: 1: an allocator is among what came; 0, negative errno: none is. */
 int session_look_at_objects(struct session *session);
+/* What the engine tells of the session's heap, and asks of it. */
+struct engine_sink session_sink(struct session *session);
+/* From then on the heap's blocks are samples, and the engine hears of each that leaves it. */
+void session_start_sampling(struct session *session);
 /* Once a second, and before each answer: are our int3s still there, and do they still stop threads? */
 void session_verify(struct session *session);
 
