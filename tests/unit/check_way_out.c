@@ -164,6 +164,17 @@ static int memory_copy(const struct elf_functions *functions, size_t size)
 	return fd;
 }
 
+/* A file in memory, which was read once. */
+static int copy_with_endings(struct elf_functions *functions, struct endings *endings)
+{
+	int fd;
+
+	elf_functions_load(functions, files[0]);
+	fd = memory_copy(functions, functions->file_size);
+	ck_assert_int_eq(endings_add(endings, 0, fd), 0);
+	return fd;
+}
+
 /* Mapped, it would end whoever reads it. */
 START_TEST(a_file_that_is_cut_short_while_it_is_read_ends_nobody)
 {
@@ -171,9 +182,7 @@ START_TEST(a_file_that_is_cut_short_while_it_is_read_ends_nobody)
 	struct endings endings = { 0 };
 	int fd;
 
-	elf_functions_load(&functions, files[0]);
-	fd = memory_copy(&functions, functions.file_size);
-	ck_assert_int_eq(endings_add(&endings, 0, fd), 0);
+	fd = copy_with_endings(&functions, &endings);
 	ck_assert_uint_gt(endings.items.count, 5);
 	endings_drop(&endings, 0);
 	to_cut = fd;
@@ -192,9 +201,7 @@ START_TEST(a_file_that_was_cut_short_has_fewer_endings_or_none)
 	struct endings all = { 0 };
 	int fd;
 
-	elf_functions_load(&functions, files[0]);
-	fd = memory_copy(&functions, functions.file_size);
-	ck_assert_int_eq(endings_add(&all, 0, fd), 0);
+	fd = copy_with_endings(&functions, &all);
 	for (unsigned i = 0; i <= 64; i++) {
 		struct endings endings = { 0 };
 
