@@ -371,10 +371,10 @@ static int become_owner(struct link *link, const struct wire_attach *request)
 
 static void refuse_release(struct session *session, const struct wire_attach *request)
 {
-	char reason[256];
+	char reason[256], space[256];
 	const char *text;
 
-	snprintf(reason, sizeof(reason), "%s", release_refusal(session));
+	snprintf(reason, sizeof(reason), "%s", hold_text(session, release_refusal(session), space, sizeof(space)));
 	session_detach(session, &text);
 	session_fail(session->link, request->head.serial, request->head.pid, FAILURE_UNSUPPORTED, 0,
 		     "process %d cannot be traced without ptrace: %s; without --release it is traced with it", request->head.pid, reason);
@@ -462,7 +462,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		session_free(session);
 		return r;
 	}
-	if (session->alone && release_refusal(session)) {
+	if (session->alone && release_refusal(session) != HOLD_NOT) {
 		refuse_release(session, request);
 		session_free(session);
 		return -ENOTSUP;

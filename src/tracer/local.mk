@@ -8,6 +8,7 @@ src_allocwatch_tracer_SOURCES = \
 	src/tracer/follow.c src/tracer/follow.h \
 	src/tracer/foreign.c src/tracer/foreign.h \
 	src/tracer/heal.c src/tracer/heal.h \
+	src/tracer/hold.c src/tracer/hold.h \
 	src/tracer/link.c src/tracer/link.h \
 	src/tracer/loop.c src/tracer/loop.h src/tracer/loop_private.h \
 	src/tracer/loop_ask.c src/tracer/loop_requests.c src/tracer/loop_serve.c \

@@ -30,21 +30,19 @@ static void on_let_go(void *context, struct task *task)
 	engine_task_gone(session->engine, task);
 }
 
-const char *release_refusal(const struct session *session)
+enum hold_reason release_refusal(const struct session *session)
 {
 	const struct target *target = session->target;
 
 	if (!engine_has_ring(session->engine))
-		return session_engine_reason(session) ? session_engine_reason(session) : "the ring engine was not asked for";
+		return HOLD_ENGINE;
 	if (session->described.mappings)
-		return "mmap and its like are watched, which int3 alone sees";
+		return HOLD_MAPPINGS;
 	if (session->described.operators)
-		return "what new has made is told apart, and the stacks that this takes at a delete come with int3 alone";
+		return HOLD_OPERATORS;
 	if (target->mem_fd < 0)
-		return "its memory cannot be read without ptrace";
-	if (!target_holds_all(target))
-		return "a thread of it is in a wait that nothing breaks off (in vfork, or for a disk)";
-	return NULL;
+		return HOLD_MEMORY;
+	return target_holds_all(target) ? HOLD_NOT : HOLD_WAITS;
 }
 
 /* Until then nobody takes it for one whose tracer is dead. */

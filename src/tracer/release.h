@@ -9,10 +9,11 @@
 #ifndef ALLOCWATCH_TRACER_RELEASE_H
 #define ALLOCWATCH_TRACER_RELEASE_H
 
+#include "tracer/hold.h"
 #include "tracer/session.h"
 
-/* Why it cannot be (static text, or the session's); NULL: all is in place, and all threads are held. */
-const char *release_refusal(const struct session *session);
+/* Why it cannot be, up to HOLD_LAST_REFUSAL; HOLD_NOT: all is in place, and all threads are held. */
+enum hold_reason release_refusal(const struct session *session);
 /* Then: lets them go. */
 void release_begin(struct session *session);
 /* Forgets the threads that have ended: reads their last records before.  Not while a record is served. */

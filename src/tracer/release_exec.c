@@ -81,14 +81,20 @@ int release_refrain(struct session *session)
 
 static void tell_refusal(struct session *session)
 {
+	char text[256];
+
 	session_fail(session->link, 0, session->target->pid, FAILURE_UNSUPPORTED, 0,
-		     "the program that it executes is traced with ptrace: %s", release_refusal(session));
+		     "the program that it executes is traced with ptrace: %s",
+		     hold_text(session, session->hold, text, sizeof(text)));
 }
 
 /* Planted or not, what it has now is what it keeps. */
 static int begin_released(struct session *session)
 {
-	if (!session->alone || session->release_due || !release_refusal(session))
+	if (!session->alone || session->release_due)
+		return 0;
+	session->hold = release_refusal(session);
+	if (session->hold == HOLD_NOT)
 		return 0;
 	tell_refusal(session);
 	return release_refrain(session);
@@ -160,7 +166,9 @@ bool release_begin_program(struct session *session)
 	r = take_out_hook(session);
 	if (r == 0)
 		r = session_plant_engine(session);
-	if (r >= 0 && !release_refusal(session)) {
+	if (r >= 0)
+		session->hold = release_refusal(session);
+	if (r >= 0 && session->hold == HOLD_NOT) {
 		release_begin(session);
 		return true;
 	}

@@ -10,6 +10,7 @@
 #include "target/bp.h"
 #include "target/loader.h"
 #include "target/target.h"
+#include "tracer/hold.h"
 #include "tracer/link.h"
 #include "unwind/unwind.h"
 
@@ -92,6 +93,7 @@ struct session {
 	bool wants_ring;
 	uint64_t ring_size;            /* bytes; 0: its cgroup has no room for one */
 	bool wants_release, released;  /* see release.h */
+	enum hold_reason hold;         /* why it is not */
 	bool alone;                    /* what is planned is for a process that is let go of ptrace */
 	bool release_due;              /* it has executed a program: that is planted and let go when its C library has begun */
 	bool exec_due;                 /* a thread waits to execute a program, for which the process is to be seized */
