@@ -1,55 +1,100 @@
 #include "probe/elf_code.h"
 
+#include "target/elf_file.h"
+#include "target/elf_table.h"
 #include "unwind/cfi_find.h"
+#include "unwind/cfi_image.h"
 #include "unwind/cfi_section.h"
 
+#include "base/vec.h"
+
 #include <errno.h>
-#include <gelf.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
+#include <unistd.h>
+
+/* A part of the file.  Its bytes are read when they are first asked for: read, since whoever cut a mapped file short would end us by
+ * SIGBUS; and it is the file's instructions that are wanted, while into a private mapping of it the kernel writes the int3s of uprobes that
+ * hold for every process (bpftrace's). */
+struct part {
+	uint64_t vaddr, offset;
+	size_t size;
+	bool tried;
+	uint8_t *bytes;                    /* NULL: not read yet, or not to be had */
+};
 
 struct elf_code {
 	Elf *elf;
-	uint8_t *image;
-	size_t image_size;
 	int fd;
+	VEC_OF(struct part) code;          /* executable segments */
+	size_t read;                       /* bytes of these */
 	bool indexed;
 	struct cfi_index index;            /* made when it is first asked for */
 };
 
-/* Shared: into private mappings, libelf's own for one, the kernel writes the int3s of uprobes that hold for every
- * process (bpftrace's), ours included, and the file's instructions are what is asked for here. */
-static uint8_t *map_file(int fd, size_t *ret_size)
+/* NULL: not all of it. */
+static uint8_t *read_whole(int fd, uint64_t offset, size_t size, size_t most)
 {
-	struct stat st;
-	void *image;
+	uint8_t *bytes = size > 0 && size <= most ? malloc(size) : NULL;
+	size_t done = 0;
 
-	if (fstat(fd, &st) < 0 || st.st_size <= 0)
-		return NULL;
-	image = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (image == MAP_FAILED)
-		return NULL;
-	*ret_size = (size_t)st.st_size;
-	return image;
+	while (bytes && done < size) {
+		ssize_t n = pread(fd, bytes + done, size - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			free(bytes);
+			return NULL;
+		}
+		done += (size_t)n;
+	}
+	return bytes;
+}
+
+static const uint8_t *part_bytes(struct elf_code *code, struct part *part)
+{
+	if (!part->tried)
+		part->bytes = read_whole(code->fd, part->offset, part->size, ELF_CODE_MAX - code->read);
+	if (!part->tried && part->bytes)
+		code->read += part->size;
+	part->tried = true;
+	return part->bytes;
+}
+
+static int note_segments(struct elf_code *code)
+{
+	size_t count;
+
+	if (elf_kind(code->elf) != ELF_K_ELF || elf_getphdrnum(code->elf, &count) < 0 || count > ELF_SEGMENTS_MAX)
+		return -ENOEXEC;
+	for (size_t i = 0; i < count; i++) {
+		struct part *part;
+		GElf_Phdr phdr;
+
+		if (!gelf_getphdr(code->elf, (int)i, &phdr) || phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_X))
+			continue;
+		part = vec_push(&code->code);
+		if (!part)
+			return -ENOMEM;
+		*part = (struct part){ .vaddr = phdr.p_vaddr, .offset = phdr.p_offset, .size = phdr.p_filesz };
+	}
+	return 0;
 }
 
 int elf_code_open(int elf_fd, struct elf_code **ret)
 {
 	struct elf_code *code = calloc(1, sizeof(*code));
+	int r;
 
 	if (!code)
 		return -ENOMEM;
 	code->fd = elf_fd;
-	elf_version(EV_CURRENT);
-	code->image = map_file(elf_fd, &code->image_size);
-	if (code->image)
-		code->elf = elf_memory((char *)code->image, code->image_size);
-	if (!code->elf || elf_kind(code->elf) != ELF_K_ELF) {
+	code->elf = elf_table_begin(elf_fd);
+	r = code->elf ? note_segments(code) : -ENOEXEC;
+	if (r < 0) {
 		elf_code_close(code);
-		return -ENOEXEC;
+		return r;
 	}
 	*ret = code;
 	return 0;
@@ -60,9 +105,10 @@ void elf_code_close(struct elf_code *code)
 	if (!code)
 		return;
 	cfi_index_fini(&code->index);
+	for (size_t i = 0; i < code->code.count; i++)
+		free(code->code.items[i].bytes);
+	vec_fini(&code->code);
 	elf_end(code->elf);
-	if (code->image)
-		munmap(code->image, code->image_size);
 	free(code);
 }
 
@@ -81,7 +127,7 @@ static int each_symbol(const struct elf_code *code, unsigned type,
 		if (!gelf_getshdr(section, &shdr) || (shdr.sh_type != SHT_DYNSYM && shdr.sh_type != SHT_SYMTAB) ||
 		    shdr.sh_entsize == 0)
 			continue;
-		data = elf_getdata(section, NULL);
+		data = elf_table_data(code->elf, section, &shdr);
 		if (!data)
 			continue;
 		count = data->d_size / shdr.sh_entsize;
@@ -128,7 +174,8 @@ int elf_code_each_function(struct elf_code *code,
 
 static bool has_flag_pie(Elf *elf, const GElf_Phdr *dynamic)
 {
-	Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)dynamic->p_offset, dynamic->p_filesz, ELF_T_DYN);
+	Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)dynamic->p_offset, dynamic->p_filesz < ELF_TABLE_MAX ? dynamic->p_filesz : ELF_TABLE_MAX,
+					      ELF_T_DYN);
 	GElf_Dyn entry;
 
 	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
@@ -207,14 +254,13 @@ static void make_index(struct elf_code *code)
 {
 	struct cfi_place place = cfi_find_eh_frame(code->elf, code->fd);
 	struct cfi_section section = { .size = place.size, .address = place.address, .eh_frame = true };
+	uint8_t *bytes = place.compressed ? NULL : read_whole(code->fd, place.offset, place.size, CFI_SECTION_MAX);
 
 	code->indexed = true;
-	if (place.size == 0 || place.compressed || place.offset > code->image_size ||
-	    place.size > code->image_size - place.offset)
-		return;
-	section.bytes = code->image + place.offset;
-	if (cfi_section_index(&section, &code->index) < 0)
+	section.bytes = bytes;
+	if (!bytes || cfi_section_index(&section, &code->index) < 0)
 		code->index = (struct cfi_index){ 0 };
+	free(bytes);
 }
 
 static uint64_t size_by_unwind_tables(struct elf_code *code, uint64_t vaddr)
@@ -298,7 +344,7 @@ static bool find_import(const struct elf_code *code, uint64_t vaddr, GElf_Rela *
 		Elf_Data *data = NULL;
 
 		if (gelf_getshdr(section, &shdr) && shdr.sh_type == SHT_RELA && shdr.sh_entsize != 0)
-			data = elf_getdata(section, NULL);
+			data = elf_table_data(code->elf, section, &shdr);
 		for (size_t i = 0; data && i < data->d_size / shdr.sh_entsize; i++) {
 			if (!gelf_getrela(data, (int)i, ret_rela) || ret_rela->r_offset != vaddr)
 				continue;
@@ -312,10 +358,12 @@ static bool find_import(const struct elf_code *code, uint64_t vaddr, GElf_Rela *
 static bool get_symbol(const struct elf_code *code, size_t table, size_t number, GElf_Sym *ret_symbol, size_t *ret_strings)
 {
 	Elf_Scn *section = elf_getscn(code->elf, table);
-	Elf_Data *data = section ? elf_getdata(section, NULL) : NULL;
+	Elf_Data *data = NULL;
 	GElf_Shdr shdr;
 
-	if (!data || !gelf_getshdr(section, &shdr) || !gelf_getsym(data, (int)number, ret_symbol))
+	if (section && gelf_getshdr(section, &shdr))
+		data = elf_table_data(code->elf, section, &shdr);
+	if (!data || !gelf_getsym(data, (int)number, ret_symbol))
 		return false;
 	*ret_strings = shdr.sh_link;
 	return true;
@@ -350,49 +398,30 @@ bool elf_code_import_is_own(const struct elf_code *code, uint64_t vaddr, uint64_
 	return true;
 }
 
-/* Null: no executable segment, or one that is not all in the file. */
-static const uint8_t *segment_at(const struct elf_code *code, size_t number, uint64_t *ret_vaddr, size_t *ret_len)
+const uint8_t *elf_code_at(struct elf_code *code, uint64_t vaddr, size_t *ret_len)
 {
-	GElf_Phdr phdr;
+	for (size_t i = 0; i < code->code.count; i++) {
+		struct part *part = &code->code.items[i];
+		const uint8_t *bytes = NULL;
 
-	if (!gelf_getphdr(code->elf, (int)number, &phdr) || phdr.p_type != PT_LOAD || !(phdr.p_flags & PF_X) ||
-	    phdr.p_offset > code->image_size || phdr.p_filesz > code->image_size - phdr.p_offset)
-		return NULL;
-	*ret_vaddr = phdr.p_vaddr;
-	*ret_len = phdr.p_filesz;
-	return code->image + phdr.p_offset;
-}
-
-const uint8_t *elf_code_at(const struct elf_code *code, uint64_t vaddr, size_t *ret_len)
-{
-	size_t count, len;
-
-	if (elf_getphdrnum(code->elf, &count) < 0)
-		return NULL;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t start;
-		const uint8_t *bytes = segment_at(code, i, &start, &len);
-
-		if (!bytes || vaddr < start || vaddr - start >= len)
+		if (vaddr >= part->vaddr && vaddr - part->vaddr < part->size)
+			bytes = part_bytes(code, part);
+		if (!bytes)
 			continue;
-		*ret_len = len - (vaddr - start);
-		return bytes + (vaddr - start);
+		*ret_len = part->size - (vaddr - part->vaddr);
+		return bytes + (vaddr - part->vaddr);
 	}
 	return NULL;
 }
 
-void elf_code_each_segment(const struct elf_code *code,
+void elf_code_each_segment(struct elf_code *code,
 			   void (*visit)(void *context, const uint8_t *bytes, size_t len, uint64_t vaddr), void *context)
 {
-	size_t count, len;
-
-	if (elf_getphdrnum(code->elf, &count) < 0)
-		return;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t start;
-		const uint8_t *bytes = segment_at(code, i, &start, &len);
+	for (size_t i = 0; i < code->code.count; i++) {
+		struct part *part = &code->code.items[i];
+		const uint8_t *bytes = part_bytes(code, part);
 
 		if (bytes)
-			visit(context, bytes, len, start);
+			visit(context, bytes, part->size, part->vaddr);
 	}
 }

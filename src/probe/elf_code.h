@@ -8,6 +8,8 @@
 
 struct elf_code;
 
+/* Bytes of an object's executable segments; what is larger is not read. */
+#define ELF_CODE_MAX (1u << 30)
 /* Symbols read from one object at most; later ones are not seen. */
 #define ELF_SYMBOLS_MAX (4u << 20)
 
@@ -37,10 +39,10 @@ bool elf_code_is_named(struct elf_code *code, uint64_t vaddr, const char *name);
 const char *elf_code_import_name(const struct elf_code *code, uint64_t vaddr);
 /* Whether the pointer at vaddr is bound to a function that this object itself has, unless another one has its name first. */
 bool elf_code_import_is_own(const struct elf_code *code, uint64_t vaddr, uint64_t *ret_vaddr);
-/* The bytes from vaddr to the end of its executable segment; NULL when it is in none. */
-const uint8_t *elf_code_at(const struct elf_code *code, uint64_t vaddr, size_t *ret_len);
-/* Visits every executable segment. */
-void elf_code_each_segment(const struct elf_code *code,
+/* The bytes from vaddr to the end of its executable segment; NULL when it is in none, or this cannot be read. */
+const uint8_t *elf_code_at(struct elf_code *code, uint64_t vaddr, size_t *ret_len);
+/* Visits every executable segment that can be read. */
+void elf_code_each_segment(struct elf_code *code,
 			   void (*visit)(void *context, const uint8_t *bytes, size_t len, uint64_t vaddr), void *context);
 
 #endif

@@ -39,7 +39,7 @@ static const struct catalog_entry *find_entry(const struct naming *naming, const
 	return entry ? entry : catalog_find_prefixed(symbol, ret_prefix);
 }
 
-static bool read_site(const struct elf_code *code, uint64_t vaddr, struct plan_site *ret_site)
+static bool read_site(struct elf_code *code, uint64_t vaddr, struct plan_site *ret_site)
 {
 	size_t len;
 	const uint8_t *text = elf_code_at(code, vaddr, &len);
@@ -52,7 +52,7 @@ static bool read_site(const struct elf_code *code, uint64_t vaddr, struct plan_s
 	return true;
 }
 
-static struct plan_site *add_site(struct plan *plan, const struct elf_code *code, uint64_t vaddr)
+static struct plan_site *add_site(struct plan *plan, struct elf_code *code, uint64_t vaddr)
 {
 	struct plan_site *site, read;
 
@@ -276,7 +276,7 @@ static bool is_free_to_use(const struct plan *plan, const struct plan_function *
 	return true;
 }
 
-static int add_entry(struct plan *plan, const struct elf_code *code, uint32_t index,
+static int add_entry(struct plan *plan, struct elf_code *code, uint32_t index,
 		     const struct arch_function *decoded)
 {
 	struct plan_function *function = &plan->functions.items[index];

@@ -20,12 +20,12 @@ int plan_decode(struct elf_code *code, uint64_t vaddr, struct arch_function *ret
 /* plan_windows.c: where there is room for a jump to the ring engine's code.  A site has no window where there is none. */
 
 /* Of an instruction of `length` bytes that leaves its function. */
-void plan_set_exit_window(struct plan_site *site, const struct elf_code *code, uint64_t vaddr, uint32_t length,
+void plan_set_exit_window(struct plan_site *site, struct elf_code *code, uint64_t vaddr, uint32_t length,
 			  const struct arch_room *room);
 /* Of an entry; one that is more than that has none: there are two places for one record. */
-void plan_set_entry_window(struct plan_site *site, const struct elf_code *code, uint64_t vaddr,
+void plan_set_entry_window(struct plan_site *site, struct elf_code *code, uint64_t vaddr,
 			   const struct arch_function *decoded);
-bool plan_find_entry_window(struct plan_window *window, const struct elf_code *code, uint64_t vaddr,
+bool plan_find_entry_window(struct plan_window *window, struct elf_code *code, uint64_t vaddr,
 			    const struct arch_function *decoded);
 /* Once all sites are known: those go that are in each other's way, or that a branch leads into. */
 void plan_check_windows(struct plan *plan, struct elf_code *code);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* False: there is none, or the bytes are not in the file. */
-static bool set_window(struct plan_window *window, const struct elf_code *code, uint64_t vaddr, uint32_t length,
+static bool set_window(struct plan_window *window, struct elf_code *code, uint64_t vaddr, uint32_t length,
 		       uint32_t record)
 {
 	uint32_t covered = length < ARCH_JUMP_SIZE ? ARCH_JUMP_SIZE : length;
@@ -20,7 +20,7 @@ static bool set_window(struct plan_window *window, const struct elf_code *code, 
 	return true;
 }
 
-static uint32_t room_of(const struct elf_code *code, uint64_t end, const struct arch_room *room, uint32_t length)
+static uint32_t room_of(struct elf_code *code, uint64_t end, const struct arch_room *room, uint32_t length)
 {
 	uint32_t bytes = room->before + length + room->behind;
 	const uint8_t *text;
@@ -32,14 +32,14 @@ static uint32_t room_of(const struct elf_code *code, uint64_t end, const struct 
 	return bytes + (text ? arch_padding(text, len, end + room->behind) : 0);
 }
 
-void plan_set_exit_window(struct plan_site *site, const struct elf_code *code, uint64_t vaddr, uint32_t length,
+void plan_set_exit_window(struct plan_site *site, struct elf_code *code, uint64_t vaddr, uint32_t length,
 			  const struct arch_room *room)
 {
 	if (room_of(code, vaddr + length, room, length) >= ARCH_JUMP_SIZE)
 		set_window(&site->window, code, vaddr - room->before, room->before + length, room->before);
 }
 
-bool plan_find_entry_window(struct plan_window *window, const struct elf_code *code, uint64_t vaddr,
+bool plan_find_entry_window(struct plan_window *window, struct elf_code *code, uint64_t vaddr,
 			    const struct arch_function *decoded)
 {
 	uint32_t offset, sp_below, room = arch_entry_room(decoded, &offset, &sp_below), length;
@@ -53,7 +53,7 @@ bool plan_find_entry_window(struct plan_window *window, const struct elf_code *c
 	return true;
 }
 
-void plan_set_entry_window(struct plan_site *site, const struct elf_code *code, uint64_t vaddr,
+void plan_set_entry_window(struct plan_site *site, struct elf_code *code, uint64_t vaddr,
 			   const struct arch_function *decoded)
 {
 	if (site->kinds != SITE_ENTRY || !plan_find_entry_window(&site->window, code, vaddr, decoded))

@@ -1,5 +1,7 @@
 #include "target/elf_file.h"
 
+#include "target/elf_table.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
@@ -67,8 +69,7 @@ int elf_file_read(int fd, struct elf_file *ret)
 	Elf *elf;
 	int r = -ENOEXEC;
 
-	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	elf = elf_table_begin(fd);
 	if (!elf)
 		return -ENOEXEC;
 	if (elf_kind(elf) == ELF_K_ELF && gelf_getehdr(elf, &ehdr)) {
@@ -112,13 +113,13 @@ static size_t symbol_count(const Elf_Data *data, uint64_t entry_size)
 static unsigned find_symbols(Elf *elf, Elf_Scn *section, const char *const *names, unsigned count,
 			     uint64_t *ret_vaddrs)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
+	Elf_Data *data = NULL;
 	unsigned found = 0;
 	GElf_Shdr shdr;
 
-	if (!data || !gelf_getshdr(section, &shdr) || shdr.sh_entsize == 0)
-		return 0;
-	for (size_t i = 0; found < count && i < symbol_count(data, shdr.sh_entsize); i++) {
+	if (gelf_getshdr(section, &shdr) && shdr.sh_entsize > 0)
+		data = elf_table_data(elf, section, &shdr);
+	for (size_t i = 0; data && found < count && i < symbol_count(data, shdr.sh_entsize); i++) {
 		GElf_Sym symbol;
 		const char *text;
 
@@ -143,8 +144,7 @@ unsigned elf_file_symbols(int fd, const char *const *names, unsigned count, uint
 	Elf *elf;
 
 	memset(ret_vaddrs, 0, count * sizeof(*ret_vaddrs));
-	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	elf = elf_table_begin(fd);
 	while (elf && found == 0 && (section = elf_nextscn(elf, section))) {
 		if (gelf_getshdr(section, &shdr) && shdr.sh_type == SHT_DYNSYM)
 			found = find_symbols(elf, section, names, count, ret_vaddrs);
@@ -163,11 +163,11 @@ int elf_file_symbol(int fd, const char *name, uint64_t *ret_vaddr)
 	return 0;
 }
 
-static bool has_function(Elf_Scn *section, uint64_t entry_size, uint64_t vaddr)
+static bool has_function(Elf *elf, Elf_Scn *section, const GElf_Shdr *shdr, uint64_t vaddr)
 {
-	Elf_Data *data = elf_getdata(section, NULL);
+	Elf_Data *data = elf_table_data(elf, section, shdr);
 
-	for (size_t i = 0; data && i < symbol_count(data, entry_size); i++) {
+	for (size_t i = 0; data && i < symbol_count(data, shdr->sh_entsize); i++) {
 		GElf_Sym symbol;
 
 		if (gelf_getsym(data, (int)i, &symbol) && symbol.st_shndx != SHN_UNDEF && symbol.st_value == vaddr &&
@@ -184,12 +184,11 @@ bool elf_file_has_function(int fd, uint64_t vaddr)
 	GElf_Shdr shdr;
 	Elf *elf;
 
-	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	elf = elf_table_begin(fd);
 	while (elf && !found && (section = elf_nextscn(elf, section))) {
 		if (gelf_getshdr(section, &shdr) && shdr.sh_entsize != 0 &&
 		    (shdr.sh_type == SHT_DYNSYM || shdr.sh_type == SHT_SYMTAB))
-			found = has_function(section, shdr.sh_entsize, vaddr);
+			found = has_function(elf, section, &shdr, vaddr);
 	}
 	elf_end(elf);
 	return found;

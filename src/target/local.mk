@@ -9,6 +9,7 @@ src_libtarget_a_SOURCES = \
 	src/target/bp.c src/target/bp.h \
 	src/target/child.c \
 	src/target/elf_file.c src/target/elf_file.h \
+	src/target/elf_table.c src/target/elf_table.h \
 	src/target/faults.c src/target/faults.h \
 	src/target/handlers.c src/target/handlers.h \
 	src/target/held.c src/target/held.h \

@@ -12,13 +12,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* For 1,024 threads' calls, and what the ring's stacks took. */
@@ -160,6 +163,7 @@ static void a_program_on_a_mute_file_system_holds_nobody(void)
 #define FORGED_MOST_KB (160 << 10)
 #define FULL_MOST_KB (512 << 10)
 #define ATTACH_MOST_MS 15000
+#define CUT_MOMENTS 10000
 
 struct hostile {
 	struct tool *tool;
@@ -258,6 +262,62 @@ static void forged_objects_hold_nobody(void)
 	require_equal(subject_tally(h.subject, "maps"), FORGED_COUNT);
 	attach_in_time(&h, live_rounds(FORGED_MOST_KB, FULL_MOST_KB), NULL);
 	unmap_and_end(&h);
+}
+
+static void let_moments_pass(unsigned turn)
+{
+	for (unsigned i = 0; i < turn * 7919 % CUT_MOMENTS; i++)
+		__asm__ volatile("pause");
+}
+
+/* Until it is killed. */
+static pid_t begin_to_cut(const char *path)
+{
+	pid_t pid = fork();
+	struct stat st;
+	char *bytes;
+	int fd;
+
+	if (pid != 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0 || !(bytes = malloc((size_t)st.st_size)) || pread(fd, bytes, (size_t)st.st_size, 0) != st.st_size)
+		_exit(1);
+	for (unsigned turn = 0;; turn++) {
+		if (ftruncate(fd, 0) < 0)
+			_exit(1);
+		let_moments_pass(turn);
+		if (pwrite(fd, bytes, (size_t)st.st_size, 0) != st.st_size)
+			_exit(1);
+		let_moments_pass(turn / 3);
+	}
+}
+
+/* Between its being opened and its being looked through. */
+static void an_object_that_is_cut_short_during_the_attach_ends_nobody(void)
+{
+	const char *object = forged_file(FORGED_PLAIN);
+	struct hostile h = start_hostile(victim_start("tests/victims/hostile", "0", object, NULL));
+	pid_t cutter;
+
+	subject_command(h.subject, 'm');
+	cutter = begin_to_cut(object);
+	require(cutter > 0);
+	for (unsigned i = 0; i < live_rounds(40, 500); i++) {
+		tool_attach(h.tool, h.subject->pid);
+		require_at_work(&h);
+		tool_out(h.tool, "detach", pid_text(h.subject->pid), NULL);
+	}
+	require_equal(waitpid(cutter, NULL, WNOHANG), 0);
+	kill(cutter, SIGKILL);
+	require_equal(waitpid(cutter, NULL, 0), cutter);
+	subject_command(h.subject, 'u');
+	require_unharmed(h.subject->pid, h.before);
+	tool_attach(h.tool, h.subject->pid);
+	h.blocks = 0;
+	require_at_work(&h);
+	tool_end(h.tool, h.subject, h.before);
 }
 
 /* --- what it says and does --- */
@@ -516,6 +576,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(as_many_mappings_as_there_may_be_hold_nobody),
 	LIVE_CASE(mappings_that_come_while_it_is_traced_hold_nobody),
 	LIVE_CASE(forged_objects_hold_nobody),
+	LIVE_CASE(an_object_that_is_cut_short_during_the_attach_ends_nobody),
 	LIVE_CASE(a_forged_list_of_objects_is_not_believed),
 	LIVE_CASE(traps_that_are_overwritten_are_told_and_set_again),
 	LIVE_CASE(a_stack_that_ends_in_nothing_is_told),

@@ -1,11 +1,14 @@
 if HAVE_CHECK
-check_PROGRAMS += tests/unit/check_forms tests/unit/check_probe tests/unit/check_serve tests/unit/check_tick_clock
-TESTS += tests/unit/check_forms tests/unit/check_probe tests/unit/check_serve tests/unit/check_tick_clock
+check_PROGRAMS += tests/unit/check_cut tests/unit/check_forms tests/unit/check_probe tests/unit/check_serve tests/unit/check_tick_clock
+TESTS += tests/unit/check_cut tests/unit/check_forms tests/unit/check_probe tests/unit/check_serve tests/unit/check_tick_clock
 tests_unit_check_probe_SOURCES = tests/unit/check_probe.c
 tests_unit_check_probe_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_probe_LDADD = src/libprobe.a src/libring.a src/libtarget.a src/libaw_unwind.a src/libarch.a src/libmodel.a \
 	src/libbase.a $(DW_LIBS) $(ELF_LIBS) $(UNWIND_LIBS) $(ZYDIS_LIBS) $(CHECK_LIBS)
 
+tests_unit_check_cut_SOURCES = tests/unit/check_cut.c
+tests_unit_check_cut_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_cut_LDADD = $(tests_unit_check_probe_LDADD)
 tests_unit_check_forms_SOURCES = tests/unit/check_forms.c
 tests_unit_check_forms_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_forms_LDADD = $(tests_unit_check_probe_LDADD)
