@@ -40,6 +40,8 @@ int guard_watch_execs(struct session *session);
  * be traced; or another one. */
 enum guard_exec { GUARD_EXEC_NOTHING, GUARD_EXEC_GAINS_RIGHTS, GUARD_EXEC_ORDINARY };
 enum guard_exec guard_judge_exec(const struct session *session, pid_t tid, raddr function, const uint64_t args[2]);
+/* Whether the program that the process runs may have such rights: as far as its file can be looked at. */
+bool guard_may_have_rights(pid_t pid);
 
 /* At the event of an exec: 1 when the program should have rights and has not got them for being traced, and will
  * execute itself once more when it is let go; 0: nothing of that; negative errno: it should, and cannot. */

@@ -206,6 +206,14 @@ static void seize_for_exec(struct loop *loop)
 		loop_resume_held(loop);
 }
 
+static void let_go_for_rights(struct loop *loop)
+{
+	loop_begin_long_step(loop);
+	if (!release_for_rights(loop->session))
+		loop_resume_held(loop);
+	loop->idle_ns = RING_PAUSE_NS;
+}
+
 /* Of a process that is traced without ptrace: there are records, and ends of snapshots. */
 static void serve_released(struct loop *loop)
 {
@@ -263,6 +271,10 @@ static void serve_next_stop(struct loop *loop)
 
 	if (target && loop->session->released) {
 		serve_released(loop);
+		return;
+	}
+	if (target && loop->session->rights_due && !loop->session->leaving) {
+		let_go_for_rights(loop);
 		return;
 	}
 	if (target && is_sweep_due(loop, target, clock_monotonic_ns()) && sweep(loop) > 0)

@@ -38,10 +38,12 @@ void release_forget_threads(struct session *session);
 /* --- release_exec.c: programs that it executes --- */
 
 /* What the ring has recorded of who is about to execute one, by this function and with these arguments.  True: it waits, and
- * release_seize_for_exec() is due. */
+ * release_seize_for_exec() is due; or, where it was seized before and the program gains rights, release_for_rights(). */
 bool release_wants_exec(struct session *session, pid_t tid, raddr function, const uint64_t args[3]);
 /* Seizes it, so that the exec is seen; whoever waits for that goes on.  As release_end(). */
 int release_seize_for_exec(struct session *session);
+/* Lets it go before that.  False: it has just executed a program. */
+bool release_for_rights(struct session *session);
 /* Whether one that was seized for that has not executed anything in time: release_again() is due. */
 bool release_exec_failed(const struct session *session);
 /* Lets it go again.  False: it has just executed a program. */

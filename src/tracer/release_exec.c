@@ -21,19 +21,45 @@
 
 #define EXEC_MS 1000                   /* that an exec may take from its beginning to its event, before it is taken for one that failed */
 
+/* It has the thread data of its parent, and so its number, by which its records call it; it is stopped at the system call itself. */
+static bool has_guests(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i]->guest)
+			return true;
+	}
+	return false;
+}
+
 bool release_wants_exec(struct session *session, pid_t tid, raddr function, const uint64_t args[3])
 {
-	enum guard_exec exec;
+	enum guard_exec exec = guard_judge_exec(session, tid, function, args);
 
 	/* Who makes processes all the time stays seized. */
 	if (session->exec_deadline_ns != 0)
 		session->exec_deadline_ns = clock_monotonic_ns() + EXEC_MS * NSEC_PER_MSEC;
-	if (!session->released)
+	/* What others execute beside it says nothing of it. */
+	if (exec == GUARD_EXEC_GAINS_RIGHTS)
+		session->gains_rights = tid;
+	else if (session->gains_rights == tid)
+		session->gains_rights = 0;
+	if (session->released) {
+		session->exec_due |= exec == GUARD_EXEC_ORDINARY;
+		return exec == GUARD_EXEC_ORDINARY;
+	}
+	if (exec != GUARD_EXEC_GAINS_RIGHTS || has_guests(session->target))
 		return false;
-	exec = guard_judge_exec(session, tid, function, args);
-	session->exec_gains_rights = exec == GUARD_EXEC_GAINS_RIGHTS;
-	session->exec_due |= exec == GUARD_EXEC_ORDINARY;
-	return exec == GUARD_EXEC_ORDINARY;
+	session->rights_due = true;
+	return true;
+}
+
+bool release_for_rights(struct session *session)
+{
+	bool let_go = release_again(session);
+
+	session->rights_due = false;
+	engine_let_exec(session->engine);
+	return let_go;
 }
 
 int release_seize_for_exec(struct session *session)
@@ -118,8 +144,9 @@ int release_attach_anew(struct session *session)
 	const char *text;
 	int r;
 
-	if (session->exec_gains_rights)
+	if (session->gains_rights > 0 && guard_may_have_rights(session->target->pid))
 		return -ECANCELED;
+	session->gains_rights = 0;
 	session_forget_program(session, NULL);
 	session->target->memory_tid = session->target->pid;
 	r = look_at_program(session);

@@ -98,7 +98,8 @@ struct session {
 	bool release_due;              /* it has executed a program: that is planted and let go when its C library has begun */
 	bool exec_due;                 /* a thread waits to execute a program, for which the process is to be seized */
 	uint64_t exec_deadline_ns;     /* it was, and is let go again then; 0: it was not */
-	bool exec_gains_rights;        /* what it executed last is not to be traced, since it would lose rights */
+	bool rights_due;               /* a thread waits to execute one that would lose rights, for which the process is to be let go */
+	pid_t gains_rights;            /* the thread that was about to execute such a one last; 0: none */
 	struct retry watch_again;
 	bool unwatched, gap_told;      /* an allocator that it has loaded then is not watched yet; or was too late, which was told */
 	uint32_t ring_wait_ms;

@@ -50,7 +50,16 @@ static const char *copy_with(enum rights rights)
 	return to;
 }
 
-static void run_children(enum rights rights, bool follow)
+enum traced { ALONE, WITH_CHILDREN, WITHOUT_PTRACE };
+
+static void attach(struct tool *tool, pid_t pid, enum traced traced)
+{
+	static const char *const options[] = { [WITH_CHILDREN] = "--follow-forks", [WITHOUT_PTRACE] = "--release" };
+
+	tool_out(tool, "attach", pid_text(pid), options[traced], NULL);
+}
+
+static void run_children(enum rights rights, enum traced traced)
 {
 	const char *program = copy_with(rights);
 	struct tool *tool = tool_start_ordinary();
@@ -61,7 +70,7 @@ static void run_children(enum rights rights, bool follow)
 	subject_command(parent, 'g');
 	if (subject_tally(parent, "good") == 0)
 		live_skip("programs get no rights in %s (nosuid?)", live_folder());
-	tool_out(tool, "attach", pid_text(parent->pid), follow ? "--follow-forks" : NULL, NULL);
+	attach(tool, parent->pid, traced);
 	for (int i = 0; i < 3; i++)
 		subject_command(parent, 'g');
 	require_equal(subject_tally(parent, "runs"), 4 * WAYS);
@@ -72,22 +81,28 @@ static void run_children(enum rights rights, bool follow)
 
 static void children_that_are_not_followed_keep_their_rights(void)
 {
-	run_children(SET_UID, false);
+	run_children(SET_UID, ALONE);
 }
 
 static void followed_children_keep_their_rights(void)
 {
-	run_children(SET_UID, true);
+	run_children(SET_UID, WITH_CHILDREN);
+}
+
+/* It is seized for each of them. */
+static void children_of_a_process_without_ptrace_keep_their_rights(void)
+{
+	run_children(SET_UID, WITHOUT_PTRACE);
 }
 
 static void programs_with_capabilities_keep_them(void)
 {
-	run_children(CAPABILITY, false);
+	run_children(CAPABILITY, ALONE);
 }
 
 static void followed_programs_with_capabilities_keep_them(void)
 {
-	run_children(CAPABILITY, true);
+	run_children(CAPABILITY, WITH_CHILDREN);
 }
 
 /* A script with a set-uid interpreter: the kernel gives the script none, and the interpreter its own. */
@@ -113,37 +128,62 @@ static int end_untraced(const char *program, const char *way)
 
 struct last {
 	struct tool *tool;
-	const char *name;
+	const char *name, *or_name;
 };
 
 /* The daemon reads it when the process is let go already. */
 static bool last_is_kept(void *context)
 {
 	const struct last *last = context;
+	const char *names = tool_out(last->tool, "snapshots", NULL);
 
-	return strstr(tool_out(last->tool, "snapshots", NULL), last->name) != NULL;
+	return strstr(names, last->name) != NULL || (last->or_name && strstr(names, last->or_name) != NULL);
 }
 
-static void by_itself(const char *program, const char *way)
+/* forks_before: and has just forked. */
+static void by_itself_as(const char *program, const char *way, enum traced traced, bool forks_before)
 {
 	struct tool *tool = tool_start_ordinary();
 	struct subject *self = victim_start_ordinary(PRIVILEGED, program, way, NULL);
-	struct last last = { tool, NULL };
+	struct last last = { .tool = tool };
 
 	subject_command(self, 'g');
 	if (subject_tally(self, "good") == 0)
 		live_skip("programs get no rights in %s (nosuid?)", live_folder());
-	tool_attach(tool, self->pid);
+	attach(tool, self->pid, traced);
+	if (forks_before)
+		subject_command(self, 'g');
 	subject_send(self, 'q');
 	require_equal(subject_wait(self), end_untraced(program, way));
 	last.name = strcmp(way, "exec") ? "exec" : "detach";
+	/* Without ptrace its end may be seen before it is seen that it is another program; nobody saw it being executed. */
+	last.or_name = traced == WITHOUT_PTRACE ? "exit" : NULL;
 	require(live_wait(last_is_kept, &last, LAST_MS));
 	tool_end_daemon(tool, SIGTERM);
+}
+
+static void by_itself(const char *program, const char *way)
+{
+	by_itself_as(program, way, ALONE, false);
 }
 
 static void the_process_itself_keeps_them(void)
 {
 	by_itself(copy_with(SET_UID), "exec");
+}
+
+static void the_process_itself_keeps_them_without_ptrace(void)
+{
+	by_itself_as(copy_with(SET_UID), "exec", WITHOUT_PTRACE, false);
+}
+
+/* For the fork it was seized, and would be for a second. */
+static void a_process_without_ptrace_that_has_just_forked_keeps_them(void)
+{
+	const char *program = copy_with(SET_UID);
+
+	for (unsigned i = 0; i < live_rounds(2, 50); i++)
+		by_itself_as(program, "exec", WITHOUT_PTRACE, true);
 }
 
 /* Not seen before the exec. */
@@ -282,9 +322,12 @@ static void a_command_of_run_has_them(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(children_that_are_not_followed_keep_their_rights),
 	LIVE_CASE(followed_children_keep_their_rights),
+	LIVE_CASE(children_of_a_process_without_ptrace_keep_their_rights),
 	LIVE_CASE(programs_with_capabilities_keep_them),
 	LIVE_CASE(followed_programs_with_capabilities_keep_them),
 	LIVE_CASE(the_process_itself_keeps_them),
+	LIVE_CASE(the_process_itself_keeps_them_without_ptrace),
+	LIVE_CASE(a_process_without_ptrace_that_has_just_forked_keeps_them),
 	LIVE_CASE(who_needs_no_libc_for_it_keeps_them),
 	LIVE_CASE(a_scripts_interpreter_keeps_them),
 	LIVE_CASE(it_is_as_if_it_had_been_executed_once),
