@@ -35,10 +35,11 @@ struct engine_sink {
 	bool (*find)(void *context, raddr address, uint32_t domain, struct engine_block *ret);
 	/* A free that should not be; its kind is a mismatch, or a wild free, which may be a second one. */
 	void (*misused)(void *context, const struct misuse *misuse);
-	/* The loader's list of objects changes, by what the ring has recorded (engine_watch_loader); NULL: nobody asks. */
-	void (*objects_changed)(void *context);
+	/* The loader's list of objects changes, by what the ring has recorded (engine_watch_loader).  True: whose thread that is is to wait
+	 * until engine_let_waiting_go().  NULL: nobody asks. */
+	bool (*objects_changed)(void *context);
 	/* A thread is about to execute a program, by the function at this address (engine_watch_exec), with these arguments.  True: it is to
-	 * wait until engine_let_exec().  NULL: nobody asks. */
+	 * wait, too.  NULL: nobody asks. */
 	bool (*executes)(void *context, pid_t tid, raddr function, const uint64_t args[3]);
 	void *context;
 };
@@ -81,11 +82,11 @@ int engine_watch_loader(struct engine *engine, const struct loader_hook *hook);
 /* The same for a function that executes a program, of which the sink hears before; a process that has only the memory (vfork) does not
  * wait, nor who has a filter for system calls.  text: what stands there.  -ENOTSUP: there is no room for a jump. */
 int engine_watch_exec(struct engine *engine, raddr function, uint32_t module, const uint8_t *text, size_t text_len);
-/* Who waits there goes on. */
-void engine_let_exec(struct engine *engine);
+/* Who waits for the sink goes on. */
+void engine_let_waiting_go(struct engine *engine);
 /* Whether that stands. */
 bool engine_watches_loader(const struct engine *engine);
-/* When the sink hears of it: whether the thread that is there has not gone on yet. */
+/* When the sink has heard of it: whether the threads that were there then have not gone on yet. */
 bool engine_loader_has_waited(const struct engine *engine);
 /* Whether somebody may have been there without a record, since this was last asked. */
 bool engine_take_missed_change(struct engine *engine);

@@ -84,11 +84,11 @@ bool engine_watches_loader(const struct engine *engine)
 	return jump->planted && !jump->overwritten;
 }
 
-/* One position stands for all that wait: who waits to execute goes on only once it is seized, and so does who has come behind it. */
+/* One position stands for all that wait: who waits for the sink goes on only when that says so, and so does who has come behind. */
 static void serve_hook(struct engine *engine, uint64_t position)
 {
-	if (engine->ring.exec_waits)
-		engine->ring.exec_position = position;
+	if (engine->ring.waits)
+		engine->ring.waits_position = position;
 	else
 		ring_serve_hook(engine->ring.ring, position);
 }
@@ -96,8 +96,11 @@ static void serve_hook(struct engine *engine, uint64_t position)
 void engine_loader_called(struct engine *engine, uint64_t position)
 {
 	engine->ring.hook_position = position;
-	if (engine->sink.objects_changed)
-		engine->sink.objects_changed(engine->sink.context);
+	if (engine->sink.objects_changed && engine->sink.objects_changed(engine->sink.context)) {
+		engine->ring.waits = true;
+		if (engine->ring.hook_waits_from == UINT64_MAX)
+			engine->ring.hook_waits_from = position;
+	}
 	serve_hook(engine, position);
 	wait_from_now_on(engine);
 }
@@ -108,16 +111,19 @@ void engine_exec_called(struct engine *engine, const struct ring_record *record,
 
 	if (task && task->tid > 0 && task->target == engine->target && engine->sink.executes &&
 	    engine->sink.executes(engine->sink.context, task->tid, place->address, record->args)) {
-		engine->ring.exec_waits = true;
+		engine->ring.waits = true;
 	}
 	serve_hook(engine, record->position);
 }
 
-void engine_let_exec(struct engine *engine)
+void engine_let_waiting_go(struct engine *engine)
 {
-	if (engine->ring.ring && engine->ring.exec_waits)
-		ring_serve_hook(engine->ring.ring, engine->ring.exec_position);
-	engine->ring.exec_waits = false;
+	if (!engine->ring.ring)
+		return;
+	if (engine->ring.waits)
+		ring_serve_hook(engine->ring.ring, engine->ring.waits_position);
+	engine->ring.waits = false;
+	engine->ring.hook_waits_from = UINT64_MAX;
 	wait_from_now_on(engine);
 }
 
@@ -130,7 +136,10 @@ void engine_loader_waits_again(struct engine *engine)
 
 bool engine_loader_has_waited(const struct engine *engine)
 {
-	return __atomic_load_n(&ring_control(engine->ring.ring)->hook_left, __ATOMIC_ACQUIRE) <= engine->ring.hook_position;
+	const struct ring_side *side = &engine->ring;
+	uint64_t first = side->hook_waits_from < side->hook_position ? side->hook_waits_from : side->hook_position;
+
+	return __atomic_load_n(&ring_control(side->ring)->hook_left, __ATOMIC_ACQUIRE) <= first;
 }
 
 bool engine_take_missed_change(struct engine *engine)

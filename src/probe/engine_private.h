@@ -67,8 +67,9 @@ struct ring_side {
 	uint64_t next_look_ns;             /* not before, for those */
 	uint32_t hook;                     /* number of the loader's place; RING_NO_HOOK: it has none */
 	uint64_t hook_position;            /* of its record that is being served, or was last */
-	uint64_t exec_position;            /* of the last record that is served with that of who waits there */
-	bool exec_waits;                   /* somebody does */
+	uint64_t hook_waits_from;          /* of the first that waits for the sink; UINT64_MAX: none */
+	uint64_t waits_position;           /* of the last record that is served with those of who waits for the sink */
+	bool waits;                        /* somebody does */
 	size_t execs;                      /* places where a program is executed */
 	bool change_missed;                /* it may have been there without a record */
 	char refusal[160];

@@ -26,7 +26,7 @@
 void engine_want_ring(struct engine *engine, const struct ring_options *options)
 {
 	engine->ring.wanted = true;
-	engine->ring.late = UINT64_MAX;
+	engine->ring.late = engine->ring.hook_waits_from = UINT64_MAX;
 	engine->ring.hook = RING_NO_HOOK;
 	engine->ring.options = *options;
 	tick_clock_begin(&engine->ring.clock);

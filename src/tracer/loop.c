@@ -214,6 +214,14 @@ static void let_go_for_rights(struct loop *loop)
 	loop->idle_ns = RING_PAUSE_NS;
 }
 
+static void watch_objects(struct loop *loop)
+{
+	loop_begin_long_step(loop);
+	if (release_watch_objects(loop->session))
+		loop_resume_held(loop);
+	loop->idle_ns = RING_PAUSE_NS;
+}
+
 /* Of a process that is traced without ptrace: there are records, and ends of snapshots. */
 static void serve_released(struct loop *loop)
 {
@@ -225,6 +233,10 @@ static void serve_released(struct loop *loop)
 	if (stop_look_at_any(&stop) == 0 && stop.kind != STOP_NONE) {
 		if (!release_serve_stop(&stop))
 			serve_stranger(loop, &stop);
+		return;
+	}
+	if (loop->session->watch_due) {
+		watch_objects(loop);
 		return;
 	}
 	if (loop->session->exec_due) {
@@ -271,6 +283,10 @@ static void serve_next_stop(struct loop *loop)
 
 	if (target && loop->session->released) {
 		serve_released(loop);
+		return;
+	}
+	if (target && loop->session->watch_due && !loop->session->leaving) {
+		watch_objects(loop);
 		return;
 	}
 	if (target && loop->session->rights_due && !loop->session->leaving) {

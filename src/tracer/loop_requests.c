@@ -235,7 +235,8 @@ void loop_leave(struct loop *loop, uint32_t serial)
 static void verify(struct loop *loop)
 {
 	if (loop->session->released) {
-		release_look(loop->session);
+		if (release_look(loop->session))
+			loop_resume_held(loop);
 		return;
 	}
 	session_verify(loop->session);

@@ -311,6 +311,7 @@ void release_let_go_again(struct session *session)
 	struct pending_list list = { 0 };
 	bool kept = take_calls(session->target, &list) == 0;
 
+	session->exec_seen = false;
 	renew_note(session->target);
 	note_ends_of_holding(session->target);
 	target_let_go(session->target, kept ? NULL : on_let_go, session);
@@ -319,34 +320,41 @@ void release_let_go_again(struct session *session)
 	session->released = true;
 }
 
-/* Within a record: what those have recorded that have ended may be still to come, so they keep what they have pending. */
-static int hold_and_install(struct session *session)
+/* True: all are held, which *ret says of. */
+static bool hold_for_jumps(struct session *session, int *ret)
 {
 	struct target *target = session->target;
-	struct pending_list ended = { 0 };
-	int r = take_back(session, &ended);
 
-	if (r == 0) {
-		if (target_executed(target))
-			r = -ESRCH;
-		else
-			r = target_holds_all(target) ? engine_install(session->engine) : -EAGAIN;
-		if (r >= 0)
-			r = guard_watch_execs(session);
-		release_let_go_again(session);
-		give_calls(session, &ended, true);
-	}
-	vec_fini(&ended.items);
-	return r;
+	if (session->released)
+		*ret = release_end(session);
+	else
+		*ret = target_stop_all(target) < 0 ? -ESRCH : 0;
+	if (*ret < 0)
+		return false;
+	if (target_executed(target))
+		*ret = -ESRCH;
+	else if (!target_holds_all(target))
+		*ret = -EAGAIN;
+	return true;
 }
 
-/* What came has an allocator.  0; -EPERM: another tracer has the process; -EAGAIN: a thread of it cannot be held; -ESRCH, or another
- * negative errno. */
-static int watch_allocator(struct session *session)
+/* What came has an allocator.  *ret_held: who was held for it still is.  0; -EPERM: another tracer has the process; -EAGAIN: a thread of it
+ * cannot be held; -ESRCH, or another negative errno. */
+static int watch_allocator(struct session *session, bool *ret_held)
 {
-	/* What has no room for jumps holds nobody up. */
-	int r = engine_wants_all_held(session->engine) ? hold_and_install(session) : engine_install(session->engine);
+	bool was_released = session->released;
+	int r = 0;
 
+	*ret_held = false;
+	/* What has no room for jumps holds nobody up. */
+	if (engine_wants_all_held(session->engine))
+		*ret_held = hold_for_jumps(session, &r);
+	if (r == 0)
+		r = engine_install(session->engine);
+	if (r >= 0 && *ret_held)
+		r = guard_watch_execs(session);
+	if (*ret_held && was_released)
+		*ret_held = !release_unless_exec(session);
 	session_tell_refusal(session);
 	return r < 0 ? r : 0;
 }
@@ -399,44 +407,60 @@ static bool look_at_objects(struct session *session)
 	return r > 0;
 }
 
-void release_objects_changed(struct session *session)
+bool release_objects_changed(struct session *session)
 {
-	session->maps_change = true;
-	if (look_at_objects(session)) {
-		/* Seized for an exec it runs on meanwhile. */
-		int r = session->released ? watch_allocator(session) : -EBUSY;
+	bool has_allocator;
 
-		tell_of_allocator(session, r, engine_loader_has_waited(session->engine));
-	}
+	session->maps_change = true;
+	has_allocator = look_at_objects(session);
 	session->maps_change = false;
+	session->watch_due |= has_allocator;
+	return has_allocator;
+}
+
+bool release_watch_objects(struct session *session)
+{
+	bool held;
+	int r = watch_allocator(session, &held);
+
+	session->watch_due = false;
+	tell_of_allocator(session, r, engine_loader_has_waited(session->engine));
+	engine_let_waiting_go(session->engine);
+	return held;
 }
 
 /* Where no loader tells of them, or its word was lost. */
-static void look_for_objects(struct session *session)
+static bool look_for_objects(struct session *session)
 {
+	bool has_allocator, held;
+
 	session->maps_change = true;
-	if (look_at_objects(session))
-		tell_of_allocator(session, watch_allocator(session), false);
+	has_allocator = look_at_objects(session);
 	session->maps_change = false;
+	if (!has_allocator)
+		return false;
+	tell_of_allocator(session, watch_allocator(session, &held), false);
+	return held;
 }
 
 /* One that could not be watched when it came, which was told. */
-static void try_again(struct session *session)
+static bool try_again(struct session *session)
 {
+	bool held;
+
 	if (!session->unwatched || process_tracer(session->target->pid) != 0 || !retry_is_due(&session->watch_again))
-		return;
+		return false;
 	if (!engine_wants_all_held(session->engine)) {
 		session->unwatched = false;     /* it is gone again */
-		return;
+		return false;
 	}
-	session->maps_change = true;
-	session->unwatched = watch_allocator(session) < 0;
-	session->maps_change = false;
+	session->unwatched = watch_allocator(session, &held) < 0;
 	/* Each try holds the others for a moment. */
 	retry_later(&session->watch_again, LOOKS_BETWEEN_MOST);
 	if (!session->unwatched)
 		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
 			     "the allocator that it has loaded is watched from now on");
+	return held;
 }
 
 bool release_serve_stop(const struct stop *stop)
@@ -478,12 +502,14 @@ void release_note_status(struct session *session)
 	process_wait_status(target->pid, target->start_time, target->pid_fd, &session->exit_status);
 }
 
-void release_look(struct session *session)
+bool release_look(struct session *session)
 {
+	bool held = false;
+
 	renew_note(session->target);
 	release_drop_ended(session);
 	session_verify(session);
 	if (engine_take_missed_change(session->engine) || !engine_watches_loader(session->engine))
-		look_for_objects(session);
-	try_again(session);
+		held = look_for_objects(session);
+	return held || try_again(session);
 }

@@ -26,12 +26,15 @@ enum release_state { RELEASE_RUNS, RELEASE_ENDED, RELEASE_EXECUTED };
 enum release_state release_state(struct session *session);
 /* Notes how it ended, where the kernel tells. */
 void release_note_status(struct session *session);
-/* The loader's list of objects changes, as the ring has recorded it. */
-void release_objects_changed(struct session *session);
+/* The loader's list of objects changes, as the ring has recorded it.  True: an allocator came; who has loaded it waits, and
+ * release_watch_objects() is due. */
+bool release_objects_changed(struct session *session);
+/* Has it watched, and lets those go on.  True: all are held now. */
+bool release_watch_objects(struct session *session);
 /* A stop of a thread that could not be held when others were, or of a child of it: lets it go.  False: it is nothing of that. */
 bool release_serve_stop(const struct stop *stop);
-/* Once a second. */
-void release_look(struct session *session);
+/* Once a second.  True: all are held now. */
+bool release_look(struct session *session);
 /* It has ended, or executed another program: its threads are no more. */
 void release_forget_threads(struct session *session);
 
@@ -44,6 +47,8 @@ bool release_wants_exec(struct session *session, pid_t tid, raddr function, cons
 int release_seize_for_exec(struct session *session);
 /* Lets it go before that.  False: it has just executed a program. */
 bool release_for_rights(struct session *session);
+/* Lets one go again that was seized for another reason.  False: it is about to execute a program, or has done so, and stays seized for that. */
+bool release_unless_exec(struct session *session);
 /* Whether one that was seized for that has not executed anything in time: release_again() is due. */
 bool release_exec_failed(const struct session *session);
 /* Lets it go again.  False: it has just executed a program. */

@@ -47,6 +47,7 @@ bool release_wants_exec(struct session *session, pid_t tid, raddr function, cons
 		session->exec_due |= exec == GUARD_EXEC_ORDINARY;
 		return exec == GUARD_EXEC_ORDINARY;
 	}
+	session->exec_seen |= exec == GUARD_EXEC_ORDINARY;
 	if (exec != GUARD_EXEC_GAINS_RIGHTS || has_guests(session->target))
 		return false;
 	session->rights_due = true;
@@ -58,8 +59,14 @@ bool release_for_rights(struct session *session)
 	bool let_go = release_again(session);
 
 	session->rights_due = false;
-	engine_let_exec(session->engine);
+	engine_let_waiting_go(session->engine);
 	return let_go;
+}
+
+static void await_exec(struct session *session)
+{
+	session->exec_due = session->exec_seen = false;
+	session->exec_deadline_ns = clock_monotonic_ns() + EXEC_MS * NSEC_PER_MSEC;
 }
 
 int release_seize_for_exec(struct session *session)
@@ -68,10 +75,21 @@ int release_seize_for_exec(struct session *session)
 
 	session->exec_due = false;
 	r = release_end(session);
-	engine_let_exec(session->engine);
+	engine_let_waiting_go(session->engine);
 	if (r == 0)
-		session->exec_deadline_ns = clock_monotonic_ns() + EXEC_MS * NSEC_PER_MSEC;
+		await_exec(session);
 	return r;
+}
+
+/* Who waited to execute was put behind that when it was seized, its record having been read before, or since. */
+bool release_unless_exec(struct session *session)
+{
+	if (session->exec_due || session->exec_seen || target_executed(session->target)) {
+		await_exec(session);
+		return false;
+	}
+	release_let_go_again(session);
+	return true;
 }
 
 bool release_exec_failed(const struct session *session)

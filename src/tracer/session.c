@@ -413,7 +413,7 @@ void session_forget_program(struct session *session, struct task *task)
 	if (task)
 		engine_task_gone(session->engine, task);
 	session->alone = session->release_due = session->wants_release;
-	session->exec_due = session->rights_due = false;
+	session->exec_due = session->exec_seen = session->rights_due = session->watch_due = false;
 	session->exec_deadline_ns = 0;
 	free_tables(session);
 	bp_drop_all(target);

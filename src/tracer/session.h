@@ -97,6 +97,8 @@ struct session {
 	bool alone;                    /* what is planned is for a process that is let go of ptrace */
 	bool release_due;              /* it has executed a program: that is planted and let go when its C library has begun */
 	bool exec_due;                 /* a thread waits to execute a program, for which the process is to be seized */
+	bool exec_seen;                /* that one was about to was recorded while it is seized */
+	bool watch_due;                /* a thread that has loaded an allocator waits until that is watched */
 	uint64_t exec_deadline_ns;     /* it was, and is let go again then; 0: it was not */
 	bool rights_due;               /* a thread waits to execute one that would lose rights, for which the process is to be let go */
 	pid_t gains_rights;            /* the thread that was about to execute such a one last; 0: none */

@@ -90,9 +90,9 @@ static void on_misused(void *context, const struct misuse *seen)
 		     (unsigned long long)misuse.address, session->target->pid);
 }
 
-static void on_objects_changed(void *context)
+static bool on_objects_changed(void *context)
 {
-	release_objects_changed(context);
+	return release_objects_changed(context);
 }
 
 static bool on_executes(void *context, pid_t tid, raddr function, const uint64_t args[3])

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -572,6 +573,28 @@ static void an_allocator_that_it_loads_is_served_from_its_first_call(void)
 	is_served_from_its_first_call('O', NULL);
 }
 
+/* For the fork it was seized, and is so still. */
+static void an_allocator_that_comes_right_after_a_fork_is_served_from_its_first_call(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins = start_plugins("--threads", "2");
+	struct traced traced = { tool, plugins->pid };
+	json_t *status;
+
+	release(tool, plugins->pid);
+	subject_command(plugins, 'f');
+	subject_command(plugins, 'O');
+	allocate_from_own(plugins, 5);
+	require_own_blocks(tool, plugins->pid, 5);
+	require(live_wait(is_released, &traced, WAIT_MS));
+	allocate_from_own(plugins, 3);
+	require_own_blocks(tool, plugins->pid, 8);
+	status = tool_status(tool, plugins->pid);
+	require_equal(json_number(status, "unknown.probe_gaps"), 0);
+	require_nothing_unknown(status, json_number(status, "unknown.before_attach_frees"));
+	tool_end(tool, plugins, NULL);
+}
+
 static void an_allocator_is_loaded_while_other_threads_allocate(void)
 {
 	is_served_from_its_first_call('O', "2");
@@ -751,6 +774,80 @@ static void a_tracer_that_stands_still_holds_the_loader_up_for_a_moment(void)
 	tool_end(tool, plugins, NULL);
 }
 
+struct waiter {
+	pid_t pid;
+	bool is_first;                 /* the process's first thread */
+};
+
+/* One that takes no lock waits on a futex: in our code. */
+static bool waits_for_the_tracer(void *context)
+{
+	const struct waiter *waiter = context;
+	char *text;
+	bool found = false;
+	DIR *dir = opendir(live_text("/proc/%d/task", waiter->pid));
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		if (atoi(entry->d_name) == 0 || (atoi(entry->d_name) == waiter->pid) != waiter->is_first ||
+		    file_read_text(live_text("/proc/%d/task/%s/syscall", waiter->pid, entry->d_name), 4096, &text, NULL) < 0)
+			continue;
+		found |= atoi(text) == SYS_futex;
+		free(text);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+/* Both wait for the tracer, one to execute a program, one that has loaded an allocator: that one is waited for does not let the other one
+ * go unseen. */
+static void an_exec_is_seen_beside_an_allocator_that_comes(const char *order)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins = start_plugins(NULL, NULL);
+	struct traced traced = { tool, plugins->pid };
+	json_t *status;
+	pid_t tracer;
+
+	subject_command(plugins, 'X');
+	release(tool, plugins->pid);
+	tracer = tool_daemons_child(tool, false);
+	kill(tool_daemon(tool), SIGSTOP);       /* else it kills a tracer that is stopped for a second */
+	kill(tracer, SIGSTOP);
+	for (; *order; order++) {
+		struct waiter waiter = { plugins->pid, *order == 'O' };
+
+		if (*order == 'O')
+			subject_send(plugins, 'O');
+		else
+			kill(plugins->pid, SIGUSR1);
+		require(live_wait(waits_for_the_tracer, &waiter, WAIT_MS));
+	}
+	kill(tracer, SIGCONT);
+	kill(tool_daemon(tool), SIGCONT);
+	require_says(plugins, "R");
+	require(live_wait(exec_is_kept, &traced, WAIT_MS));
+	require(live_wait(is_released, &traced, WAIT_MS));
+	status = tool_status(tool, plugins->pid);
+	require_equal(json_number(status, "unknown.probe_gaps"), 0);
+	require_nothing_unknown(status, 0);
+	subject_command(plugins, 'O');
+	subject_command(plugins, 'G');
+	require_own_blocks(tool, plugins->pid, 1);
+	tool_end(tool, plugins, NULL);
+}
+
+static void an_exec_is_seen_before_an_allocator_that_comes(void)
+{
+	an_exec_is_seen_beside_an_allocator_that_comes("XO");
+}
+
+static void an_exec_is_seen_behind_an_allocator_that_comes(void)
+{
+	an_exec_is_seen_beside_an_allocator_that_comes("OX");
+}
+
 /* Its call is known by a record before the loader's, and its return by one behind it; by then nobody has it in a list. */
 static void who_has_ended_when_an_allocator_is_served_keeps_its_call(void)
 {
@@ -866,6 +963,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_result_that_is_stored_on_the_heap_is_known),
 	LIVE_CASE(a_child_of_vfork_does_not_wait_to_execute),
 	LIVE_CASE(an_allocator_that_it_loads_is_served_from_its_first_call),
+	LIVE_CASE(an_allocator_that_comes_right_after_a_fork_is_served_from_its_first_call),
 	LIVE_CASE(an_allocator_is_loaded_while_other_threads_allocate),
 	LIVE_CASE(an_allocator_is_loaded_into_a_namespace_of_its_own),
 	LIVE_CASE(an_allocator_is_loaded_in_a_signals_handler),
@@ -875,6 +973,8 @@ static const struct live_case cases[] = {
 	LIVE_CASE(an_allocator_that_is_loaded_under_a_debugger_is_a_gap),
 	LIVE_CASE(an_allocator_that_is_loaded_while_a_thread_is_in_vfork_is_watched_after_that),
 	LIVE_CASE(a_tracer_that_stands_still_holds_the_loader_up_for_a_moment),
+	LIVE_CASE(an_exec_is_seen_before_an_allocator_that_comes),
+	LIVE_CASE(an_exec_is_seen_behind_an_allocator_that_comes),
 	LIVE_CASE(who_has_ended_when_an_allocator_is_served_keeps_its_call),
 	LIVE_CASE(a_tracer_that_dies_while_the_loader_waits_does_no_harm),
 	LIVE_CASE(a_tracer_without_ptrace_that_is_killed_does_no_harm),

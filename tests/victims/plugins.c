@@ -11,7 +11,7 @@
  * threads at once, which keep STORM_ROUNDS blocks each; 'C' dlcloses it; 'I' dlopens idle.so, which
  * is as large as that and no allocator; 'A' has ownmalloc.so come and go, OWN_TURNS times, with a block each time; 'V' has a
  * thread wait in vfork until 'v'; 'L' has a thread that ends then keep a block of ownmalloc.so, in the midst of whose malloc it loads
- * idle.so.  Tally: plugin_blocks,
+ * idle.so; 'f' forks a child, which ends; 'X' has a thread that executes this program anew at SIGUSR1.  Tally: plugin_blocks,
  * other_blocks, own_blocks, escapes; same_place: turns, and idle.so, at the address of the last one. */
 #define _GNU_SOURCE
 #include "victim.h"
@@ -266,6 +266,41 @@ static void load_in_a_threads_malloc(void)
 		die("no thread");
 }
 
+static void fork_one(void)
+{
+	pid_t child = fork();
+
+	if (child == 0)
+		_exit(0);
+	if (child < 0 || waitpid(child, NULL, 0) != child)
+		die("no child");
+}
+
+static char **arguments;
+
+static void *execute_at_signal(void *unused)
+{
+	sigset_t usr1;
+	int sig;
+
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	sigwait(&usr1, &sig);
+	execv("/proc/self/exe", arguments);
+	die("exec failed");
+	return unused;
+}
+
+static void begin_to_execute(void)
+{
+	sigset_t usr1;
+
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &usr1, NULL);
+	start_thread(execute_at_signal, NULL, STACK_BYTES);
+}
+
 static void free_own(void)
 {
 	own_free(own_block[--own_blocks]);
@@ -282,6 +317,7 @@ int main(int argc, char **argv)
 {
 	int command;
 
+	arguments = argv;
 	folder = argc > 1 ? argv[1] : ".";
 	for (long i = option_number(argc, argv, "--threads", 0); i > 0; i--)
 		start_thread(churn, NULL, STACK_BYTES);
@@ -305,6 +341,8 @@ int main(int argc, char **argv)
 		case 'V': begin_vfork(); break;
 		case 'v': end_vfork(); break;
 		case 'L': load_in_a_threads_malloc(); break;
+		case 'f': fork_one(); break;
+		case 'X': begin_to_execute(); break;
 		default: die("unknown command '%c'", command);
 		}
 		say("plugin_blocks=%ld plugin_bytes=%ld own_blocks=%ld own_bytes=%ld escapes=%ld other_blocks=%ld same_place=%ld",
