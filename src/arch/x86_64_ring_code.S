@@ -79,6 +79,7 @@
 #define NESTED		0x800000
 #define OTHER_WITHIN	16384
 #define ALLOCATES	0x40000000
+#define EXECUTES_SHIFT	28
 #define BELOW_SHIFT	14	/* of a number of words, in a site */
 #define BELOW_MASK	0x1f8
 #define STATE_ON	1
@@ -766,7 +767,8 @@ x86_64_ring_hook:
 	inc	%rax
 	mov	%rax, (%rcx)
 .Lhook_written:
-	xor	%r9d, %r9d		/* when the wait ends; 0: it has not begun */
+	shr	$EXECUTES_SHIFT, %r9d
+	and	$1, %r9d		/* when the wait ends, above the lowest bit: who waits executes a program; 0: it has not begun */
 1:	mov	CONTROL_SERVED(%r8), %rsi
 	cmp	%r10, %rsi
 	jg	.Lhook_done
@@ -777,10 +779,12 @@ x86_64_ring_hook:
 	rdtsc
 	shl	$32, %rdx
 	or	%rdx, %rax
-	test	%r9, %r9
-	jnz	2f
-	mov	%rax, %r9
-	add	CONTROL_WAIT(%r8), %r9
+	cmp	$1, %r9
+	ja	2f
+	mov	%rax, %rdx
+	add	CONTROL_WAIT(%r8), %rdx
+	and	$-2, %rdx
+	or	%rdx, %r9
 2:	cmp	%r9, %rax
 	jae	.Lhook_left
 	pause
@@ -800,6 +804,8 @@ x86_64_ring_hook:
 	jmp	1b
 .Lhook_left:
 	movl	$0, CONTROL_HOOKS(%r8)
+	test	$1, %r9b		/* whose exec is not seen in time says nothing of the loader */
+	jnz	.Lhook_done
 	inc	%r10
 	mov	%r10, CONTROL_LEFT(%r8)
 	jmp	.Lhook_done

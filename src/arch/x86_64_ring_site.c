@@ -107,7 +107,7 @@ _Static_assert(RING_BELOW_SHIFT == 17 && RING_BELOW_MAX == 63, "what a site says
 _Static_assert(sizeof(struct ring_draw) == 64 && RING_DRAWS == 4096 && RING_DRAWS_SHIFT == 12 && RING_DRAW_TAG == 0x8000 &&
 	       RING_DRAW_TAG_SHIFT == 48 && RING_LOGARITHMS_SHIFT == 7 && RING_LOGARITHM_BITS == 16 &&
 	       RING_FILTER_SIZE == 3 << 16 && RING_FILTER_LOW == 8 && RING_FILTER_HIGH == 24 && RING_FILTER_FULL == 0xc0, "sampling");
-_Static_assert(RING_UNSAMPLED == 0x20000000 && RING_RESIZES == 0x10000000 && RING_COUNT_SHIFT == 26 && RING_SIZE_SHIFT == 24 &&
+_Static_assert(RING_UNSAMPLED == 0x20000000 && RING_RESIZES == 0x10000000 && RING_EXECUTES == 1u << 28 && RING_COUNT_SHIFT == 26 && RING_SIZE_SHIFT == 24 &&
 	       RING_NO_ARGUMENT == 3 && RING_WINDOW_NO_ARGUMENT == RING_NO_ARGUMENT && RING_TOLD == 3 && RING_NESTED == 0x800000 && RING_SAMPLED == 1 && RING_OLD_ALONE == 2,
 	       "calls that are sampled");
 _Static_assert(sizeof(struct ring_shape) == 16 && RING_SHAPES == 4096 && RING_FAMILIES == 9, "shapes");
@@ -154,6 +154,8 @@ static uint32_t site_word(const struct ring_window *window)
 
 	if (window->is_return)
 		return word;
+	if (window->waits == RING_WAITS_EXEC)
+		return word | RING_EXECUTES;
 	if (!window->allocates)
 		return word | (uint32_t)(window->old_argument & 3) << RING_SIZE_SHIFT;
 	return word | RING_ALLOCATES | (window->resizes ? RING_RESIZES : 0) |

@@ -153,6 +153,7 @@ struct ring_control {
 #define RING_ALLOCATES 0x40000000u             /* a call that is pending until it returns */
 #define RING_UNSAMPLED 0x20000000u             /* what the call makes is not sampled: only the old block counts */
 #define RING_RESIZES 0x10000000u               /* the first argument, or the one that is told, is a block that may go */
+#define RING_EXECUTES RING_RESIZES             /* of a call that allocates nothing: its thread is about to execute a program */
 #define RING_COUNT_SHIFT 26                    /* which argument the size is multiplied by; RING_NO_ARGUMENT: none */
 #define RING_SIZE_SHIFT 24                     /* which one the size is, of a call that only frees the block; RING_TOLD */
 #define RING_NO_ARGUMENT 3u

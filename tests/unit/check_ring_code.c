@@ -1539,14 +1539,20 @@ END_TEST
 
 static _Atomic bool has_returned, was_handled;
 
+static void patch_waiting(enum ring_waits waits)
+{
+	ring_patch_hook(&area, (void *)sample_hook, waits, HOOK, &patches);
+	control->hook_waits = 1;
+}
+
 static void patch_hook(void)
 {
-	ring_patch_hook(&area, (void *)sample_hook, HOOK, &patches);
-	control->hook_waits = 1;
+	patch_waiting(RING_WAITS_LOADER);
 }
 
 static void *call_hook(void *unused)
 {
+	own_tid = (uint64_t)gettid();
 	sample_hook();
 	has_returned = true;
 	return unused;
@@ -1606,6 +1612,42 @@ START_TEST(nobody_waits_there_after_that_was_in_vain)
 	sample_hook();
 	record = next_record();
 	ck_assert_uint_eq(control->hook_left, record.position + 1);
+}
+END_TEST
+
+/* It is not the loader's list of objects that was missed. */
+START_TEST(who_executes_and_waits_in_vain_says_nothing_of_the_loader)
+{
+	patch_waiting(RING_WAITS_EXEC);
+	tell_threads_by_number();
+	control->may_yield = 1;
+	for (control->wait_ticks = 0; control->wait_ticks <= 1000000; control->wait_ticks += 99999) {
+		control->hook_left = 77;
+		control->hook_waits = 1;
+		sample_hook();
+		ck_assert_uint_eq(next_record().site, HOOK);
+		ck_assert_uint_eq(control->hook_left, 77);
+		ck_assert_uint_eq(control->hook_waits, 0);
+	}
+	sample_hook();
+	expect_nothing();
+}
+END_TEST
+
+START_TEST(who_executes_waits_until_that_is_served)
+{
+	struct ring_record record;
+	pthread_t thread;
+
+	patch_waiting(RING_WAITS_EXEC);
+	tell_threads_by_number();
+	control->may_yield = 1;
+	thread = wait_in_hook(&record);
+	ck_assert_uint_eq(record.site, HOOK);
+	ring_serve_hook(ring, record.position);
+	pthread_join(thread, NULL);
+	ck_assert(has_returned);
+	ck_assert_uint_eq(control->hook_waits, 1);
 }
 END_TEST
 
@@ -1687,7 +1729,10 @@ START_TEST(a_call_of_the_hook_is_recorded_once_wherever_its_thread_is_stopped)
 {
 	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
 
-	patch_hook();
+	patch_waiting(_i);
+	/* Only who says its own number waits to execute. */
+	tell_threads_by_number();
+	control->may_yield = 1;
 	sample_hook();
 	next_record();
 	sigaction(SIGTRAP, &action, NULL);
@@ -2089,10 +2134,12 @@ int main(void)
 	tcase_add_test(tests, a_thread_that_waits_loses_nothing_when_room_is_made_in_time);
 	tcase_add_test(tests, who_is_in_the_loaders_hook_waits_until_it_is_served);
 	tcase_add_test(tests, nobody_waits_there_after_that_was_in_vain);
+	tcase_add_test(tests, who_executes_and_waits_in_vain_says_nothing_of_the_loader);
+	tcase_add_test(tests, who_executes_waits_until_that_is_served);
 	tcase_add_test(tests, nobody_waits_there_when_the_ring_records_no_more);
 	tcase_add_test(tests, a_handler_runs_in_the_midst_of_that_wait_and_may_end_it);
 	tcase_add_test(tests, every_register_is_kept_there);
-	tcase_add_test(tests, a_call_of_the_hook_is_recorded_once_wherever_its_thread_is_stopped);
+	tcase_add_loop_test(tests, a_call_of_the_hook_is_recorded_once_wherever_its_thread_is_stopped, RING_WAITS_LOADER, RING_WAITS_EXEC + 1);
 	tcase_add_test(tests, a_child_does_not_write_to_its_parents_ring);
 	tcase_add_test(tests, a_vfork_child_acts_for_its_parent);
 	tcase_add_test(tests, handlers_that_allocate_in_the_midst_of_a_record_are_recorded_too);

@@ -156,10 +156,10 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 	free(text);
 }
 
-void ring_patch_hook(struct ring_area *area, void *function, uint32_t number, struct ring_patches *patches)
+void ring_patch_hook(struct ring_area *area, void *function, enum ring_waits waits, uint32_t number, struct ring_patches *patches)
 {
 	const struct ring_window window = {
-		.address = (uintptr_t)function, .text = function, .number = number, .waits = true,
+		.address = (uintptr_t)function, .text = function, .number = number, .waits = waits,
 		.length = arch_empty_function(function, 16, (uintptr_t)function), .count_argument = RING_WINDOW_NO_ARGUMENT,
 	};
 
