@@ -60,7 +60,8 @@ const char *live_build(void);
 /* That of the source tree: srcdir, as make check and make torture set it, else the current one.  Fails when it is another. */
 const char *live_source(void);
 
-/* How often to do it: `normal` in the suite, `torture` in its long form (make torture). */
+/* How often to do it: `normal` in the suite, `torture` in its long form (make torture), and one part in $LIVE_SHARE of that
+ * where there is not the time for all of it. */
 unsigned int live_rounds(unsigned int normal, unsigned int torture);
 /* A line of the table of make torture: what of this kind was done to targets, and how many lived. */
 void live_survey(const char *kind, unsigned int cycles, unsigned int kills, unsigned int targets,

@@ -22,6 +22,7 @@
 #define STATUS_SKIP 77
 #define STAT_MAX 4096
 #define POLL_MS 2
+#define FEWEST_COUNTED 10       /* rounds; less is no count, but a choice between the two forms */
 
 static char folder[64];
 static const char *case_name;
@@ -148,7 +149,15 @@ static int deadline_s(void)
 
 unsigned int live_rounds(unsigned int normal, unsigned int torture)
 {
-	return is_torture() ? torture : normal;
+	const char *given = getenv("LIVE_SHARE");
+	int parts = given ? atoi(given) : 1;
+	bool is_choice = torture < FEWEST_COUNTED || torture < normal;
+
+	if (!is_torture())
+		return normal;
+	if (parts <= 1 || is_choice)
+		return torture;
+	return torture / (unsigned int)parts > normal ? torture / (unsigned int)parts : normal;
 }
 
 void live_survey(const char *kind, unsigned int cycles, unsigned int kills, unsigned int targets,
