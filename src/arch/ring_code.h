@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RING_CODE_MAGIC "allocwatch.codeA"     /* 16 bytes, no NUL; the last one is the version */
+#define RING_CODE_MAGIC "allocwatch.codeB"     /* 16 bytes, no NUL; the last one is the version */
 #define RING_CODE_MAGIC_SIZE 16
 #define RING_CODE_SIZE 65536u
 
@@ -44,7 +44,7 @@ struct ring_code_note {
 	uint8_t allocates, resizes, size_argument, count_argument;
 	uint8_t words_below;                   /* sp_below */
 	uint8_t waits, sampled, told, old_argument, described;
-	uint8_t unmaps, by_protection;
+	uint8_t unmaps, reserved;
 };
 
 struct ring_switch {
@@ -64,6 +64,9 @@ struct ring_code ring_code(void);
 /* Whose record is waited for: nobody's, the loader's, when its list of objects changes; who executes a program, but not who only has the
  * memory of the thread that it says it is (vfork). */
 enum ring_waits { RING_WAITS_NOT, RING_WAITS_LOADER, RING_WAITS_EXEC };
+/* How memory goes that the first two arguments tell the start and the length of: by itself; when the third argument has nothing of PROT_READ,
+ * PROT_WRITE and PROT_EXEC; or when that is MADV_GUARD_INSTALL: no other advice makes memory unreadable. */
+enum ring_unmaps { RING_UNMAPS_NOT, RING_UNMAPS, RING_UNMAPS_BY_PROTECTION, RING_UNMAPS_BY_ADVICE };
 
 struct ring_window {
 	uint64_t address;
@@ -84,10 +87,8 @@ struct ring_window {
 	bool hands_on;                         /* of a return, but before a jump to a function that returns its first argument: that
 						* is the result */
 	enum ring_waits waits;                 /* its record is waited for (ring/layout.h) */
-	bool unmaps;                           /* a function that unmaps what its first two arguments tell the start and the length of,
-						* or makes it unreadable: no record is written, but it is noted (ring_control's
-						* has_holes) when that is a part of the calling thread's own stack, or of the first one */
-	bool by_protection;                    /* only when its third argument has no PROT_READ */
+	enum ring_unmaps unmaps;               /* such a function: no record is written, but it is noted (ring_control's has_holes) when that
+						* is a part of the calling thread's own stack, or of the first one */
 };
 
 #define RING_PIECE_MAX 240
@@ -105,7 +106,7 @@ struct ring_site {
 	uint32_t behind;                       /* offset in the site of the second run */
 	bool is_return, hands_on;
 	enum ring_waits waits;
-	bool unmaps;
+	enum ring_unmaps unmaps;
 	struct arch_moved moved[2];
 };
 

@@ -359,8 +359,8 @@
 	.skip	HEADER_SIZE
 	.globl	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_exec, x86_64_ring_end, x86_64_ring_stretches
 	.hidden	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_exec, x86_64_ring_end, x86_64_ring_stretches
-	.globl	x86_64_ring_unmap, x86_64_ring_protect
-	.hidden	x86_64_ring_unmap, x86_64_ring_protect
+	.globl	x86_64_ring_unmap, x86_64_ring_protect, x86_64_ring_advise
+	.hidden	x86_64_ring_unmap, x86_64_ring_protect, x86_64_ring_advise
 	.globl	x86_64_ring_sample, x86_64_ring_sample_return
 	.hidden	x86_64_ring_sample, x86_64_ring_sample_return
 	.globl	x86_64_ring_pieces
@@ -833,14 +833,18 @@ x86_64_ring_hook:
 2:
 	.endm
 
-/* Before memory is made such that it may not be read, by its protection or as a guard, and before it is unmapped: its start and length are the first two arguments.  No
- * record is written. */
+/* Before memory is made such that it may not be read, by its protection or as a guard, and before it is unmapped: its start and length are
+ * the first two arguments.  No record is written. */
+	.balign	16
+x86_64_ring_advise:
+	save
+	cmp	$MADV_GUARD_INSTALL, %edx
+	jne	.Lunmap_done		/* each thread that ends gives MADV_DONTNEED of its own stack */
+	jmp	.Lunmap
 	.balign	16
 x86_64_ring_protect:
 	save
-	cmp	$MADV_GUARD_INSTALL, %edx
-	je	.Lunmap
-	test	$PROT_ANY, %dl		/* of advice, too: each thread that ends gives MADV_DONTNEED, which is 4 */
+	test	$PROT_ANY, %dl
 	jnz	.Lunmap_done
 	jmp	.Lunmap
 	.balign	16

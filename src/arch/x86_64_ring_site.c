@@ -15,6 +15,7 @@ extern const uint8_t x86_64_ring_hook[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_exec[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_unmap[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_protect[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_advise[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_sample[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_sample_return[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_end[] __attribute__((visibility("hidden")));
@@ -222,8 +223,10 @@ static const uint8_t *routine_of(const struct ring_window *window)
 {
 	if (window->waits != RING_WAITS_NOT)
 		return window->waits == RING_WAITS_LOADER ? x86_64_ring_hook : x86_64_ring_exec;
-	if (window->unmaps)
-		return window->by_protection ? x86_64_ring_protect : x86_64_ring_unmap;
+	if (window->unmaps == RING_UNMAPS_BY_ADVICE)
+		return x86_64_ring_advise;
+	if (window->unmaps != RING_UNMAPS_NOT)
+		return window->unmaps == RING_UNMAPS ? x86_64_ring_unmap : x86_64_ring_protect;
 	if (window->is_return)
 		return window->sampled ? x86_64_ring_sample_return : x86_64_ring_return;
 	return window->sampled ? x86_64_ring_sample : x86_64_ring_code;

@@ -40,7 +40,7 @@ struct ring_place {
 	struct probe *probe;               /* of an entry */
 	raddr address;                     /* of the instruction that is watched; of an entry, of the function */
 	uint32_t sp_below;                 /* of an entry, where its record is written */
-	bool by_protection;                /* of SITE_UNMAP: as the plan's */
+	enum ring_unmaps unmaps;           /* of SITE_UNMAP */
 };
 
 #define RING_NO_HOOK UINT32_MAX

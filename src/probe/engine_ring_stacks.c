@@ -255,7 +255,7 @@ void engine_ring_watch_unmaps(struct engine *engine, const struct planned_module
 		const struct plan_unmap *unmap = &planned->plan.unmaps[i];
 		struct ring_window window = {
 			.address = unmap->window.vaddr + bias, .text = unmap->window.text, .length = unmap->window.length,
-			.sp_below = unmap->window.sp_below, .unmaps = true, .by_protection = unmap->by_protection,
+			.sp_below = unmap->window.sp_below, .unmaps = unmap->by,
 		};
 		const char *reason;
 		uint32_t number;
@@ -265,7 +265,7 @@ void engine_ring_watch_unmaps(struct engine *engine, const struct planned_module
 		    jumps_add(engine->target, &window, planned->module, &engine->ring.awaited, &number, &reason) < 0)
 			continue;
 		*vec_push(&engine->ring.places) = (struct ring_place){
-			.kinds = SITE_UNMAP, .address = window.address, .by_protection = unmap->by_protection,
+			.kinds = SITE_UNMAP, .address = window.address, .unmaps = unmap->by,
 		};
 		engine->ring.unmaps++;
 	}
@@ -277,9 +277,10 @@ void engine_ring_see_unmap(struct engine *engine, uint32_t number, const struct 
 	const struct stack_bounds *first = &engine->ring.layout.main_stack;
 	raddr start = arch_argument(regs, 0), end = start + arch_argument(regs, 1), sp = arch_sp(regs);
 	raddr stack_end = sp >= first->start && sp < first->end ? first->end : arch_thread_pointer(regs);
+	enum ring_unmaps by = engine->ring.places.items[number].unmaps;
 
-	if (engine->ring.places.items[number].by_protection && arch_argument(regs, 2) != GUARD_INSTALL &&
-	    (arch_argument(regs, 2) & PROT_ANY))
+	if ((by == RING_UNMAPS_BY_PROTECTION && (arch_argument(regs, 2) & PROT_ANY)) ||
+	    (by == RING_UNMAPS_BY_ADVICE && (int)arch_argument(regs, 2) != GUARD_INSTALL))
 		return;
 	if (start < stack_end && end > sp)
 		__atomic_store_n(&ring_control(engine->ring.ring)->has_holes, 1, __ATOMIC_RELAXED);

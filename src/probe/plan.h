@@ -3,6 +3,7 @@
 #define ALLOCWATCH_PROBE_PLAN_H
 
 #include "arch/arch.h"
+#include "arch/ring_code.h"
 #include "base/vec.h"
 #include "probe/catalog.h"
 #include "probe/described.h"
@@ -73,7 +74,7 @@ struct plan_form {
 /* A function of the C library's by which memory is unmapped, or made unreadable. */
 struct plan_unmap {
 	uint64_t vaddr;
-	bool by_protection;                /* only when its third argument has no PROT_READ */
+	enum ring_unmaps by;
 	struct plan_window window;
 };
 #define PLAN_UNMAPS_MAX 8

@@ -49,15 +49,16 @@ static int note_unmap(void *context, const char *symbol, uint64_t vaddr)
 {
 	static const struct {
 		const char *name;
-		bool by_protection;
-	} names[] = { { "mprotect", true }, { "munmap", false }, { "mmap", true }, { "mremap", false }, { "madvise", true } };
+		enum ring_unmaps by;
+	} names[] = { { "mprotect", RING_UNMAPS_BY_PROTECTION }, { "munmap", RING_UNMAPS }, { "mmap", RING_UNMAPS_BY_PROTECTION },
+		    { "mremap", RING_UNMAPS }, { "madvise", RING_UNMAPS_BY_ADVICE } };
 	struct unmaps *unmaps = context;
 	struct plan *plan = unmaps->plan;
 
 	unmaps->is_libc |= strcmp(symbol, "__libc_start_main") == 0;
 	for (size_t i = 0; symbol[0] == 'm' && i < sizeof(names) / sizeof(names[0]); i++) {
 		if (strcmp(symbol, names[i].name) == 0 && plan->unmap_count < PLAN_UNMAPS_MAX)
-			plan->unmaps[plan->unmap_count++] = (struct plan_unmap){ .vaddr = vaddr, .by_protection = names[i].by_protection };
+			plan->unmaps[plan->unmap_count++] = (struct plan_unmap){ .vaddr = vaddr, .by = names[i].by };
 	}
 	return 0;
 }

@@ -778,40 +778,44 @@ static struct bounds {
 }
 
 /* Callers are above here; at the lower end there may be a guard. */
-static void *unmap_within_stack(void *by_protection)
+static void *unmap_within_stack(void *context)
 {
+	static const int advice[] = { MADV_NORMAL, MADV_DONTNEED, MADV_FREE, MADV_DONTDUMP, 24 /* MADV_DONTNEED_LOCKED */ };
+	enum ring_unmaps by = *(const enum ring_unmaps *)context;
+	int goes = by == RING_UNMAPS_BY_ADVICE ? GUARD_INSTALL : PROT_NONE;
 	uint64_t page = (uintptr_t)__builtin_frame_address(0) & ~(PAGE - 1);
 	struct bounds bounds = own_stack();
 
 	REQUIRE(bounds.start < page && page < bounds.end);
-	REQUIRE(makes_hole(page, PAGE, PROT_NONE));
-	REQUIRE(makes_hole(bounds.start, bounds.end - bounds.start, PROT_NONE));
-	REQUIRE(!makes_hole(bounds.end, PAGE, PROT_NONE));
-	REQUIRE(!makes_hole(bounds.start - PAGE, 2 * PAGE, PROT_NONE));
-	REQUIRE(makes_hole(page, PAGE, PROT_READ) == !by_protection);
-	REQUIRE(makes_hole(page, PAGE, GUARD_INSTALL));
-	/* Each thread that ends gives that of its own stack. */
-	REQUIRE(makes_hole(page, PAGE, MADV_DONTNEED) == !by_protection);
+	REQUIRE(makes_hole(page, PAGE, goes));
+	REQUIRE(makes_hole(bounds.start, bounds.end - bounds.start, goes));
+	REQUIRE(!makes_hole(bounds.end, PAGE, goes));
+	REQUIRE(!makes_hole(bounds.start - PAGE, 2 * PAGE, goes));
+	REQUIRE(makes_hole(page, PAGE, PROT_READ) == (by == RING_UNMAPS));
+	for (size_t i = 0; by != RING_UNMAPS_BY_PROTECTION && i < sizeof(advice) / sizeof(advice[0]); i++)
+		REQUIRE(makes_hole(page, PAGE, advice[i]) == (by == RING_UNMAPS));
 	ring_area_record(&area, NULL);
-	REQUIRE(!makes_hole(page, PAGE, PROT_NONE));
+	REQUIRE(!makes_hole(page, PAGE, goes));
 	ring_area_record(&area, ring);
 	return NULL;
 }
 
-static void unmap_everywhere(void *by_protection)
+static void unmap_everywhere(enum ring_unmaps by)
 {
-	ring_patch_unmap(&area, (void *)sample_unmap, by_protection, UNMAP, &patches);
-	unmap_within_stack(by_protection);
-	run_thread(unmap_within_stack, by_protection, NULL);
+	ring_patch_unmap(&area, (void *)sample_unmap, by, UNMAP, &patches);
+	unmap_within_stack(&by);
+	run_thread(unmap_within_stack, &by, NULL);
 }
 
 START_TEST(what_is_unmapped_of_the_callers_own_stack_is_noted)
 {
 	know_main_stack();
 	run_thread(find_in_thread, &control->stack_offset, NULL);
-	unmap_everywhere(NULL);
+	unmap_everywhere(RING_UNMAPS);
 	ring_unpatch(&patches);
-	unmap_everywhere(ring);
+	unmap_everywhere(RING_UNMAPS_BY_PROTECTION);
+	ring_unpatch(&patches);
+	unmap_everywhere(RING_UNMAPS_BY_ADVICE);
 	expect_nothing();
 }
 END_TEST
@@ -823,14 +827,13 @@ START_TEST(every_register_is_kept_where_memory_is_unmapped)
 	for (unsigned i = 0; i < 15; i++)
 		in[i] = 0x0101010101010101ULL * (i + 1);
 	sample_caller((void *)sample_unmap, in, without);
-	ring_patch_unmap(&area, (void *)sample_unmap, true, UNMAP, &patches);
-	sample_caller((void *)sample_unmap, in, with);
-	ck_assert_mem_eq(without, with, sizeof(with));
-	ring_unpatch(&patches);
 	run_thread(find_in_thread, &control->stack_offset, NULL);
-	ring_patch_unmap(&area, (void *)sample_unmap, false, UNMAP, &patches);
-	sample_caller((void *)sample_unmap, in, with);
-	ck_assert_mem_eq(without, with, sizeof(with));
+	for (enum ring_unmaps by = RING_UNMAPS; by <= RING_UNMAPS_BY_ADVICE; by++) {
+		ring_patch_unmap(&area, (void *)sample_unmap, by, UNMAP, &patches);
+		sample_caller((void *)sample_unmap, in, with);
+		ck_assert_mem_eq(without, with, sizeof(with));
+		ring_unpatch(&patches);
+	}
 }
 END_TEST
 

@@ -167,10 +167,10 @@ void ring_patch_hook(struct ring_area *area, void *function, enum ring_waits wai
 	put_site(area, &window, patches);
 }
 
-void ring_patch_unmap(struct ring_area *area, void *function, bool by_protection, uint32_t number, struct ring_patches *patches)
+void ring_patch_unmap(struct ring_area *area, void *function, enum ring_unmaps by, uint32_t number, struct ring_patches *patches)
 {
 	const struct ring_window window = {
-		.address = (uintptr_t)function, .text = function, .number = number, .unmaps = true, .by_protection = by_protection,
+		.address = (uintptr_t)function, .text = function, .number = number, .unmaps = by,
 		.length = entry_length(function, ARCH_JUMP_SIZE), .count_argument = RING_WINDOW_NO_ARGUMENT,
 	};
 

@@ -52,7 +52,7 @@ void ring_patch_symbol(struct ring_area *area, const char *name, bool returns, u
 /* One to a site at a function that does nothing, where it is waited. */
 void ring_patch_hook(struct ring_area *area, void *function, enum ring_waits waits, uint32_t number, struct ring_patches *patches);
 /* One to a site at a function that unmaps, which begins with an instruction as long as the jump. */
-void ring_patch_unmap(struct ring_area *area, void *function, bool by_protection, uint32_t number, struct ring_patches *patches);
+void ring_patch_unmap(struct ring_area *area, void *function, enum ring_unmaps by, uint32_t number, struct ring_patches *patches);
 void ring_unpatch(struct ring_patches *patches);
 
 #endif
