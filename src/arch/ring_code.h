@@ -44,7 +44,7 @@ struct ring_code_note {
 	uint8_t allocates, resizes, size_argument, count_argument;
 	uint8_t words_below;                   /* sp_below */
 	uint8_t waits, sampled, told, old_argument, described;
-	uint8_t unmaps, reserved;
+	uint8_t unmaps, stored;
 };
 
 struct ring_switch {
@@ -82,6 +82,7 @@ struct ring_window {
 	uint8_t old_argument;                  /* of an entry that does not allocate: the block */
 	uint32_t sp_below;                     /* how much lower the stack pointer is there than at the function's start */
 	bool is_return;                        /* a struct ring_return, before a return instruction */
+	bool stored;                           /* of a function that stores its result where an argument of its call, which is told, says */
 	bool sampled;                          /* the ring takes samples (ring_set_sampling) */
 	bool described;                        /* and there are several families */
 	bool hands_on;                         /* of a return, but before a jump to a function that returns its first argument: that

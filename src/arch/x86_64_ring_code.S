@@ -80,6 +80,7 @@
 #define OTHER_WITHIN	16384
 #define ALLOCATES	0x40000000
 #define EXECUTES_SHIFT	28
+#define STORED		0x40000000	/* of a return */
 #define BELOW_SHIFT	14	/* of a number of words, in a site */
 #define BELOW_MASK	0x1f8
 #define STATE_ON	1
@@ -359,6 +360,8 @@
 	.skip	HEADER_SIZE
 	.globl	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_exec, x86_64_ring_end, x86_64_ring_stretches
 	.hidden	x86_64_ring_code, x86_64_ring_return, x86_64_ring_hook, x86_64_ring_exec, x86_64_ring_end, x86_64_ring_stretches
+	.globl	x86_64_ring_out
+	.hidden	x86_64_ring_out
 	.globl	x86_64_ring_unmap, x86_64_ring_protect, x86_64_ring_advise
 	.hidden	x86_64_ring_unmap, x86_64_ring_protect, x86_64_ring_advise
 	.globl	x86_64_ring_sample, x86_64_ring_sample_return
@@ -374,6 +377,7 @@ x86_64_ring_stretches:
 x86_64_ring_code:
 	begin	.Lcall_done, .Lcall_off
 	add_below eax, rax
+.Lcall_begun:
 	find_slot
 	mov	SLOT_SP(%r10), %rcx
 	or	SLOT_SP+8(%r10), %rcx
@@ -545,7 +549,9 @@ x86_64_ring_return:
 1:	shr	$16, %r11d
 	shl	$UNIT_SHIFT, %r11d
 	mov	%r11d, %edx
-2:	test	%rcx, %rcx
+2:	test	$STORED, %r9d
+	jnz	.Lelsewhere
+	test	%rcx, %rcx
 	js	.Lelsewhere
 .Lreturn_plain:
 	cmp	%rdi, %rdx
@@ -586,10 +592,14 @@ x86_64_ring_return:
 .Lreturn_done:
 	restore
 
-/* On a stack of which no bounds are known, a coroutine's or a signal handler's own; edx bytes of it are needed. */
+/* On a stack of which no bounds are known, a coroutine's or a signal handler's own, or where more than the stack is to be read; edx bytes
+ * of it are needed. */
 .Lelsewhere:
 	cmpl	$0, CONTROL_YIELD(%r8)
-	je	.Lreturn_plain
+	jne	1f
+	btr	$30, %r9		/* STORED: it is not told */
+	jmp	.Lreturn_plain
+1:
 	mov	%edx, %edi
 	push	%rdx
 	lea	RETURN_SIZE+63(%rdx,%rdx), %edx
@@ -611,7 +621,10 @@ x86_64_ring_return:
 	mov	%eax, RETURN_LENGTH(%rcx)
 	mov	%edx, RETURN_FIRST(%rcx)
 	mov	%rsi, RETURN_OTHER(%rcx)
-	mov	(%rcx), %rax
+	testl	$STORED, RECORD_SITE(%rcx)
+	jz	1f
+	call	.Lread_stored
+1:	mov	(%rcx), %rax
 	inc	%rax
 	mov	%rax, (%rcx)
 .Lelsewhere_done:
@@ -667,6 +680,70 @@ x86_64_ring_return:
 	xor	%esi, %esi
 	ret
 
+/* Into the record at rcx of a return, the block that its call has stored, where the function was asked to: by the kernel, for who is asked
+ * to store it somewhere may be asked by a call that was not recorded.  A record without is told by its site.  Uses all but rcx and r8. */
+.Lread_stored:
+	push	%rcx
+	mov	RECORD_SP(%rcx), %rsi
+	mov	RECORD_THREAD(%rcx), %r9
+	cmpl	$0, RETURN_RESULT(%rcx)
+	jne	.Lstored_not
+	mov	%r9d, %r10d
+	and	$(DRAWS - 1), %r10d
+	shl	$DRAW_SHIFT, %r10d
+	lea	CONTROL_DRAWS(%r8,%r10), %r10
+	cmpq	$0, CONTROL_SAMPLE(%r8)
+	jne	1f
+	mov	%r9, %rax		/* another thread's, or the half of it */
+	xor	%rsi, %rax
+	xor	DRAW_OUT(%r10), %rax
+	cmp	DRAW_RETURN(%r10), %rax
+	jne	.Lstored_not
+	mov	$1, %ecx
+	jmp	2f
+1:	find_families %ecx, .Lstored_not
+2:	cmp	%rsi, DRAW_SP(%r10)
+	jne	3f
+	cmpq	$0, DRAW_OUT(%r10)
+	jne	4f
+3:	add	$(1 << FAMILY_SHIFT), %r10
+	dec	%ecx
+	jnz	2b
+.Lstored_not:
+	pop	%rcx
+	andl	$~STORED, RECORD_SITE(%rcx)
+	ret
+4:	pushq	DRAW_SITE(%r10)		/* the fate is above it */
+	mov	8(%rsp), %rdi
+	lea	RETURN_RESULT(%rdi), %rdi
+	mov	DRAW_OUT(%r10), %rsi
+	mov	$8, %edx
+	call	.Lread
+	pop	%r9
+	mov	(%rsp), %rcx
+	cmp	$8, %eax
+	je	5f
+	movq	$0, RETURN_RESULT(%rcx)
+	jmp	.Lstored_not
+5:	pop	%rcx
+	shr	$32, %r9
+	cmp	$SAMPLED, %r9d
+	jne	6f
+	mov	%rsi, %r10
+	mov	RECORD_SP(%rcx), %rsi
+	find_bounds
+	cmp	%rsi, %r10
+	jb	5f
+	sub	$8, %rdi
+	cmp	%rdi, %r10
+	jbe	6f			/* on its caller's stack: it was counted before */
+5:	mov	RETURN_RESULT(%rcx), %r11
+	find_filter %r11, %rdi
+	cmpb	$FILTER_FULL, (%rdi)
+	jae	6f
+	lock incb (%rdi)
+6:	ret
+
 /* By the kernel, which does not mind what is not there: edx bytes from rsi to rdi, of the thread r9.  rax becomes how many; uses rcx,
  * r10, r11. */
 .Lread:
@@ -702,6 +779,31 @@ x86_64_ring_return:
 	.long	.Lread_stacks - x86_64_ring_code
 	.endr
 	.long	.Lread_end - x86_64_ring_code, .Lread_end - x86_64_ring_code
+	.popsection
+
+/* At the entry of a function that stores its result where an argument says, without sampling: that is noted for its return, and the rest
+ * is as at any entry. */
+	.balign	16
+x86_64_ring_out:
+	begin	.Lcall_done, .Lcall_off
+	add_below eax, rax
+	find_shape %rdi, %edi
+	shape_argument SHAPE_OUT, %rdi, %edi
+	mov	FRAME_RDI(%rsp,%rdi,8), %rdi
+	find_draw
+	mov	%rdi, DRAW_OUT(%r10)
+	mov	%rsi, DRAW_SP(%r10)
+	xor	%rsi, %rdi
+	xor	%r11, %rdi
+	mov	%rdi, DRAW_RETURN(%r10)
+	jmp	.Lcall_begun
+.Lout_end:
+	/* Nothing is reserved. */
+	.pushsection .rodata.x86_64_ring_stretches, "a", @progbits
+	.long	x86_64_ring_out - x86_64_ring_code
+	.rept	6
+	.long	.Lout_end - x86_64_ring_code
+	.endr
 	.popsection
 
 /* One turn of waiting for room: eax 0, try again; else this call is lost.  r10 when to give up; uses rcx, r11. */

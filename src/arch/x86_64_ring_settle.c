@@ -7,7 +7,7 @@
 extern const uint8_t x86_64_ring_code[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_end[] __attribute__((visibility("hidden")));
 
-#define STRETCHES 10
+#define STRETCHES 11
 /* Of a site, behind its first instructions and its piece: push, mov, call, pop (put_record in x86_64_ring_site.c). */
 #define AT_LOAD 1
 #define AT_CALL 6

@@ -11,6 +11,7 @@
 
 extern const uint8_t x86_64_ring_code[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_return[] __attribute__((visibility("hidden")));
+extern const uint8_t x86_64_ring_out[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_hook[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_exec[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_unmap[] __attribute__((visibility("hidden")));
@@ -109,7 +110,7 @@ _Static_assert(sizeof(struct ring_draw) == 64 && RING_DRAWS == 4096 && RING_DRAW
 	       RING_DRAW_TAG_SHIFT == 48 && RING_LOGARITHMS_SHIFT == 7 && RING_LOGARITHM_BITS == 16 &&
 	       RING_FILTER_SIZE == 3 << 16 && RING_FILTER_LOW == 8 && RING_FILTER_HIGH == 24 && RING_FILTER_FULL == 0xc0, "sampling");
 _Static_assert(RING_UNSAMPLED == 0x20000000 && RING_RESIZES == 0x10000000 && RING_EXECUTES == 1u << 28 && RING_COUNT_SHIFT == 26 && RING_SIZE_SHIFT == 24 &&
-	       RING_NO_ARGUMENT == 3 && RING_WINDOW_NO_ARGUMENT == RING_NO_ARGUMENT && RING_TOLD == 3 && RING_NESTED == 0x800000 && RING_SAMPLED == 1 && RING_OLD_ALONE == 2,
+	       RING_NO_ARGUMENT == 3 && RING_WINDOW_NO_ARGUMENT == RING_NO_ARGUMENT && RING_TOLD == 3 && RING_NESTED == 0x800000 && RING_STORED == 0x40000000 && RING_SAMPLED == 1 && RING_OLD_ALONE == 2,
 	       "calls that are sampled");
 _Static_assert(sizeof(struct ring_shape) == 16 && RING_SHAPES == 4096 && RING_FAMILIES == 9, "shapes");
 _Static_assert(RING_KEY_FACTOR == 0x9e3779b97f4a7c15ULL, "the hash");
@@ -154,7 +155,7 @@ static uint32_t site_word(const struct ring_window *window)
 	uint32_t word = window->number | (window->is_return ? RING_RETURN : window->sp_below / 8 << RING_BELOW_SHIFT);
 
 	if (window->is_return)
-		return word;
+		return word | (window->stored ? RING_STORED : 0);
 	if (window->waits == RING_WAITS_EXEC)
 		return word | RING_EXECUTES;
 	if (!window->allocates)
@@ -229,7 +230,9 @@ static const uint8_t *routine_of(const struct ring_window *window)
 		return window->unmaps == RING_UNMAPS ? x86_64_ring_unmap : x86_64_ring_protect;
 	if (window->is_return)
 		return window->sampled ? x86_64_ring_sample_return : x86_64_ring_return;
-	return window->sampled ? x86_64_ring_sample : x86_64_ring_code;
+	if (window->sampled)
+		return x86_64_ring_sample;
+	return window->allocates && window->told ? x86_64_ring_out : x86_64_ring_code;
 }
 
 /* push %rax; mov $site, %eax; call; pop %rax.  What is pushed is the result; before a jump to another function %rdi, and then

@@ -210,8 +210,14 @@ static bool needs_its_stack(const struct engine *engine, const struct probe *pro
 	       !(probe->forms & FORM_MALLOC) && probe->forms != FORM_NONE;
 }
 
-/* Where it is alone a result that is stored through a pointer is looked for in the stack that comes with the record: mostly it is the
- * caller's own variable.  Else it is lost, and counted. */
+static bool is_recorded(const struct catalog_entry *entry, bool alone)
+{
+	return entry->mapping == MAPPING_NONE && (entry->out_arg == ARG_NONE || (alone && entry->out_arg < RING_ARGS)) &&
+	       entry->size_arg < RING_ARGS && entry->count_arg < RING_ARGS && entry->old_arg < RING_ARGS;
+}
+
+/* Where it is alone a result that is stored through a pointer is read by the code in the process, where that may ask the kernel to; else it
+ * is looked for in the stack that comes with the record, and then where it was stored, and lost and counted when it is not there any more. */
 static bool fits_a_record(const struct engine *engine, const struct plan_site *site, const struct probe *probe)
 {
 	const struct catalog_entry *entry = probe ? probe->entry : NULL;
@@ -219,8 +225,7 @@ static bool fits_a_record(const struct engine *engine, const struct plan_site *s
 
 	if (!entry)
 		return alone || !site->reads_memory;
-	return entry->mapping == MAPPING_NONE && (entry->out_arg == ARG_NONE || (alone && entry->out_arg < RING_ARGS)) &&
-	       entry->size_arg < RING_ARGS && entry->count_arg < RING_ARGS && entry->old_arg < RING_ARGS;
+	return is_recorded(entry, alone);
 }
 
 /* Says of one such place why, and counts them. */
@@ -264,7 +269,7 @@ bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint
 {
 	struct ring_window window = {
 		.address = site->window.vaddr + bias, .text = site->window.text, .length = site->window.length,
-		.record = site->window.record, .is_return = !probe, .hands_on = (site->kinds & SITE_TAIL) != 0,
+		.record = site->window.record, .is_return = !probe, .stored = !probe && site->reads_memory, .hands_on = (site->kinds & SITE_TAIL) != 0,
 		.allocates = probe && catalog_allocates(probe->entry), .sp_below = site->window.sp_below, .sampled = engine_is_sampling(engine), .described = engine_ring_families(engine) > 1,
 	};
 	struct ring_place *place;

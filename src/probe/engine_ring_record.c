@@ -68,6 +68,7 @@ static uint64_t date_of(struct ring_side *ring, const struct ring_record *record
 static void see_return(struct engine *engine, const struct ring_record *record, const struct ring_place *place, struct sighting *seen)
 {
 	seen->is_blind = seen->unsampled = seen->nested = false;
+	seen->stored = record->stored;
 	seen->stack_start = 0;
 	seen->result = record->result;
 	seen->time_ns = date_of(&engine->ring, record);
@@ -79,6 +80,7 @@ static void see_call(const struct ring_record *record, struct sighting *seen)
 {
 	seen->is_blind = !record->has_stack;
 	seen->unsampled = record->unsampled;
+	seen->stored = false;
 	seen->nested = record->nested;
 	seen->stack_start = record->has_stack ? record->stack_start : 0;
 	seen->time_ns = 0;

@@ -29,7 +29,7 @@ void engine_ring_tell_arguments(const struct engine *engine, const struct catalo
 		return;
 	}
 	window->resizes = entry->old_arg != ARG_NONE;
-	window->told = window->sampled && is_unusual(engine, entry);
+	window->told = (window->sampled && is_unusual(engine, entry)) || entry->out_arg != ARG_NONE;
 	window->size_argument = entry->size_arg != ARG_NONE ? (uint8_t)entry->size_arg : 0;
 	window->count_argument = argument(entry->count_arg);
 }

@@ -325,7 +325,7 @@ void serve_entry(struct serving *serving)
 	}
 }
 
-/* Stored elsewhere than on the stack that has come with the record, as in a structure on the heap: it is read where it is now.  What is no
+/* Stored elsewhere than on the stack that has come with the record, and the code in the process could not read it: it is read where it is now.  What is no
  * new block's address has been overwritten since. */
 static int read_late(const struct serving *serving, const struct call *call, raddr *ret_address)
 {
@@ -351,6 +351,10 @@ static int call_result(const struct serving *serving, const struct call *call, r
 		return 0;
 	}
 	if (call->probe->entry->out_arg == ARG_NONE) {
+		*ret_address = seen->result;
+		return 0;
+	}
+	if (seen->stored) {
 		*ret_address = seen->result;
 		return 0;
 	}

@@ -83,7 +83,8 @@ struct ring_draw {
 	uint64_t return_address;               /* which stands there while it is pending */
 	uint32_t site;
 	uint32_t fate;                         /* enum ring_fate */
-	uint64_t out;                          /* its result is stored here, and 0 returned; 0: its result is returned */
+	uint64_t out;                          /* its result is stored here, and 0 returned; 0: its result is returned.  Without sampling:
+						* of the last such call, with sp, and return_address is out ^ sp ^ thread */
 	uint64_t reserved[3];
 };
 /* Of a call with sampling: its return is passed over; is recorded, with a block; is recorded since it resizes a sampled block. */
@@ -151,6 +152,7 @@ struct ring_control {
 /* In `site`. */
 #define RING_RETURN 0x80000000u                /* a struct ring_return */
 #define RING_ALLOCATES 0x40000000u             /* a call that is pending until it returns */
+#define RING_STORED 0x40000000u                /* of a return: the result is what the call has stored, and 0 was returned */
 #define RING_UNSAMPLED 0x20000000u             /* what the call makes is not sampled: only the old block counts */
 #define RING_RESIZES 0x10000000u               /* the first argument, or the one that is told, is a block that may go */
 #define RING_EXECUTES RING_RESIZES             /* of a call that allocates nothing: its thread is about to execute a program */

@@ -247,6 +247,7 @@ static void tell_site(const struct ring_head *head, struct ring_record *record)
 {
 	record->site = head->site & RING_NUMBER_MASK;
 	record->is_return = (head->site & RING_RETURN) != 0;
+	record->stored = record->is_return && (head->site & RING_STORED);
 	record->unsampled = !record->is_return && (head->site & RING_UNSAMPLED);
 	record->nested = record->unsampled && (head->site & RING_NESTED);
 }

@@ -32,6 +32,7 @@ struct ring_record {
 	uint64_t thread, sp;
 	uint32_t site;                            /* its number alone */
 	bool is_return;
+	bool stored;                              /* of a return: the result is what the call has stored, which has returned 0 */
 	bool unsampled;                           /* a call that counts for its old block alone */
 	bool nested;                              /* such a one within another call, whose return is not recorded */
 	bool has_stack;                           /* of a return, and of a call within another one */

@@ -153,7 +153,7 @@ static int write_note(struct target *target, struct jump_area *area, const struc
 		.old_argument = window->old_argument, .described = window->described,
 		.size_argument = window->size_argument, .count_argument = window->count_argument,
 		.words_below = (uint8_t)(window->sp_below / 8), .waits = (uint8_t)window->waits,
-		.unmaps = (uint8_t)window->unmaps,
+		.unmaps = (uint8_t)window->unmaps, .stored = window->stored,
 	};
 	int r;
 

@@ -15,7 +15,7 @@ static bool is_plausible(const struct ring_code_note *note)
 {
 	return note->length > 0 && note->length <= ARCH_WINDOW_MAX && note->record < note->length && note->is_return <= 1 &&
 	       note->hands_on <= 1 && note->waits <= RING_WAITS_EXEC && note->allocates <= 1 && note->resizes <= 1 && note->sampled <= 1 &&
-	       note->told <= 1 && note->described <= 1 && note->unmaps <= RING_UNMAPS_BY_ADVICE &&
+	       note->told <= 1 && note->described <= 1 && note->unmaps <= RING_UNMAPS_BY_ADVICE && note->stored <= 1 &&
 	       note->old_argument <= RING_WINDOW_NO_ARGUMENT &&
 	       note->size_argument <= RING_WINDOW_NO_ARGUMENT && note->count_argument <= RING_WINDOW_NO_ARGUMENT;
 }
@@ -31,7 +31,7 @@ static int adopt_jump(struct target *target, const struct jump_area *area, const
 		.old_argument = note->old_argument, .described = note->described,
 		.size_argument = note->size_argument, .count_argument = note->count_argument,
 		.sp_below = note->words_below * 8u, .waits = note->waits,
-		.unmaps = note->unmaps,
+		.unmaps = note->unmaps, .stored = note->stored,
 	};
 	uint8_t code[RING_SITE_MAX], there[RING_SITE_MAX];
 	const char *reason;

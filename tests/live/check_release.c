@@ -511,6 +511,25 @@ static void a_result_that_is_stored_on_the_heap_is_known(void)
 }
 
 /* Who has only the memory of who says so: it waits for nobody, though nobody serves it. */
+/* And is overwritten before anybody else could look: the code in the process has it, also of samples. */
+static void a_result_that_is_overwritten_at_once_is_known(void)
+{
+	static const char *const samples[] = { NULL, "1" };
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct tool *tool = tool_start();
+		struct subject *execer = victim_start("tests/victims/execer", NULL);
+		struct state *before = state_take(execer->pid);
+
+		tool_out(tool, "attach", "--release", "--ring-wait", "30s", pid_text(execer->pid), samples[i] ? "--sample-bytes" : NULL,
+			 samples[i], NULL);
+		subject_command(execer, 'o');
+		require_row(tool_stats(tool, pid_text(execer->pid)), EXECER_C, "/* overwritten */", 20800, 100);
+		require_equal(json_number(tool_status(tool, execer->pid), "unknown.lost_events"), 0);
+		tool_end(tool, execer, before);
+	}
+}
+
 static void a_child_of_vfork_does_not_wait_to_execute(void)
 {
 	struct tool *tool = tool_start();
@@ -961,6 +980,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_program_that_is_executed_without_libc_is_attached_to),
 	LIVE_CASE(an_exec_that_fails_changes_nothing),
 	LIVE_CASE(a_result_that_is_stored_on_the_heap_is_known),
+	LIVE_CASE(a_result_that_is_overwritten_at_once_is_known),
 	LIVE_CASE(a_child_of_vfork_does_not_wait_to_execute),
 	LIVE_CASE(an_allocator_that_it_loads_is_served_from_its_first_call),
 	LIVE_CASE(an_allocator_that_comes_right_after_a_fork_is_served_from_its_first_call),

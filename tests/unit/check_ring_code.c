@@ -538,6 +538,17 @@ static uint64_t allocate_in_steps(uint64_t size)
 	return address;
 }
 
+static int store_in_steps(uint64_t *out, uint64_t address)
+{
+	int result;
+
+	steps = 0;
+	set_trap_flag(true);
+	result = sample_store(out, address);
+	set_trap_flag(false);
+	return result;
+}
+
 static _Thread_local uint64_t own_tid;
 
 /* outer: a pending call's stack pointer, or 0.  Returns how many places there are. */
@@ -612,6 +623,95 @@ START_TEST(a_record_is_written_once_wherever_its_thread_is_stopped)
 	have_on_a_stack_of_its_own(settle_in_handler);
 	ck_assert_uint_gt(settle_everywhere(0), 100);
 	ck_assert_uint_gt(settle_everywhere((uintptr_t)pattern), 200);
+}
+END_TEST
+
+#define STORE (ALLOC + 60)
+
+/* Its result is told by its first argument. */
+static void patch_store(void)
+{
+	const struct ring_shape shape = { .size_argument = 1, .count_argument = RING_NO_ARGUMENT, .old_argument = RING_NO_ARGUMENT,
+					  .out_argument = 0 };
+
+	area.notes_pending = area.told = area.stored = true;
+	ring_patch_function(&area, (void *)sample_store, (size_t)(sample_store_end - (uint8_t *)sample_store), true, STORE, &patches);
+	ring_set_shape(ring, STORE, &shape);
+	tell_threads_by_number();
+	know_main_stack();
+}
+
+static struct ring_record record_of_store(uint64_t *out, uint64_t address)
+{
+	ck_assert_int_eq(sample_store(out, address), 0);
+	ck_assert_uint_eq(next_record().site, STORE);
+	return next_record();
+}
+
+/* Wherever that is, and whatever is written there the moment after. */
+START_TEST(what_a_call_has_stored_comes_with_its_return)
+{
+	static uint64_t elsewhere;
+	uint64_t here_on_the_stack;
+	struct ring_record record;
+
+	patch_store();
+	record = record_of_store(&elsewhere, 0x20000);
+	elsewhere = 0;
+	ck_assert(record.is_return && record.stored);
+	ck_assert_uint_eq(record.result, 0x20000);
+	record = record_of_store(&here_on_the_stack, 0x30000);
+	ck_assert(record.stored);
+	ck_assert_uint_eq(record.result, 0x30000);
+	ck_assert_uint_eq(record.stack_length, 1024);
+	expect_nothing();
+}
+END_TEST
+
+/* Of a call that was not recorded, or another thread's. */
+START_TEST(what_another_call_has_stored_is_not_taken_for_ones_own)
+{
+	struct ring_draw *draw;
+	struct ring_record record;
+	uint64_t elsewhere;
+
+	patch_store();
+	draw = &control->draws_of[0][own_tid % RING_DRAWS];
+	ck_assert(record_of_store(&elsewhere, 0x20000).stored);
+	/* What is noted changes while the call is under way. */
+	record = record_of_store(&draw->return_address, 0x20000);
+	ck_assert(!record.stored && record.result == 0);
+	ck_assert(!record_of_store(&draw->sp, 0x20000).stored);
+	record = record_of_store(&draw->out, 0x20000);
+	ck_assert(!record.stored && record.result == 0);
+	ck_assert(record_of_store(&elsewhere, 0x20000).stored);
+	/* Nor is anything where the kernel may not be asked. */
+	control->may_yield = 0;
+	record = record_of_store(&elsewhere, 0x20000);
+	ck_assert(!record.stored && record.result == 0);
+}
+END_TEST
+
+START_TEST(what_is_stored_is_told_once_wherever_its_thread_is_stopped)
+{
+	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO };
+	static uint64_t elsewhere;
+
+	patch_store();
+	ck_assert(record_of_store(&elsewhere, 0x20000).stored);
+	sigaction(SIGTRAP, &action, NULL);
+	settled_step = 0;
+	do {
+		struct ring_record record;
+
+		ck_assert_int_eq(store_in_steps(&elsewhere, 0x1000 * settled_step), 0);
+		ck_assert_uint_eq(next_record().site, STORE);
+		record = next_record();
+		ck_assert(record.stored);
+		ck_assert_uint_eq(record.result, 0x1000 * settled_step);
+		expect_nothing();
+	} while (steps > settled_step++);
+	ck_assert_uint_gt(settled_step, 200);
 }
 END_TEST
 
@@ -1305,6 +1405,36 @@ START_TEST(a_block_that_is_stored_on_the_stack_is_in_the_filter)
 	next_record();
 	expect_nothing();
 	ck_assert(!ring_filter_has(ring, 0x20000));
+}
+END_TEST
+
+START_TEST(a_sampled_block_that_is_stored_elsewhere_is_told_and_counted_once)
+{
+	struct ring_shape shape = told(4096, 0);
+	uint64_t here_on_the_stack;
+	static uint64_t elsewhere;
+	struct ring_record record;
+
+	area.told = area.stored = true;
+	sample(ALWAYS);
+	tell_threads_by_number();
+	ring_patch_function(&area, (void *)sample_store, (size_t)(sample_store_end - (uint8_t *)sample_store), true, ALLOC + 60,
+			    &patches);
+	shape.out_argument = 0;
+	ring_set_shape(ring, ALLOC + 60, &shape);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t address = i ? 0x1230000 : 0x4560000;
+
+		sample_store(i ? &elsewhere : &here_on_the_stack, address);
+		next_record();
+		record = next_record();
+		ck_assert(record.stored);
+		ck_assert_uint_eq(record.result, address);
+		ck_assert(ring_filter_has(ring, address));
+		ring_filter_remove(ring, address);
+		ck_assert(!ring_filter_has(ring, address));
+	}
+	expect_nothing();
 }
 END_TEST
 
@@ -2100,6 +2230,9 @@ int main(void)
 	tcase_add_test(tests, a_call_within_another_comes_with_the_stack_up_to_that);
 	tcase_add_test(tests, a_call_that_was_left_on_the_same_stack_is_noted_no_more);
 	tcase_add_test(tests, a_record_is_written_once_wherever_its_thread_is_stopped);
+	tcase_add_test(tests, what_a_call_has_stored_comes_with_its_return);
+	tcase_add_test(tests, what_another_call_has_stored_is_not_taken_for_ones_own);
+	tcase_add_test(tests, what_is_stored_is_told_once_wherever_its_thread_is_stopped);
 	tcase_add_test(tests, the_first_stack_is_read_to_its_end_and_not_beyond);
 	tcase_add_test(tests, a_threads_stack_is_read_to_its_end_and_not_beyond);
 	tcase_add_test(tests, a_threads_place_is_another_one_than_the_first_threads);
@@ -2125,6 +2258,7 @@ int main(void)
 	tcase_add_test(tests, a_call_within_one_of_another_family_is_drawn);
 	tcase_add_test(tests, a_return_ends_the_calls_of_all_families);
 	tcase_add_test(tests, a_block_that_is_stored_on_the_stack_is_in_the_filter);
+	tcase_add_test(tests, a_sampled_block_that_is_stored_elsewhere_is_told_and_counted_once);
 	tcase_add_test(tests, the_block_that_a_free_is_told_of_may_be_any_argument);
 	tcase_add_test(tests, a_thread_draws_anew_when_another_has_had_its_place);
 	tcase_add_test(tests, draws_are_exponential);

@@ -148,6 +148,7 @@ void ring_patch_function(struct ring_area *area, void *function, size_t size, bo
 		window.length = window.record + exit->length;
 		window.number = number + 1 + (uint32_t)i;
 		window.is_return = true;
+		window.stored = area->stored;
 		window.allocates = window.told = false;
 		REQUIRE_(window.length + exit->room.behind + padding >= ARCH_JUMP_SIZE);
 		put_site(area, &window, patches);

@@ -20,7 +20,7 @@ struct ring_area {
 	uint32_t used;
 	struct ring_switch *ring_switch;
 	bool notes_pending;            /* calls of functions whose returns are patched are */
-	bool sampled, described, told; /* as the ring's windows */
+	bool sampled, described, told, stored; /* as the ring's windows */
 	const struct ring_form *form;  /* NULL: as malloc */
 };
 

@@ -1,7 +1,8 @@
 /* Becomes another program image again and again.
  *
  * 'g' execs itself, which then says "R" again, 't' does so from another thread; 'a' keeps one block of 208 bytes,
- * 'm' one by posix_memalign, whose address is stored on the heap.  Tally (of these): execs, blocks and bytes of this image.
+ * 'm' one by posix_memalign, whose address is stored on the heap, and 'o' 100 such, each of whose addresses is overwritten at once by that of
+ * the next one or of nothing.  Tally (of these): execs, blocks and bytes of this image.
  *
  *   execer [--threads N] [--stay] [--to PROGRAM [--raw]]     with N threads that allocate all the time; 'g' and 't' exec
  *                                                             PROGRAM, with --raw by no function of libc's for it; with
@@ -79,6 +80,25 @@ static void keep_one_aligned(void)
 	say("execs=%ld blocks=%ld bytes=%ld", execs, blocks, blocks * KEPT_BYTES);
 }
 
+/* They are known by a list that is no block. */
+static void keep_overwritten(void)
+{
+	static void *kept[100];
+	static struct { void *block; } *keeper;
+
+	if (!keeper)
+		keeper = malloc(sizeof(*keeper));
+	for (int i = 0; i < 100; i++) {
+		if (!keeper || posix_memalign(&keeper->block, 64, KEPT_BYTES)) /* overwritten */
+			die("posix_memalign failed");
+		kept[i] = keeper->block;
+		keeper->block = &kept[i];
+		keeper->block = NULL;
+		blocks++;
+	}
+	say("execs=%ld blocks=%ld bytes=%ld", execs, blocks, blocks * KEPT_BYTES);
+}
+
 int main(int argc, char **argv)
 {
 	int command;
@@ -101,6 +121,8 @@ int main(int argc, char **argv)
 			start_thread(exec_in_thread, NULL, STACK_BYTES);
 		else if (command == 'm')
 			keep_one_aligned();
+		else if (command == 'o')
+			keep_overwritten();
 		else
 			keep_one();
 	}
