@@ -169,7 +169,7 @@ static void a_command_that_is_run_has_a_ring(void)
 	const char *path = live_text("%s/tallies", live_folder());
 	struct tool *tool = tool_start();
 	struct tallies *seen = subject_tallies(path);
-	struct subject client;
+	struct subject client = { .pid = 0 };
 	json_t *status;
 
 	seen->pid = 0;
