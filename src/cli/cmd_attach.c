@@ -43,14 +43,25 @@ static int trace_for_a_while(struct session *session, const struct options *opti
 	return show_finish();
 }
 
+static void print_ptrace(const json_t *reply)
+{
+	const char *reason = answer_text(reply, "hold_reason");
+
+	if (answer_true(reply, "released"))
+		printf(", without ptrace\n");
+	else
+		printf(", with ptrace%s%s\n", *reason ? ": " : "", reason);
+}
+
 static int print_attached(const char *name, const json_t *reply)
 {
 	uint64_t tasks = answer_number(reply, "tasks"), probes = answer_number(reply, "probes");
 
 	if (*answer_text(reply, "warning"))
 		note("warning: %s: %s", name, answer_text(reply, "warning"));
-	printf("tracing %s: %" PRIu64 " task%s, %" PRIu64 " probe%s\n", name, tasks, tasks == 1 ? "" : "s", probes,
+	printf("tracing %s: %" PRIu64 " task%s, %" PRIu64 " probe%s", name, tasks, tasks == 1 ? "" : "s", probes,
 	       probes == 1 ? "" : "s");
+	print_ptrace(reply);
 	return show_finish();
 }
 
@@ -82,6 +93,8 @@ static int check_release(const struct options *options)
 {
 	if (!options_have(options, OPTION(RELEASE)))
 		return EXIT_DONE;
+	if (options_have(options, OPTION(HOLD)))
+		return fail_usage("attach", "--release cannot be combined with --hold, which keeps ptrace");
 	if (options->engine && engine_kind_by_name(options->engine) == ENGINE_INT3)
 		return fail_usage("attach", "--release needs the ring engine: int3 stops the process by ptrace");
 	if (options_have(options, OPTION(FOLLOW_FORKS)))

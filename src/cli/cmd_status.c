@@ -116,8 +116,9 @@ static int print_status(pid_t pid, const json_t *status)
 		print_text(strcmp(answer_text(status, "engine"), "ring") == 0 ? "Beside it" : "Why not ring",
 			   answer_text(status, "engine_reason"));
 	print_ring(status);
-	if (answer_true(status, "released"))
-		print_text("Ptrace", "let go");
+	print_text("Ptrace", answer_true(status, "released") ? "let go" : "held");
+	if (*answer_text(status, "hold_reason"))
+		print_text("Why held", answer_text(status, "hold_reason"));
 	print_exact(status);
 	print_crash_safe(status);
 	print_number("Frames limit", answer_number(status, "frames_limit"));

@@ -374,6 +374,7 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_HIDE] = { "hide", "RULE", "hide further leading frames: GLOB or @function=GLOB, @object=GLOB, "
 			  "@file=GLOB; can be repeated", set_hide },
 	[OPTION_HISTOGRAM] = { "histogram", NULL, "under each row, how many of its blocks have which size", NULL },
+	[OPTION_HOLD] = { "hold", NULL, "keep it traced by ptrace, also where nothing is given up without", NULL },
 	[OPTION_INTERVAL] = { "interval", "T", "refresh every T (2s unless given, at least 50ms)", set_interval },
 	[OPTION_ITERATIONS] = { "iterations", "N", "leave after N refreshes", set_iterations },
 	[OPTION_KEY] = { "key", "KEY", "the same as --by", set_by },
@@ -393,7 +394,7 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 			    "(10 rows unless --limit is given)", NULL },
 	[OPTION_PYTHON] = { "python", "VERSION", "the version of Python that will read it; 3.8 and older know "
 			    "less of a trace", set_python },
-	[OPTION_RELEASE] = { "release", NULL, "let go of ptrace then, so that a debugger can be used on it: with the ring engine "
+	[OPTION_RELEASE] = { "release", NULL, "let go of ptrace, also where something is given up by that: with the ring engine "
 			     "alone", NULL },
 	[OPTION_SAMPLE_BYTES] = { "sample-bytes", "N", "record one sample for N bytes on average, such as 512K, and estimate "
 			      "the rest; 0: all", set_sample_bytes },

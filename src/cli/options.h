@@ -37,6 +37,7 @@ enum option_id {
 	OPTION_HISTOGRAM,
 	OPTION_INTERVAL,
 	OPTION_ITERATIONS,
+	OPTION_HOLD,
 	OPTION_KEEP,
 	OPTION_KEEP_AGE,
 	OPTION_KEEP_COUNT,              /* --keep, too: how many, not whether */

@@ -76,6 +76,8 @@ static json_t *attach_parameters(const struct options *options, pid_t pid, bool 
 		r = json_object_set_new(parameters, "follow_forks", json_true());
 	if (r == 0 && options_have(options, OPTION(RELEASE)))
 		r = json_object_set_new(parameters, "release", json_true());
+	if (r == 0 && options_have(options, OPTION(HOLD)))
+		r = json_object_set_new(parameters, "hold", json_true());
 	if (r == 0 && options->ring_wait_ns > 0)
 		r = json_object_set_new(parameters, "ring_wait_ms", json_integer((json_int_t)(options->ring_wait_ns / NSEC_PER_MSEC)));
 	if (r == 0 && options_have(options, OPTION(SAMPLE_BYTES)))

@@ -406,6 +406,7 @@ int daemon_new(struct options *options, int listen_fd, int metrics_fd, const cha
 	if (daemon) {
 		daemon->limits = options->limits;
 		daemon->engine = options->engine;
+		daemon->ptrace = options->ptrace;
 		daemon->ring_wait_ms = options->ring_wait_ms;
 		daemon->sample_bytes = options->sample_bytes;
 		daemon->heals = !options->line.private_daemon && options->heal_at_start;

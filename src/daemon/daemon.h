@@ -20,6 +20,7 @@ struct daemon {
 	char *address;                 /* of the socket: which daemon this is */
 	struct limits limits;
 	unsigned engine;               /* enum engine_kind: for who asks for none */
+	unsigned ptrace;               /* enum ptrace_wish: likewise */
 	unsigned ring_wait_ms;         /* likewise; 0: the default */
 	uint64_t sample_bytes;         /* likewise: one sample for so many; 0: all is recorded */
 	struct allocators allocators;  /* which the configuration describes */

@@ -44,6 +44,7 @@ struct options {
 	char *debuginfod;              /* see debuginfo_set_servers(); NULL: none */
 	char *state;                   /* a folder, STATE_NONE, or NULL: the usual one */
 	unsigned engine;               /* enum engine_kind */
+	unsigned ptrace;               /* enum ptrace_wish */
 	unsigned ring_wait_ms;         /* 0: the default */
 	uint64_t sample_bytes;         /* one sample for so many; 0: all is recorded */
 	char *allocators;              /* descriptions of model/allocators.h, a line each; NULL: none */

@@ -88,6 +88,7 @@ static int put_in_force(struct reload *reload)
 	daemon_set_described(reload->daemon, &described);
 	log_set_level(fresh->log_level);
 	reload->daemon->engine = fresh->engine;
+	reload->daemon->ptrace = fresh->ptrace;
 	reload->daemon->ring_wait_ms = fresh->ring_wait_ms;
 	reload->daemon->sample_bytes = fresh->sample_bytes;
 	daemon_set_limits(reload->daemon, &fresh->limits);

@@ -110,6 +110,15 @@ static bool take_sampling(struct call *call, struct wire_attach *message)
 	return !reason;
 }
 
+/* What the configuration wants is done where it can be. */
+static enum ptrace_wish take_wish(const struct call *call, uint8_t *ret_release_or_fail)
+{
+	*ret_release_or_fail = param_bool(call->parameters, "release");
+	if (*ret_release_or_fail)
+		return PTRACE_RELEASE;
+	return param_bool(call->parameters, "hold") ? PTRACE_HOLD : (enum ptrace_wish)call->daemon->ptrace;
+}
+
 /* What the client asks for, as the tracer's message; false: the call is answered. */
 static bool take_attach(struct call *call, struct wire_attach *message)
 {
@@ -120,7 +129,7 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 	message->frames_limit = param_count(call->parameters, "frames", FRAMES_LIMIT_DEFAULT);
 	message->domains = domains ? domain_list_parse(domains) : DOMAINS_DEFAULT;
 	message->follow_forks = param_bool(call->parameters, "follow_forks");
-	message->release = param_bool(call->parameters, "release");
+	message->ptrace = (uint8_t)take_wish(call, &message->release_or_fail);
 	message->from_exec = param_bool(call->parameters, "wait_for_exec");
 	message->engine = (uint8_t)engine;
 	message->ring_wait_ms = param_count(call->parameters, "ring_wait_ms", call->daemon->ring_wait_ms);
@@ -128,10 +137,12 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 		fail_invalid_parameter(call, "frames");
 	else if (message->domains == 0)
 		fail_invalid_parameter(call, "domains");
-	else if (engine < 0 || (name && message->release && engine == ENGINE_INT3))
+	else if (engine < 0 || (name && message->release_or_fail && engine == ENGINE_INT3))
 		fail_invalid_parameter(call, "engine");
-	else if (message->release && (message->follow_forks || message->from_exec))
+	else if (message->release_or_fail && (message->follow_forks || message->from_exec))
 		fail_invalid_parameter(call, "release");
+	else if (message->release_or_fail && param_bool(call->parameters, "hold"))
+		fail_invalid_parameter(call, "hold");
 	else if (message->ring_wait_ms > CODEC_RING_WAIT_MS_MAX)
 		fail_invalid_parameter(call, "ring_wait_ms");
 	else if (param_count(call->parameters, "sample_bytes", 0) > SAMPLE_BYTES_MAX)
@@ -154,8 +165,9 @@ static void on_attached(void *context, const struct answer *answer)
 	log_info("process %d: traced, %u tasks, %u probes", pid, attached->tasks, attached->probes);
 	if (attached->warning[0])
 		log_warning("process %d: %s", pid, attached->warning);
-	call_reply(call, json_pack("{s:i, s:I, s:I, s:o}", "pid", pid, "tasks", (json_int_t)attached->tasks, "probes",
-				   (json_int_t)attached->probes, "warning",
+	call_reply(call, json_pack("{s:i, s:I, s:I, s:b, s:o*, s:o}", "pid", pid, "tasks", (json_int_t)attached->tasks, "probes",
+				   (json_int_t)attached->probes, "released", !attached->hold_reason[0], "hold_reason",
+				   attached->hold_reason[0] ? codec_bytes(attached->hold_reason) : NULL, "warning",
 				   attached->warning[0] ? codec_bytes(attached->warning) : json_null()));
 }
 

@@ -19,6 +19,7 @@ static const struct param attach_params[] = {
 	{ "pid", PARAM_PID, false },	     { "frames", PARAM_COUNT, true },
 	{ "domains", PARAM_TEXT, true },     { "engine", PARAM_TEXT, true },
 	{ "ring_wait_ms", PARAM_COUNT, true }, { "release", PARAM_BOOL, true },
+	{ "hold", PARAM_BOOL, true },
 	{ "sample_bytes", PARAM_COUNT, true },
 	{ "follow_forks", PARAM_BOOL, true }, { "wait_for_exec", PARAM_BOOL, true },
 	{ "allocators", PARAM_TEXTS, true }, { 0 }

@@ -12,6 +12,7 @@
 #include "model/alarm.h"
 #include "model/allocators.h"
 #include "model/engine_kind.h"
+#include "model/ptrace_wish.h"
 #include "model/sampling.h"
 #include "model/hidden_rules.h"
 #include "store/history.h"
@@ -284,6 +285,7 @@ const struct setting settings[] = {
 	{ "Snapshots", "MaxDisk", take_bytes, FIELD(limits.file_bytes), .least = MEBIBYTE,
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
 	{ "Tracing", "Engine", take_word, FIELD(engine), .words = engine_kinds, .live = true },
+	{ "Tracing", "Ptrace", take_word, FIELD(ptrace), .words = ptrace_wishes, .live = true },
 	{ "Tracing", "RingWait", take_ring_wait, FIELD(ring_wait_ms), .live = true },
 	{ "Tracing", "SampleBytes", take_bytes, FIELD(sample_bytes), .most = SAMPLE_BYTES_MAX, .live = true },
 	{ "Allocators", "Allocator", take_allocator, TEXT_FIELD(allocators), .live = true },
@@ -308,6 +310,7 @@ static const struct options defaults = {
 	.idle_exit_s = IDLE_EXIT_DEFAULT,
 	.heal_at_start = true,
 	.log_level = LOG_LEVEL_INFO,
+	.ptrace = PTRACE_HOLD,
 	.metrics_groups = METRICS_GROUPS_DEFAULT,
 	.metrics_interval_s = METRICS_INTERVAL_DEFAULT_S,
 	.alarms = { .slope_s = ALARM_SLOPE_DEFAULT_S, .least_s = ALARM_LEAST_DEFAULT_S, .events = true,

@@ -32,6 +32,7 @@ src_libmodel_a_SOURCES = \
 	src/model/module.c src/model/module.h \
 	src/model/names.c src/model/names.h \
 	src/model/occasion.c src/model/occasion.h \
+	src/model/ptrace_wish.c src/model/ptrace_wish.h \
 	src/model/ranges.c src/model/ranges.h \
 	src/model/sampling.c src/model/sampling.h \
 	src/model/seen.c src/model/seen.h \

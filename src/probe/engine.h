@@ -106,6 +106,8 @@ void engine_look_for_holes(struct engine *engine);
 const char *engine_ring_refusal(const struct engine *engine);
 /* Of a ring that is alone: how many places nothing stands at. */
 size_t engine_unwatched(const struct engine *engine);
+/* Of what is planned and not installed: whether a place could have no jump, as far as that is known before. */
+bool engine_lacks_room(const struct engine *engine);
 /* With a ring: how many places have breakpoints all the same, and why one of them has; NULL: none. */
 const char *engine_int3_beside(const struct engine *engine, char *text, size_t space);
 /* Serves records.  How many, at most `most`; 0: there were none; -EAGAIN: the next one is still being written, by *ret_writer

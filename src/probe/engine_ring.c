@@ -450,6 +450,26 @@ size_t engine_unwatched(const struct engine *engine)
 	return engine->ring.options.alone ? engine->ring.by_int3 : 0;
 }
 
+static bool lacks_room(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->sites.count; i++) {
+		const struct plan_site *site = &plan->sites.items[i];
+
+		if (site->window.length == 0 || (site->entry && !is_recorded(site->entry, true)))
+			return true;
+	}
+	return false;
+}
+
+bool engine_lacks_room(const struct engine *engine)
+{
+	for (size_t i = 0; i < engine->plans.count; i++) {
+		if (!engine->plans.items[i]->installed && lacks_room(&engine->plans.items[i]->plan))
+			return true;
+	}
+	return false;
+}
+
 const char *engine_int3_beside(const struct engine *engine, char *text, size_t space)
 {
 	size_t places = engine->ring.places.count - (engine->ring.hook != RING_NO_HOOK) - engine->ring.execs -

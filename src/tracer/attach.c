@@ -301,7 +301,7 @@ static void on_task_gone(void *context, struct task *task)
 void session_send_program(struct session *session, enum wire_type type, uint32_t serial)
 {
 	const char *warning = foreign_warning(session);
-	char missed[sizeof(((struct wire_attached *)NULL)->warning)], places[sizeof(missed) / 2];
+	char missed[sizeof(((struct wire_attached *)NULL)->warning)], places[sizeof(missed) / 2], reason[256];
 	struct wire_attached answer = {
 		.head = { type, serial, session->target->pid, sizeof(answer) },
 		.start_time = session->target->start_time,
@@ -310,6 +310,8 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 		.probes = engine_probe_count(session->engine),
 	};
 
+	if (session_hold_text(session, reason, sizeof(reason)))
+		snprintf(answer.hold_reason, sizeof(answer.hold_reason), "%s", session_hold_text(session, reason, sizeof(reason)));
 	if (!warning)
 		warning = engine_refusal(session->engine);
 	if (!warning && session_engine_reason(session)) {
@@ -346,7 +348,7 @@ void session_drop_privileges(struct session *session)
 	/* To lift its filter once more, at the detach or in a child, takes the right to. */
 	if (session->target->filtered)
 		return;
-	r = privileges_drop_to(uid, gid, session->wants_release);
+	r = privileges_drop_to(uid, gid, session->may_release);
 	if (r < 0)
 		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,
 			     "the tracer could not become uid %u: %s; it goes on with its own rights", uid,
@@ -386,6 +388,21 @@ static bool is_traced_without_ptrace(struct session *session)
 	raddr area = process_tracer(session->target->memory_tid) == 0 ? resident_find(session->target) : 0;
 
 	return area != 0 && resident_is_parked(session->target, area);
+}
+
+/* An attach that was to let it go, and cannot. */
+static bool is_refused(const struct session *session)
+{
+	return session->release_or_fail && session->alone && !session->waits_for_exec && release_refusal(session) != HOLD_NOT;
+}
+
+static int seize(struct session *session)
+{
+	int r = session->waits_for_exec ? 0 : release_look_at_plan(session);
+
+	if (r == 0)
+		r = session_seize(session);
+	return r < 0 || session->waits_for_exec || is_refused(session) ? r : release_decide(session);
 }
 
 int session_attach(struct link *link, const struct wire_attach *request, struct session **ret_session)
@@ -441,7 +458,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	}
 	if (is_traced_without_ptrace(session)) {
 		session_fail(link, request->head.serial, request->head.pid, FAILURE_UNSUPPORTED, 0,
-			     "process %d is traced by another daemon, without ptrace (attach --release); detach it there first",
+			     "process %d is traced by another daemon, without ptrace; detach it there first",
 			     request->head.pid);
 		session_free(session);
 		return -EALREADY;
@@ -450,7 +467,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	if (r == 0) {
 		const char *text;
 
-		r = session_seize(session);
+		r = seize(session);
 		if (r < 0) {
 			session_detach(session, &text);
 			fail_planting(session, request, r);
@@ -462,7 +479,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		session_free(session);
 		return r;
 	}
-	if (session->alone && release_refusal(session) != HOLD_NOT) {
+	if (is_refused(session)) {
 		refuse_release(session, request);
 		session_free(session);
 		return -ENOTSUP;
@@ -522,6 +539,10 @@ int session_resume(struct session *session, const struct wire_attach *request)
 	if (r < 0)
 		return r;
 	heal_before_attach(session);
+	/* What its tracer could not do from the beginning it cannot now. */
+	if (session->may_release)
+		release_take_wish(session, request);
+	session->loader_unwatched = session->execs_unwatched = false;
 	r = look_again(session);
 	if (r < 0) {
 		fail_resume(session, request, r);
@@ -531,6 +552,8 @@ int session_resume(struct session *session, const struct wire_attach *request)
 	if (session->follows)
 		target->copy_made = follow_copy;
 	r = session_seize(session);
+	if (r >= 0)
+		r = release_decide(session);
 	if (r < 0) {
 		session_set_aside(session, &text);
 		if (session->ended || session->target->stranger != 0)

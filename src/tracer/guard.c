@@ -100,7 +100,9 @@ int guard_plant(struct session *session)
 {
 	for (size_t i = 0; i < session->guards.count; i++) {
 		struct guard_site *site = &session->guards.items[i];
-		bool idle = (site->kind == GUARD_EXIT && !session->checks_leaks) || site->kind == GUARD_FORK;
+		/* One of the last two is noted for a process that is let go. */
+		bool idle = (site->kind == GUARD_EXIT && !session->checks_leaks) || site->kind == GUARD_FORK ||
+			    (site->kind <= GUARD_FEXECVE && !watches_execs(session));
 		int r = site->tried || idle ? 0 : plant_one(session, site);
 
 		site->tried |= !idle;
@@ -125,6 +127,9 @@ int guard_watch_execs(struct session *session)
 		r = engine_watch_exec(session->engine, site->address, site->module, site->text, site->text_len);
 		if (r == -ESRCH || r == -ENOMEM)
 			return r;
+		/* The others begin with a short instruction in every C library that there is. */
+		if (r < 0 && (site->kind == GUARD_EXECVE || site->kind == GUARD_FORK))
+			session->execs_unwatched = true;
 	}
 	return 0;
 }

@@ -79,7 +79,7 @@ static void begin(struct loop *loop)
 {
 	struct session *session = loop->session;
 
-	if (session->alone && !session->release_due && release_refusal(session) == HOLD_NOT)
+	if (session->alone && !session->release_due && !session->waits_for_exec)
 		release_begin(session);
 	else
 		loop_resume_held(loop);

@@ -14,6 +14,15 @@
 
 /* Why it cannot be, up to HOLD_LAST_REFUSAL; HOLD_NOT: all is in place, and all threads are held. */
 enum hold_reason release_refusal(const struct session *session);
+/* What the user wants, of an attach: sets `hold` and `alone`. */
+void release_take_wish(struct session *session, const struct wire_attach *request);
+/* Why it stays, as far as that is known before anything is planned; from then on `may_release` says whether to ask. */
+enum hold_reason release_known_hold(const struct session *session);
+/* The same when all is planned and nothing planted; where it stays another engine is planned.  0 or negative errno. */
+int release_look_at_plan(struct session *session);
+/* All threads are held, and all is planted as for a process that is let go: whether it is, or is planted anew as one that stays.  `hold`
+ * and `alone` say which.  0 or negative errno. */
+int release_decide(struct session *session);
 /* Then: lets them go. */
 void release_begin(struct session *session);
 /* Forgets the threads that have ended: reads their last records before.  Not while a record is served. */

@@ -113,12 +113,12 @@ int release_refrain(struct session *session)
 	const char *text;
 	int r;
 
+	session->alone = session->release_due = false;
 	if (!target_undo(target, &text))
 		return -EBUSY;
 	engine_ring_end(session->engine);
 	for (size_t i = 0; i < target->tasks.count; i++)
 		target->tasks.items[i]->masked = false;
-	session->alone = session->release_due = false;
 	r = session_renew_engine(session);
 	return r < 0 ? r : session_plant(session);
 }
@@ -127,21 +127,21 @@ static void tell_refusal(struct session *session)
 {
 	char text[256];
 
+	if (session->ptrace != PTRACE_RELEASE)
+		return;
 	session_fail(session->link, 0, session->target->pid, FAILURE_UNSUPPORTED, 0,
 		     "the program that it executes is traced with ptrace: %s",
 		     hold_text(session, session->hold, text, sizeof(text)));
 }
 
 /* Planted or not, what it has now is what it keeps. */
-static int begin_released(struct session *session)
+static int decide(struct session *session)
 {
-	if (!session->alone || session->release_due)
-		return 0;
-	session->hold = release_refusal(session);
-	if (session->hold == HOLD_NOT)
-		return 0;
-	tell_refusal(session);
-	return release_refrain(session);
+	int r = release_decide(session);
+
+	if (r >= 0 && session->hold != HOLD_NOT)
+		tell_refusal(session);
+	return r;
 }
 
 static int look_at_program(struct session *session)
@@ -171,7 +171,7 @@ int release_attach_anew(struct session *session)
 	if (r == 0)
 		r = session_seize(session);
 	if (r >= 0)
-		r = begin_released(session);
+		r = decide(session);
 	if (r < 0) {
 		session_detach(session, &text);
 		return r;
@@ -211,15 +211,11 @@ bool release_begin_program(struct session *session)
 	r = take_out_hook(session);
 	if (r == 0)
 		r = session_plant_engine(session);
-	if (r >= 0)
-		session->hold = release_refusal(session);
-	if (r >= 0 && session->hold == HOLD_NOT) {
+	r = r < 0 ? release_refrain(session) : decide(session);
+	if (r >= 0 && session->alone) {
 		release_begin(session);
 		return true;
 	}
-	if (r >= 0)
-		tell_refusal(session);
-	r = release_refrain(session);
 	if (r < 0 && r != -ESRCH)
 		session->modules_failed = true;
 	return false;

@@ -95,7 +95,7 @@ const char *session_engine_reason(const struct session *session)
 		return "a described allocator is asked for its fourth argument, or a later one, which int3 alone sees";
 	if (session->ring_size == 0)
 		return "its cgroup is so near its limit of memory that a ring might have it killed";
-	return engine_ring_refusal(session->engine);
+	return session->engine ? engine_ring_refusal(session->engine) : NULL;
 }
 
 /* What is known and there. */
@@ -204,8 +204,7 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 				   (uint32_t)request->max_stack_nodes : SESSION_STACK_NODES_DEFAULT;
 	session->waits_for_exec = request->from_exec;
 	session->follows = request->follow_forks;
-	session->wants_ring = request->engine != ENGINE_INT3 || request->release || request->sample_bytes > 0;
-	session->wants_release = session->alone = request->release;
+	session->wants_ring = request->engine != ENGINE_INT3 || request->release_or_fail || request->sample_bytes > 0;
 	session->ring_size = session->wants_ring ? session_ring_size(target->pid) : 0;
 	session->ring_wait_ms = request->ring_wait_ms ? request->ring_wait_ms : RING_WAIT_MS_DEFAULT;
 	session->sample_bytes = request->sample_bytes;
@@ -214,6 +213,8 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 	session->described.operators = request->domains & 1u << DOMAIN_NEW;
 	session->described.mappings = request->domains & 1u << DOMAIN_MMAP;
 	r = take_allocators(session, request->allocators);
+	release_take_wish(session, request);
+	session->may_release = session->alone;
 	if (r == 0)
 		r = new_tables(session, false);
 	if (r < 0) {
@@ -285,6 +286,9 @@ static int watch_loader(struct session *session)
 	r = engine_watch_loader(session->engine, &hook);
 	if (r == 0 || r == -ESRCH || r == -ENOMEM)
 		return r;
+	session->loader_unwatched = true;
+	if (session->ptrace == PTRACE_AUTO)
+		return 0;
 	session_fail(session->link, 0, session->target->pid, FAILURE_UNSUPPORTED, 0,
 		     "objects that it loads are looked for once a second, since no jump can stand where its loader tells of them: %s",
 		     r == -ENOTSUP ? "there is no room" : r == -EBUSY ? "something else stands there" : strerror(-r));
@@ -367,6 +371,7 @@ static int plant_early(struct session *session)
 		return session_plant_engine(session);
 	/* There is none (a static program), or another tool's breakpoint stands there. */
 	session->alone = false;
+	session->hold = HOLD_LOADER;
 	r = session_replace_engine(session);
 	return r < 0 ? r : session_plant_engine(session);
 }
@@ -412,7 +417,10 @@ void session_forget_program(struct session *session, struct task *task)
 			     "of the memory that it had, and others still have: %s", text);
 	if (task)
 		engine_task_gone(session->engine, task);
-	session->alone = session->release_due = session->wants_release;
+	session->loader_unwatched = session->execs_unwatched = false;
+	if (session->may_release)
+		session->hold = release_known_hold(session);
+	session->alone = session->release_due = session->hold == HOLD_NOT;
 	session->exec_due = session->exec_seen = session->rights_due = session->watch_due = false;
 	session->exec_deadline_ns = 0;
 	free_tables(session);

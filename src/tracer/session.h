@@ -4,6 +4,7 @@
 
 #include "base/retry.h"
 #include "model/heap.h"
+#include "model/ptrace_wish.h"
 #include "model/stack.h"
 #include "probe/engine.h"
 #include "target/attach.h"
@@ -92,8 +93,11 @@ struct session {
 	bool maps_change;              /* what is known of the objects is not of now: nothing is unwound */
 	bool wants_ring;
 	uint64_t ring_size;            /* bytes; 0: its cgroup has no room for one */
-	bool wants_release, released;  /* see release.h */
+	enum ptrace_wish ptrace;
+	bool release_or_fail;          /* an attach that could not let it go would fail */
+	bool may_release, released;    /* see release.h: unless something turns up that speaks against it; it is */
 	enum hold_reason hold;         /* why it is not */
+	bool loader_unwatched, execs_unwatched;        /* no jump had room there */
 	bool alone;                    /* what is planned is for a process that is let go of ptrace */
 	bool release_due;              /* it has executed a program: that is planted and let go when its C library has begun */
 	bool exec_due;                 /* a thread waits to execute a program, for which the process is to be seized */
@@ -179,6 +183,8 @@ void session_start_sampling(struct session *session);
 /* Once a second, and before each answer: are our int3s still there, and do they still stop threads? */
 void session_verify(struct session *session);
 
+/* Why it is not traced without ptrace, in words; NULL: it is, or is about to be. */
+const char *session_hold_text(const struct session *session, char *text, size_t space);
 /* Why the int3 engine serves though the ring was asked for; NULL: it does not, or was not. */
 const char *session_engine_reason(const struct session *session);
 /* Events that are not in the heap, nor counted by it, since the last clear. */

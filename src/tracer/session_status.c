@@ -85,11 +85,25 @@ static int add_domain(void *context, const struct heap_trace *trace)
 	return 0;
 }
 
+const char *session_hold_text(const struct session *session, char *text, size_t space)
+{
+	if (session->released)
+		return NULL;
+	if (session->hold != HOLD_NOT)
+		return hold_text(session, session->hold, text, space);
+	if (session->exec_deadline_ns != 0)
+		return "it executes a program or forks just now";
+	if (session->waits_for_exec || session->release_due)
+		return "the program that it executes has not begun yet";
+	return session->leaving || !session->alone ? "it is being let go of" : NULL;
+}
+
 void session_send_status(struct session *session, uint32_t serial)
 {
 	struct engine_counters counters = engine_counters(session->engine);
 	struct target *target = session->target;
-	const char *reason;
+	const char *reason, *hold;
+	char text[256];
 	struct wire_status status = {
 		.head = { WIRE_STATUS_REPLY, serial, target->pid, sizeof(status) },
 		.counters = heap_counters(session->heap),
@@ -115,6 +129,9 @@ void session_send_status(struct session *session, uint32_t serial)
 		.ring_wait_ms = engine_has_ring(session->engine) ? session->ring_wait_ms : 0,
 	};
 
+	hold = session_hold_text(session, text, sizeof(text));
+	if (hold)
+		snprintf(status.hold_reason, sizeof(status.hold_reason), "%s", hold);
 	heap_each_trace(session->heap, add_domain, &status);
 	status.counters.lost_events += session_lost_events(session);
 	if (session_engine_reason(session))

@@ -34,7 +34,8 @@ static bool attach_valid(const void *data)
 	const struct wire_attach *m = data;
 
 	return allocators_valid(m->allocators) && m->from_exec <= 1 && m->follow_forks <= 1 && m->as_owner <= 1 &&
-	       m->owner_group_count <= WIRE_GROUPS_MAX && m->engine <= ENGINE_RING && m->release <= 1;
+	       m->owner_group_count <= WIRE_GROUPS_MAX && m->engine <= ENGINE_RING && m->ptrace <= PTRACE_RELEASE &&
+	       m->release_or_fail <= 1;
 }
 
 static bool recall_valid(const void *data)
@@ -61,7 +62,7 @@ static bool attached_valid(const void *data)
 {
 	const struct wire_attached *m = data;
 
-	return text_ends(m->exe, sizeof(m->exe)) && text_ends(m->command, sizeof(m->command)) &&
+	return text_ends(m->hold_reason, sizeof(m->hold_reason)) && text_ends(m->exe, sizeof(m->exe)) && text_ends(m->command, sizeof(m->command)) &&
 	       text_ends(m->warning, sizeof(m->warning));
 }
 
@@ -109,7 +110,7 @@ static bool status_valid(const void *data)
 
 	return text_ends(m->crash_unsafe_reason, sizeof(m->crash_unsafe_reason)) && m->exact <= 1 &&
 	       m->crash_safe <= 1 && m->stopped <= 1 && m->released <= 1 && m->engine <= ENGINE_RING &&
-	       text_ends(m->engine_reason, sizeof(m->engine_reason));
+	       text_ends(m->engine_reason, sizeof(m->engine_reason)) && text_ends(m->hold_reason, sizeof(m->hold_reason));
 }
 
 static bool blocks_valid(const void *data)

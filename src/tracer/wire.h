@@ -11,6 +11,7 @@
 #include "model/heap.h"
 #include "model/misuses.h"
 #include "model/module.h"
+#include "model/ptrace_wish.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -95,7 +96,9 @@ struct wire_attach {
 	uint64_t max_stack_nodes;
 	struct wire_allocator allocators[WIRE_ALLOCATORS_MAX];
 	uint32_t ring_wait_ms;         /* 0: default */
-	uint32_t release;              /* ptrace is let go once it is attached to, see release.h */
+	uint8_t ptrace;                /* enum ptrace_wish: whether ptrace is let go once it is attached to, see release.h */
+	uint8_t release_or_fail;       /* with PTRACE_RELEASE: where that cannot be, it is not attached to */
+	uint8_t pad[2];
 	uint64_t sample_bytes;         /* one sample for so many bytes; 0: all */
 };
 
@@ -107,6 +110,7 @@ struct wire_attached {
 	char exe[WIRE_PATH_MAX];
 	char command[WIRE_TEXT_MAX];
 	char warning[256];         /* what the user should know of it, or "" */
+	char hold_reason[256];     /* why ptrace is not let go; "": it is */
 };
 
 /* How a file that another tracer has stored is read: as the user whose process it was, who may have put anything there. */
@@ -229,6 +233,7 @@ struct wire_status {
 	uint32_t released;                      /* it is traced without ptrace */
 	uint32_t ring_wait_ms;                  /* for how long one waits at most; 0: there is no ring */
 	uint32_t pad;
+	char hold_reason[256];                  /* why ptrace is not let go; "": it is */
 	char crash_unsafe_reason[256];
 	char engine_reason[256];                /* why it is not the one that was asked for, or not all of it; or "" */
 };

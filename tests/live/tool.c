@@ -345,7 +345,7 @@ pid_t tool_daemons_child(const struct tool *tool, bool heals)
 }
 
 /* Every case runs with the engine that the environment names (LIVE_ENGINE), or auto; one that a case names itself comes later, and
- * wins. */
+ * wins.  With LIVE_HOLD ptrace is held, but where a case asks for another thing. */
 static bool takes_engine(const char *command)
 {
 	return command && (!strcmp(command, "attach") || !strcmp(command, "run") || !strcmp(command, "leaks"));
@@ -354,7 +354,7 @@ static bool takes_engine(const char *command)
 static size_t collect(const char **argv, const char *client, va_list args)
 {
 	const char *engine = getenv("LIVE_ENGINE");
-	size_t n = 1, engine_at = 0;
+	size_t n = 1, engine_at = 0, hold_at = 0;
 
 	argv[0] = client;
 	argv[n] = va_arg(args, const char *);
@@ -364,6 +364,8 @@ static size_t collect(const char **argv, const char *client, va_list args)
 		/* On a busy machine a tracer gets no processor for longer than anybody would have his program wait. */
 		argv[++n] = "--ring-wait";
 		argv[++n] = "10s";
+		if (getenv("LIVE_HOLD"))
+			argv[hold_at = ++n] = "--hold";
 	}
 	if (argv[n])
 		n++;
@@ -371,6 +373,9 @@ static size_t collect(const char **argv, const char *client, va_list args)
 		/* Without ptrace it can only be the ring. */
 		if (engine_at > 0 && !strcmp(argv[n], "--release"))
 			argv[engine_at] = "ring";
+		/* Which is what the case asks for. */
+		if (hold_at > 0 && !strcmp(argv[n], "--release"))
+			argv[hold_at] = "--engine=ring";
 		n++;
 	}
 	return n;

@@ -169,6 +169,39 @@ START_TEST(a_wait_in_the_file_serves_who_does_not_say)
 }
 END_TEST
 
+/* As the tracer has understood it. */
+static void require_wish(const char *option, const char *wanted)
+{
+	pid_t pid = target_start();
+	json_t *reply;
+
+	json_decref(call_ok("Attach", json_pack("{s:i, s:o*}", "pid", (int)pid, option, *option ? json_true() : NULL)));
+	reply = call_ok("GetStatus", pid_of(pid));
+	ck_assert_str_eq(json_string_value(json_object_get(member(reply, "status"), "hold_reason")), wanted);
+	json_decref(reply);
+}
+
+START_TEST(whether_ptrace_is_held_is_in_the_file_for_who_does_not_say)
+{
+	configure("[Tracing]\nPtrace=release\n");
+	daemon_start_default();
+	require_wish("", "release");
+	require_wish("hold", "hold");
+	require_wish("release", "release or fail");
+	require_wish("follow_forks", "release");
+	configure("[Tracing]\nPtrace=auto\n");
+	reload_until("Ptrace= has changed");
+	require_wish("", "auto");
+	configure("[Tracing]\nPtrace=hold\n");
+	reload_until("Ptrace= has changed");
+	require_wish("", "hold");
+	require_wish("release", "release or fail");
+	configure("[Tracing]\nPtrace=yes\n");
+	reload_until("the configuration is wrong");
+	daemon_log_must_hold("allocwatchd.conf:2: Ptrace= wants one of auto, hold, release, not 'yes'");
+}
+END_TEST
+
 START_TEST(a_rate_in_the_file_serves_who_does_not_say)
 {
 	configure("[Tracing]\nSampleBytes=512K\n");
@@ -410,6 +443,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, one_file_can_take_the_place_of_all);
 	tcase_add_test(t, an_engine_in_the_file_serves_who_asks_for_none);
 	tcase_add_test(t, a_wait_in_the_file_serves_who_does_not_say);
+	tcase_add_test(t, whether_ptrace_is_held_is_in_the_file_for_who_does_not_say);
 	tcase_add_test(t, a_rate_in_the_file_serves_who_does_not_say);
 	tcase_add_test(t, a_wrong_file_is_named_and_no_daemon_starts_with_it);
 	tcase_add_test(t, what_is_not_known_is_a_warning);

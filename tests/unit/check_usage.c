@@ -123,6 +123,7 @@ static const struct {
 	{ "run --release -- true", "--release" },
 	{ "attach 1 --release --engine int3", "--release needs the ring engine" },
 	{ "attach 1 --release --follow-forks", "cannot be combined with --follow-forks" },
+	{ "attach 1 --release --hold", "cannot be combined with --hold" },
 	{ "attach 1 --ring-wait 0", "not a time from 1ms" },
 	{ "attach 1 --ring-wait 2h", "not a time from 1ms" },
 	{ "attach 1 --domains malloc,python", "not a list of malloc, new and mmap" },

@@ -35,6 +35,7 @@ static uint64_t start_time, attached_ns;
 static uint8_t engine;                 /* enum engine_kind that was asked for */
 static uint64_t sample_bytes;
 static uint32_t ring_wait_ms;
+static char wish[32];           /* whether ptrace is to be held */
 static struct heap *heap;
 static struct stack_table *stacks;
 static struct module_map modules;
@@ -358,6 +359,7 @@ static void attach(const struct wire_attach *request)
 	frames_limit = request->frames_limit;
 	sample_bytes = request->sample_bytes;
 	ring_wait_ms = request->ring_wait_ms;
+	snprintf(wish, sizeof(wish), "%s%s", ptrace_wishes[request->ptrace], request->release_or_fail ? " or fail" : "");
 	engine = request->engine;
 	attached_ns = attached.attached_realtime_ns = clock_realtime_ns();
 	for (unsigned i = 0; i < WIRE_ALLOCATORS_MAX && request->allocators[i].domain != 0; i++)
@@ -395,6 +397,7 @@ static void status(uint32_t serial)
 				     .ring_wait_ms = engine == ENGINE_INT3 ? 0 : ring_wait_ms,
 				     .held_us = 4200, .stopped = mode_is("stopped") };
 
+	memcpy(reply.hold_reason, wish, sizeof(wish));
 	reply.domains[DOMAIN_MALLOC].live_bytes = 300;
 	reply.domains[DOMAIN_MALLOC].live_blocks = 2;
 	reply.domains[DOMAIN_NEW].live_bytes = 50;
