@@ -64,7 +64,7 @@ static void go_in_manner(const char *ways, const char *manner)
 			require_exact(tool, callers);
 		}
 	}
-	require_at_least(subject_tally(callers, "ways"), live_rounds(ROUNDS, 20 * ROUNDS_TORTURE));
+	require_at_least(subject_tally(callers, "ways"), live_rounds(1, 20) * live_rounds(ROUNDS, ROUNDS_TORTURE));
 	live_survey("calls that do not return as expected", (unsigned)subject_tally(callers, "ways"), 0, 1, 1);
 	tool_end(tool, callers, before);
 }

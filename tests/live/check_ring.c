@@ -218,7 +218,7 @@ static void a_process_near_its_limit_of_memory_has_a_small_ring_or_none(void)
 		cgroup_move(box, hammer->pid);
 		subject_command(hammer, 'g');
 		before = state_take(hammer->pid);
-		tool_attach(tool, hammer->pid);
+		tool_out(tool, "attach", "--engine", "auto", pid_text(hammer->pid), NULL);
 		live_note("%ld MiB left: %s: %s", cases[i].left >> 20, json_text(tool_status(tool, hammer->pid), "engine"),
 			  json_text(tool_status(tool, hammer->pid), "engine_reason"));
 		require(!strcmp(json_text(tool_status(tool, hammer->pid), "engine"), cases[i].engine));
