@@ -370,8 +370,8 @@ static size_t collect(const char **argv, const char *client, va_list args)
 	if (argv[n])
 		n++;
 	while (n < ARGUMENTS_MAX - 2 && (argv[n] = va_arg(args, const char *))) {
-		/* Without ptrace it can only be the ring. */
-		if (engine_at > 0 && !strcmp(argv[n], "--release"))
+		/* Without ptrace, and for samples, it can only be the ring. */
+		if (engine_at > 0 && (!strcmp(argv[n], "--release") || !strcmp(argv[n], "--sample-bytes")))
 			argv[engine_at] = "ring";
 		/* Which is what the case asks for. */
 		if (hold_at > 0 && !strcmp(argv[n], "--release"))
