@@ -83,6 +83,10 @@ bool jumps_is_extra_step(struct task *task);
 /* A held thread that was settled stands before a record: its number, and the thread's registers there.  *ret_again: so it did at its
  * last such stop, and has not come any further. */
 bool jumps_stands_before_record(struct task *task, uint32_t *ret_number, struct user_regs_struct *ret_regs, bool *ret_again);
+/* And that is at a function's return: behind it the pc is its caller's. */
+bool jumps_is_return(const struct target *target, uint32_t number);
+/* It goes on at the jump itself when nothing of the window has run yet: there who unwinds its stack knows where it is. */
+void jumps_show_origin(struct task *task, uint32_t number);
 /* It does not write that record, and goes on behind it; behind_return: and behind a plain return instruction, as when it is settled. */
 void jumps_pass_record(struct task *task, uint32_t number, bool behind_return);
 /* Puts the original bytes into a copy of the target's memory. */

@@ -178,6 +178,19 @@ bool jumps_stands_before_record(struct task *task, uint32_t *ret_number, struct 
 	return true;
 }
 
+bool jumps_is_return(const struct target *target, uint32_t number)
+{
+	return target->jumps.items[number].site.is_return;
+}
+
+void jumps_show_origin(struct task *task, uint32_t number)
+{
+	const struct jump *jump = &task->target->jumps.items[number];
+
+	if (jump->planted && !jump->overwritten && jump->site.record == 0)
+		ptrace_set_pc(task->tid, jump->site.window);
+}
+
 void jumps_pass_record(struct task *task, uint32_t number, bool behind_return)
 {
 	const struct ring_site *site = &task->target->jumps.items[number].site;

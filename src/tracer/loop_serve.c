@@ -444,8 +444,9 @@ static bool read_what_is_there(struct loop *loop)
 
 /* Each stop puts a thread back to before its record: where it would not get any further, since its next signal is always due before it
  * has written that, or its own trap flag stops it at each instruction, the call is served here, as at an int3.  With what was
- * recorded before still to come it is put back once more. */
-static void stand_in(struct loop *loop, struct task *task, bool steps)
+ * recorded before still to come it is put back once more.  Before a handler of a signal the pc is one that has CFI, for who unwinds there:
+ * of a call the function's own, and a return is served, so that it is its caller's. */
+static void stand_in(struct loop *loop, struct task *task, bool steps, bool handles)
 {
 	struct session *session = loop->session;
 	struct user_regs_struct regs;
@@ -453,8 +454,13 @@ static void stand_in(struct loop *loop, struct task *task, bool steps)
 	bool again;
 
 	if (loop->catching_up || session->leaving || !engine_has_ring(session->engine) ||
-	    !jumps_stands_before_record(task, &number, &regs, &again) || (!again && !steps))
+	    !jumps_stands_before_record(task, &number, &regs, &again))
 		return;
+	if (!again && !steps && !(handles && jumps_is_return(session->target, number))) {
+		if (handles)
+			jumps_show_origin(task, number);
+		return;
+	}
 	engine_stand_in(session->engine, number, &regs);
 	jumps_pass_record(task, number, !steps);
 }
@@ -483,7 +489,7 @@ void loop_serve(struct loop *loop, struct task *task, const struct stop *seen)
 	if (loop->done || task_find(stop->tid) != task)
 		return;
 	if (may_be_writing(stop->kind) && (caught_up || extra_step))
-		stand_in(loop, task, extra_step);
+		stand_in(loop, task, extra_step, stop->kind == STOP_SIGNAL && !is_trap(stop));
 	if (extra_step && !loop->session->leaving) {
 		resume_running(task);
 		return;

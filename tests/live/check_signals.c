@@ -23,6 +23,52 @@ static void a_handler_on_a_sigaltstack_allocates(void)
 	require_handlers_blocks(tool_attach, NULL);
 }
 
+/* How many of 1,000 stacks that a handler takes do not reach main; all is counted as ever. */
+static long cut_stacks(void (*attach)(struct tool *tool, pid_t pid))
+{
+	struct tool *tool = tool_start();
+	struct subject *profiled = victim_start("tests/victims/profiled", NULL);
+	unsigned rounds = live_rounds(3, 60);
+	struct state *before;
+	long cut;
+
+	/* All are whole where nobody traces it. */
+	subject_command(profiled, 'g');
+	require_equal(subject_tally(profiled, "cut"), 0);
+	subject_quit(profiled);
+	profiled = victim_start("tests/victims/profiled", NULL);
+	before = state_take(profiled->pid);
+	attach(tool, profiled->pid);
+	for (unsigned i = 0; i < rounds; i++)
+		subject_command(profiled, 'g');
+	require_at_least(subject_tally(profiled, "handled"), 100);
+	cut = 1000 * subject_tally(profiled, "cut") / subject_tally(profiled, "handled");
+	require_tally(tool, profiled, 0);
+	live_note("%ld stacks taken by a handler, %ld of 1,000 cut short", subject_tally(profiled, "handled"), cut);
+	tool_end(tool, profiled, before);
+	return cut;
+}
+
+/* It goes on at a place that has CFI, but for who has just recorded a call. */
+static void a_profiler_in_the_process_sees_whole_stacks(void)
+{
+	long cut = cut_stacks(tool_attach);
+
+	require(cut < 250);
+}
+
+static void release(struct tool *tool, pid_t pid)
+{
+	tool_out(tool, "attach", "--release", "--ring-wait", "30s", pid_text(pid), NULL);
+	require_equal(status_number(pid, "TracerPid", 10), 0);
+}
+
+/* Nobody puts the thread elsewhere; its stacks end in our code, and nothing else happens. */
+static void a_profiler_in_a_process_without_ptrace_does_no_harm(void)
+{
+	require_at_least(1000, cut_stacks(release));
+}
+
 /* To each thread but the main one, which does not allocate.  Returns how many were sent. */
 static long signal_workers(pid_t pid, int sig)
 {
@@ -316,6 +362,8 @@ static void signals_at_10_khz_hold_nobody_up(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(a_handler_at_1_khz_allocates),
 	LIVE_CASE(a_handler_on_a_sigaltstack_allocates),
+	LIVE_CASE(a_profiler_in_the_process_sees_whole_stacks),
+	LIVE_CASE(a_profiler_in_a_process_without_ptrace_does_no_harm),
 	LIVE_CASE(a_call_that_a_signal_interrupts_is_counted_once),
 	LIVE_CASE(an_ignored_signal_between_nested_calls_does_no_harm),
 	LIVE_CASE(a_handled_signal_between_nested_calls_does_no_harm),

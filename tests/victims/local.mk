@@ -46,6 +46,7 @@ check_PROGRAMS += \
 	tests/victims/otherids \
 	tests/victims/plugins \
 	tests/victims/privileged \
+	tests/victims/profiled \
 	tests/victims/recursion \
 	tests/victims/redzone \
 	tests/victims/registers \
@@ -372,6 +373,10 @@ tests_victims_spawner_CFLAGS = $(victim_cflags)
 tests_victims_spawner_LDFLAGS = $(victim_ldflags)
 tests_victims_spawner_LDADD = $(victim_libs)
 
+tests_victims_profiled_SOURCES = tests/victims/profiled.c
+tests_victims_profiled_CFLAGS = $(victim_cflags)
+tests_victims_profiled_LDFLAGS = $(victim_ldflags)
+tests_victims_profiled_LDADD = $(victim_libs)
 tests_victims_ticker_SOURCES = tests/victims/ticker.c
 tests_victims_ticker_CFLAGS = $(victim_cflags)
 tests_victims_ticker_LDFLAGS = $(victim_ldflags)
