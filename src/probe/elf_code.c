@@ -172,43 +172,12 @@ int elf_code_each_function(struct elf_code *code,
 	return each_symbol(code, STT_FUNC, visit_function, &v);
 }
 
-static bool has_flag_pie(Elf *elf, const GElf_Phdr *dynamic)
-{
-	Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)dynamic->p_offset, dynamic->p_filesz < ELF_TABLE_MAX ? dynamic->p_filesz : ELF_TABLE_MAX,
-					      ELF_T_DYN);
-	GElf_Dyn entry;
-
-	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
-		if (entry.d_tag == DT_FLAGS_1)
-			return entry.d_un.d_val & DF_1_PIE;
-	}
-	return false;
-}
-
-/* Of type ET_DYN are libraries, too, and they have no interpreter either. */
-static bool is_static_program(const struct elf_code *code)
-{
-	bool is_program = false;
-	GElf_Ehdr ehdr;
-	GElf_Phdr phdr;
-	size_t count;
-
-	if (!gelf_getehdr(code->elf, &ehdr) || elf_getphdrnum(code->elf, &count) < 0)
-		return false;
-	for (size_t i = 0; i < count && gelf_getphdr(code->elf, (int)i, &phdr); i++) {
-		if (phdr.p_type == PT_INTERP)
-			return false;
-		is_program |= phdr.p_type == PT_DYNAMIC && has_flag_pie(code->elf, &phdr);
-	}
-	return is_program || ehdr.e_type == ET_EXEC;
-}
-
 int elf_code_each_local_function(struct elf_code *code,
 				 int (*visit)(void *context, const char *symbol, uint64_t vaddr), void *context)
 {
 	struct function_visit v = { visit, context, true };
 
-	return is_static_program(code) ? each_symbol(code, STT_FUNC, visit_function, &v) : 0;
+	return elf_table_is_static_program(code->elf) ? each_symbol(code, STT_FUNC, visit_function, &v) : 0;
 }
 
 struct variable_search {

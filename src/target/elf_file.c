@@ -136,6 +136,22 @@ static unsigned find_symbols(Elf *elf, Elf_Scn *section, const char *const *name
 	return found;
 }
 
+unsigned elf_file_program_symbols(int fd, const char *const *names, unsigned count, uint64_t *ret_vaddrs)
+{
+	Elf *elf = elf_table_begin(fd);
+	Elf_Scn *section = NULL;
+	unsigned found = 0;
+	GElf_Shdr shdr;
+
+	memset(ret_vaddrs, 0, count * sizeof(*ret_vaddrs));
+	while (elf && elf_table_is_static_program(elf) && found == 0 && (section = elf_nextscn(elf, section))) {
+		if (gelf_getshdr(section, &shdr) && shdr.sh_type == SHT_SYMTAB)
+			found = find_symbols(elf, section, names, count, ret_vaddrs);
+	}
+	elf_end(elf);
+	return found;
+}
+
 unsigned elf_file_symbols(int fd, const char *const *names, unsigned count, uint64_t *ret_vaddrs)
 {
 	Elf_Scn *section = NULL;

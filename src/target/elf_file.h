@@ -39,6 +39,8 @@ const struct elf_segment *elf_file_segment_at(const struct elf_file *file, uint6
 int elf_file_symbol(int fd, const char *name, uint64_t *ret_vaddr);
 /* The same of several in one pass; 0 for those that are not defined.  Returns how many are. */
 unsigned elf_file_symbols(int fd, const char *const *names, unsigned count, uint64_t *ret_vaddrs);
+/* The same by .symtab, of a program that binds to nothing at run time; of any other object none. */
+unsigned elf_file_program_symbols(int fd, const char *const *names, unsigned count, uint64_t *ret_vaddrs);
 /* Whether a function that is defined begins at this address, by .dynsym or .symtab. */
 bool elf_file_has_function(int fd, uint64_t vaddr);
 /* The bytes at an address of an executable segment, as many as there are; -ENOENT. */

@@ -66,7 +66,10 @@ void guard_note_module(struct session *session, uint32_t module)
 	int fd = target_module_fd(session->target, module);
 	uint64_t vaddrs[COUNT];
 
-	if (fd < 0 || elf_file_symbols(fd, names, COUNT, vaddrs) == 0)
+	if (fd < 0)
+		return;
+	/* A static program has those that it executes programs and forks by: what else stands in it is its own business. */
+	if (elf_file_symbols(fd, names, COUNT, vaddrs) == 0 && elf_file_program_symbols(fd, names, FORK + 1, vaddrs) == 0)
 		return;
 	for (unsigned i = 0; i < SITES; i++) {
 		if (vaddrs[i] == 0 || (i <= FEXECVE && !watches_execs(session) && !session->alone) ||

@@ -378,13 +378,8 @@ static void a_handler_on_a_sigaltstack_allocates(void)
 }
 
 /* The process is seized for the moment, and they have nothing of ours. */
-static void children_of_a_process_without_ptrace_run_as_ever(void)
+static void run_children_of(struct tool *tool, struct subject *forker, struct state *before)
 {
-	struct tool *tool = tool_start();
-	struct subject *forker = victim_start("tests/victims/forker", NULL);
-	struct state *before = state_take(forker->pid);
-
-	release(tool, forker->pid);
 	for (int i = 1; i <= 3; i++) {
 		pid_t child;
 
@@ -400,6 +395,40 @@ static void children_of_a_process_without_ptrace_run_as_ever(void)
 	}
 	require_nothing_unknown(tool_status(tool, forker->pid), 0);
 	tool_end(tool, forker, before);
+}
+
+static void children_of_a_process_without_ptrace_run_as_ever(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *forker = victim_start("tests/victims/forker", NULL);
+	struct state *before = state_take(forker->pid);
+
+	release(tool, forker->pid);
+	run_children_of(tool, forker, before);
+}
+
+/* Whose functions no other object could bind to.  One of the two has room for what keeps it safe. */
+static void children_of_a_static_program_without_ptrace_run_as_ever(void)
+{
+	static const char *const programs[] = { "tests/victims/forker_static", "tests/victims/forker_padded" };
+	unsigned traced = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct tool *tool = tool_start();
+		struct subject *forker = victim_start(programs[i], NULL);
+		struct state *before = state_take(forker->pid);
+		struct tool_run run = tool_try(tool, "attach", "--release", "--ring-wait", "30s", pid_text(forker->pid), NULL);
+
+		if (run.status != 0) {
+			require_text(run.err, "no room beside its code");
+			subject_quit(forker);
+			continue;
+		}
+		require_equal(status_number(forker->pid, "TracerPid", 10), 0);
+		run_children_of(tool, forker, before);
+		traced++;
+	}
+	require_at_least(traced, 1);
 }
 
 static bool is_released(void *context)
@@ -975,6 +1004,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_handler_at_1_khz_allocates),
 	LIVE_CASE(a_handler_on_a_sigaltstack_allocates),
 	LIVE_CASE(children_of_a_process_without_ptrace_run_as_ever),
+	LIVE_CASE(children_of_a_static_program_without_ptrace_run_as_ever),
 	LIVE_CASE(a_program_that_it_executes_is_traced_from_its_first_call),
 	LIVE_CASE(a_program_that_another_thread_executes_is_traced_from_its_first_call),
 	LIVE_CASE(a_program_that_is_executed_without_libc_is_attached_to),

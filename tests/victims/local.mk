@@ -25,6 +25,8 @@ check_PROGRAMS += \
 	tests/victims/execer \
 	tests/victims/filtered \
 	tests/victims/forker \
+	tests/victims/forker_padded \
+	tests/victims/forker_static \
 	tests/victims/forks \
 	tests/victims/forktree \
 	tests/victims/grower \
@@ -166,6 +168,14 @@ tests_victims_filtered_CFLAGS = $(victim_cflags)
 tests_victims_filtered_LDFLAGS = $(victim_ldflags)
 tests_victims_filtered_LDADD = $(victim_libs)
 
+tests_victims_forker_padded_SOURCES = tests/victims/forker.c
+tests_victims_forker_padded_CFLAGS = $(victim_cflags) -DPADDING
+tests_victims_forker_padded_LDFLAGS = $(victim_ldflags) -static
+tests_victims_forker_padded_LDADD = $(victim_libs)
+tests_victims_forker_static_SOURCES = tests/victims/forker.c
+tests_victims_forker_static_CFLAGS = $(victim_cflags)
+tests_victims_forker_static_LDFLAGS = $(victim_ldflags) -static
+tests_victims_forker_static_LDADD = $(victim_libs)
 tests_victims_forker_SOURCES = tests/victims/forker.c
 tests_victims_forker_CFLAGS = $(victim_cflags)
 tests_victims_forker_LDFLAGS = $(victim_ldflags)
