@@ -424,6 +424,7 @@ static void children_of_a_static_program_without_ptrace_run_as_ever(void)
 			subject_quit(forker);
 			continue;
 		}
+		require(json_is_true(json_object_get(tool_status(tool, forker->pid), "released")));
 		require_equal(status_number(forker->pid, "TracerPid", 10), 0);
 		run_children_of(tool, forker, before);
 		traced++;

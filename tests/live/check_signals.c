@@ -60,6 +60,7 @@ static void a_profiler_in_the_process_sees_whole_stacks(void)
 static void release(struct tool *tool, pid_t pid)
 {
 	tool_out(tool, "attach", "--release", "--ring-wait", "30s", pid_text(pid), NULL);
+	require(json_is_true(json_object_get(tool_status(tool, pid), "released")));
 	require_equal(status_number(pid, "TracerPid", 10), 0);
 }
 
