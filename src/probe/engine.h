@@ -38,7 +38,7 @@ struct engine_sink {
 	/* The loader's list of objects changes, by what the ring has recorded (engine_watch_loader).  True: whose thread that is is to wait
 	 * until engine_let_waiting_go().  NULL: nobody asks. */
 	bool (*objects_changed)(void *context);
-	/* A thread is about to execute a program, by the function at this address (engine_watch_exec), with these arguments.  True: it is to
+	/* A thread is about to execute a program, by the function at this address (engine_watch_execs), with these arguments.  True: it is to
 	 * wait, too.  NULL: nobody asks. */
 	bool (*executes)(void *context, pid_t tid, raddr function, const uint64_t args[3]);
 	void *context;
@@ -79,9 +79,17 @@ bool engine_may_begin(const struct engine *engine);
 /* Of a ring that is alone: who comes to the loader's hook writes a record, and waits until the sink has heard of it, as long as for room.
  * All threads are held.  0; -ENOTSUP: there is no room for a jump in it; or negative errno. */
 int engine_watch_loader(struct engine *engine, const struct loader_hook *hook);
-/* The same for a function that executes a program, of which the sink hears before; a process that has only the memory (vfork) does not
- * wait, nor who has a filter for system calls.  text: what stands there.  -ENOTSUP: there is no room for a jump. */
-int engine_watch_exec(struct engine *engine, raddr function, uint32_t module, const uint8_t *text, size_t text_len);
+/* The same for functions that execute a program, of which the sink hears before; a process that has only the memory (vfork) does not
+ * wait, nor who has a filter for system calls.  0, with the `error` of each; or negative errno. */
+#define ENGINE_EXECS_MAX 64
+struct engine_exec {
+	raddr function;
+	uint32_t module;
+	const uint8_t *text;           /* what stands there */
+	size_t text_len;
+	int error;                     /* -ENOTSUP: there is no room for a jump; or another negative errno */
+};
+int engine_watch_execs(struct engine *engine, struct engine_exec *execs, size_t count);
 /* Who waits for the sink goes on. */
 void engine_let_waiting_go(struct engine *engine);
 /* Whether that stands. */

@@ -16,22 +16,23 @@ static void wait_from_now_on(struct engine *engine)
 	__atomic_store_n(&ring_control(engine->ring.ring)->hook_waits, may_wait(engine), __ATOMIC_RELEASE);
 }
 
-/* Numbers are given one after the other. */
-static int add_place(struct engine *engine, const struct ring_window *wanted, raddr function, uint32_t module, enum site_kind kind)
+static struct jump_range range_of(const struct ring_window *window)
 {
-	const struct jump_range range = { wanted->address, wanted->address + ARCH_WINDOW_MAX };
+	return (struct jump_range){ window->address, window->address + ARCH_WINDOW_MAX };
+}
+
+/* Numbers are given one after the other. */
+static int add_place(struct engine *engine, const struct ring_window *wanted, raddr function, uint32_t module, enum site_kind kind,
+		     const struct jump_words *awaited)
+{
 	struct ring_window window = *wanted;
-	struct jump_words awaited = { 0 };
 	struct ring_place *place;
 	const char *reason;
 	uint32_t number;
 	int r = window.length > 0 ? vec_reserve(&engine->ring.places, 1) : -ENOTSUP;
 
 	if (r == 0)
-		r = jumps_look_at_stacks(engine->target, &range, 1, &awaited);
-	if (r == 0)
-		r = jumps_add(engine->target, &window, module, &awaited, &number, &reason);
-	jump_words_fini(&awaited);
+		r = jumps_add(engine->target, &window, module, awaited, &number, &reason);
 	if (r < 0)
 		return r;
 	place = vec_push(&engine->ring.places);
@@ -50,8 +51,13 @@ int engine_watch_loader(struct engine *engine, const struct loader_hook *hook)
 		.address = hook->address, .text = hook->text,
 		.length = arch_empty_function(hook->text, hook->text_len, hook->address), .waits = RING_WAITS_LOADER,
 	};
-	int r = is_alone(engine) ? add_place(engine, &window, hook->address, hook->module, SITE_LOADER) : -ENOTSUP;
+	const struct jump_range range = range_of(&window);
+	struct jump_words awaited = { 0 };
+	int r = is_alone(engine) ? jumps_look_at_stacks(engine->target, &range, 1, &awaited) : -ENOTSUP;
 
+	if (r == 0)
+		r = add_place(engine, &window, hook->address, hook->module, SITE_LOADER, &awaited);
+	jump_words_fini(&awaited);
 	if (r < 0)
 		return r;
 	engine->ring.hook = (uint32_t)r;
@@ -59,17 +65,40 @@ int engine_watch_loader(struct engine *engine, const struct loader_hook *hook)
 	return jumps_plant(engine->target);
 }
 
-int engine_watch_exec(struct engine *engine, raddr function, uint32_t module, const uint8_t *text, size_t text_len)
+static struct ring_window window_of(const struct engine_exec *exec)
 {
-	uint32_t offset, length = arch_long_instruction(text, text_len, function, &offset);
-	const struct ring_window window = {
-		.address = function + offset, .text = text + offset, .length = length, .waits = RING_WAITS_EXEC,
-	};
-	int r = is_alone(engine) ? add_place(engine, &window, function, module, SITE_EXEC) : -ENOTSUP;
+	uint32_t offset = 0, length = arch_long_instruction(exec->text, exec->text_len, exec->function, &offset);
 
-	if (r < 0)
-		return r;
-	engine->ring.execs++;
+	return (struct ring_window){
+		.address = exec->function + offset, .text = exec->text + offset, .length = length, .waits = RING_WAITS_EXEC,
+	};
+}
+
+int engine_watch_execs(struct engine *engine, struct engine_exec *execs, size_t count)
+{
+	struct jump_range ranges[ENGINE_EXECS_MAX];
+	struct jump_words awaited = { 0 };
+	size_t added = 0;
+	int r = is_alone(engine) ? 0 : -ENOTSUP;
+
+	for (size_t i = 0; i < count; i++) {
+		struct ring_window window = window_of(&execs[i]);
+
+		ranges[i] = range_of(&window);
+	}
+	if (r == 0)
+		r = jumps_look_at_stacks(engine->target, ranges, count, &awaited);
+	for (size_t i = 0; i < count; i++) {
+		struct ring_window window = window_of(&execs[i]);
+		int number = r < 0 ? r : add_place(engine, &window, execs[i].function, execs[i].module, SITE_EXEC, &awaited);
+
+		execs[i].error = number < 0 ? number : 0;
+		added += number >= 0;
+	}
+	jump_words_fini(&awaited);
+	if (added == 0)
+		return 0;
+	engine->ring.execs += added;
 	wait_from_now_on(engine);
 	return jumps_plant(engine->target);
 }

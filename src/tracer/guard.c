@@ -115,27 +115,41 @@ int guard_plant(struct session *session)
 	return 0;
 }
 
+static bool is_to_be_watched(const struct guard_site *site)
+{
+	return site->kind <= GUARD_FORK && !site->tried;
+}
+
 /* Where there is no room for a jump it is seen afterwards that a program was executed. */
 int guard_watch_execs(struct session *session)
 {
-	int r = 0;
+	struct engine_exec execs[GUARD_SITES_MAX];
+	const struct guard_site *sites[GUARD_SITES_MAX];
+	size_t count = 0;
+	int r;
 
 	for (size_t i = 0; i < session->guards.count; i++) {
 		struct guard_site *site = &session->guards.items[i];
 
-		if (site->kind > GUARD_FORK || site->tried)
+		if (!is_to_be_watched(site))
 			continue;
 		site->tried = true;
 		site->address = site->vaddr + session->target->modules.modules.items[site->module].bias;
-		r = engine_watch_exec(session->engine, site->address, site->module, site->text, site->text_len);
-		if (r == -ESRCH || r == -ENOMEM)
-			return r;
+		sites[count] = site;
+		execs[count++] = (struct engine_exec){ site->address, site->module, site->text, site->text_len, 0 };
+	}
+	r = count > 0 ? engine_watch_execs(session->engine, execs, count) : 0;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (execs[i].error == -ESRCH || execs[i].error == -ENOMEM)
+			return execs[i].error;
 		/* The others begin with a short instruction in every C library that there is. */
-		if (r < 0 && (site->kind == GUARD_EXECVE || site->kind == GUARD_FORK))
+		if (execs[i].error < 0 && (sites[i]->kind == GUARD_EXECVE || sites[i]->kind == GUARD_FORK))
 			session->execs_unwatched = true;
 	}
-	return 0;
+	return r == -ESRCH || r == -ENOMEM ? r : 0;
 }
+
+_Static_assert(GUARD_SITES_MAX <= ENGINE_EXECS_MAX, "all are watched at once");
 
 void guard_drop_module(struct session *session, uint32_t module)
 {

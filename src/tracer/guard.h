@@ -6,7 +6,10 @@
  * that makes the call by itself is not seen in time: at the exec's event, before the first instruction of what it
  * executes, it is let go to execute that once more (target/again.h).
  *
- * A sanitizer's check for leaks, which does not work under a tracer: before it, or before the exit() that runs it. */
+ * A sanitizer's check for leaks, which does not work under a tracer: before it, or before the exit() that runs it.
+ *
+ * Of a process that is traced without ptrace, on the other hand, those before which it is seized: where it executes a program, and libc's
+ * _Fork, that the child is cleaned (engine_watch_execs). */
 #ifndef ALLOCWATCH_TRACER_GUARD_H
 #define ALLOCWATCH_TRACER_GUARD_H
 

@@ -1,6 +1,6 @@
 /* Programs that a process executes which is traced without ptrace.
  *
- * Who is about to execute one by the C library's function waits until the process is seized (engine_watch_exec); then the exec is seen
+ * Who is about to execute one by the C library's function waits until the process is seized (engine_watch_execs); then the exec is seen
  * as ever, and the new program is let go again when its libraries are there.  An exec that was not seen so, of who makes the system call
  * itself, has a filter, or waited in vain, is noticed by the old memory being gone. */
 #include "tracer/release.h"
