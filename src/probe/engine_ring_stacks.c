@@ -58,17 +58,17 @@ static bool says_its_number(struct engine *engine, const struct task *task)
 static void read_words(struct look *look)
 {
 	const struct thread_layout *layout = &look->engine->ring.layout;
-	struct target_piece pieces[2 * LOOKS];
+	struct target_part parts[2 * LOOKS];
 
 	for (size_t i = 0; i < look->count; i++) {
 		raddr pointer = look->tasks[i]->pointer;
 
 		look->numbers[i] = 0;
 		look->starts[i] = 0;
-		pieces[2 * i] = (struct target_piece){ .at = pointer + layout->tid, .buf = &look->numbers[i], .len = sizeof(look->numbers[i]) };
-		pieces[2 * i + 1] = (struct target_piece){ .at = pointer + layout->stack, .buf = &look->starts[i], .len = sizeof(look->starts[i]) };
+		parts[2 * i] = (struct target_part){ .at = pointer + layout->tid, .buf = &look->numbers[i], .len = sizeof(look->numbers[i]) };
+		parts[2 * i + 1] = (struct target_part){ .at = pointer + layout->stack, .buf = &look->starts[i], .len = sizeof(look->starts[i]) };
 	}
-	target_read_pieces(look->engine->target, pieces, 2 * look->count);
+	target_read_parts(look->engine->target, parts, 2 * look->count);
 }
 
 /* Those that have a stack of their own: of one that has ended there is nothing, or another's. */

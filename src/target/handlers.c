@@ -135,14 +135,14 @@ bool task_returns_inside(struct task *task)
 	return false;
 }
 
-static void note_frameless(void *context, struct task *task, const struct target_piece *piece)
+static void note_frameless(void *context, struct task *task, const struct target_part *part)
 {
 	struct target *target = context;
 	struct arch_sigframe frame;
 	raddr at;
 
-	task->is_frameless = task->regs_known && piece->is_there &&
-			     !find_in_words(target, piece->at, piece->buf, piece->len / 8, first_words(piece->len), &frame, &at);
+	task->is_frameless = task->regs_known && part->is_there &&
+			     !find_in_words(target, part->at, part->buf, part->len / 8, first_words(part->len), &frame, &at);
 }
 
 void target_look_for_frames(struct target *target)

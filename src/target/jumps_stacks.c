@@ -49,10 +49,10 @@ static void look_at_words(const struct look *look, const uint64_t *words, size_t
 }
 
 /* Of a stack that ends before that. */
-static void look_at_pages(const struct look *look, const struct target_piece *piece)
+static void look_at_pages(const struct look *look, const struct target_part *part)
 {
-	raddr at = piece->at, end = piece->at + piece->len;
-	uint64_t *words = piece->buf;
+	raddr at = part->at, end = part->at + part->len;
+	uint64_t *words = part->buf;
 
 	while (at < end) {
 		uint64_t in_page = JUMPS_PAGE - at % JUMPS_PAGE, length = in_page < end - at ? in_page : end - at;
@@ -64,15 +64,15 @@ static void look_at_pages(const struct look *look, const struct target_piece *pi
 	}
 }
 
-static void look_at_stack(void *context, struct task *task, const struct target_piece *piece)
+static void look_at_stack(void *context, struct task *task, const struct target_part *part)
 {
 	const struct look *look = context;
 
 	task->is_looked_at = task->regs_known;
-	if (piece->is_there)
-		look_at_words(look, piece->buf, piece->len / 8);
+	if (part->is_there)
+		look_at_words(look, part->buf, part->len / 8);
 	else
-		look_at_pages(look, piece);
+		look_at_pages(look, part);
 }
 
 int jumps_look_at_stacks(struct target *target, const struct jump_range *ranges, size_t count, struct jump_words *ret)

@@ -33,7 +33,7 @@ struct candidates {
 struct looks {
 	struct task *tasks[THREADS_AT_ONCE];
 	struct user_regs_struct regs[THREADS_AT_ONCE];
-	struct target_piece pieces[THREADS_AT_ONCE];
+	struct target_part parts[THREADS_AT_ONCE];
 	uint8_t bytes[THREADS_AT_ONCE][LOOK_BYTES];
 	size_t count;
 };
@@ -153,19 +153,19 @@ static bool add_look(struct looks *looks, struct task *task, const struct user_r
 
 	looks->tasks[i] = task;
 	looks->regs[i] = *regs;
-	looks->pieces[i] = (struct target_piece){ arch_thread_pointer(regs), looks->bytes[i], LOOK_BYTES, false };
+	looks->parts[i] = (struct target_part){ arch_thread_pointer(regs), looks->bytes[i], LOOK_BYTES, false };
 	return looks->count < THREADS_AT_ONCE;
 }
 
 static void look(struct target *target, struct looks *looks, struct candidates *candidates, struct thread_layout *layout)
 {
-	target_read_pieces(target, looks->pieces, looks->count);
+	target_read_parts(target, looks->parts, looks->count);
 	for (size_t i = 0; i < looks->count; i++) {
-		const struct target_piece *piece = &looks->pieces[i];
+		const struct target_part *part = &looks->parts[i];
 
-		if (!piece->is_there && !read_up_to_page_end(target, piece->at, piece->buf))
+		if (!part->is_there && !read_up_to_page_end(target, part->at, part->buf))
 			continue;
-		narrow(candidates, looks->bytes[i], looks->tasks[i], piece->at);
+		narrow(candidates, looks->bytes[i], looks->tasks[i], part->at);
 		look_for_stack(looks->bytes[i], &looks->regs[i], layout);
 	}
 	looks->count = 0;

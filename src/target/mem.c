@@ -76,7 +76,7 @@ int target_read(struct target *target, raddr at, void *buf, size_t len)
 }
 
 /* How many of the first ones, read by one call; the one behind them may not be there. */
-static size_t read_first(struct target *target, struct target_piece *pieces, size_t count)
+static size_t read_first(struct target *target, struct target_part *parts, size_t count)
 {
 	struct iovec local[PIECES_AT_ONCE], remote[PIECES_AT_ONCE];
 	size_t whole = 0;
@@ -85,26 +85,26 @@ static size_t read_first(struct target *target, struct target_piece *pieces, siz
 	if (count == 0)
 		return 0;
 	for (size_t i = 0; i < count; i++) {
-		local[i] = (struct iovec){ pieces[i].buf, pieces[i].len };
-		remote[i] = (struct iovec){ (void *)(uintptr_t)pieces[i].at, pieces[i].len };
+		local[i] = (struct iovec){ parts[i].buf, parts[i].len };
+		remote[i] = (struct iovec){ (void *)(uintptr_t)parts[i].at, parts[i].len };
 	}
 	n = process_vm_readv(target->memory_tid, local, count, remote, count, 0);
-	for (; whole < count && n >= (ssize_t)pieces[whole].len; whole++) {
-		n -= (ssize_t)pieces[whole].len;
-		pieces[whole].is_there = true;
-		hide_ours(target, pieces[whole].at, pieces[whole].buf, pieces[whole].len);
+	for (; whole < count && n >= (ssize_t)parts[whole].len; whole++) {
+		n -= (ssize_t)parts[whole].len;
+		parts[whole].is_there = true;
+		hide_ours(target, parts[whole].at, parts[whole].buf, parts[whole].len);
 	}
 	return whole;
 }
 
-void target_read_pieces(struct target *target, struct target_piece *pieces, size_t count)
+void target_read_parts(struct target *target, struct target_part *parts, size_t count)
 {
 	size_t done = 0;
 
 	while (done < count) {
 		size_t left = count - done, at_once = left < PIECES_AT_ONCE ? left : PIECES_AT_ONCE;
-		size_t whole = read_first(target, pieces + done, at_once);
-		struct target_piece *next = &pieces[done + whole];
+		size_t whole = read_first(target, parts + done, at_once);
+		struct target_part *next = &parts[done + whole];
 
 		done += whole;
 		if (whole == at_once)

@@ -8,7 +8,7 @@
 /* Some that are read together. */
 struct stacks {
 	struct task *tasks[STACKS_AT_ONCE];
-	struct target_piece pieces[STACKS_AT_ONCE];
+	struct target_part parts[STACKS_AT_ONCE];
 	size_t count, words_used;
 	uint64_t words[WORDS_AT_ONCE];
 };
@@ -26,15 +26,15 @@ static bool has_room(const struct stacks *stacks, size_t length)
 static void add(struct stacks *stacks, struct task *task, raddr at, size_t length)
 {
 	stacks->tasks[stacks->count] = task;
-	stacks->pieces[stacks->count++] = (struct target_piece){ .at = at, .buf = stacks->words + stacks->words_used, .len = length };
+	stacks->parts[stacks->count++] = (struct target_part){ .at = at, .buf = stacks->words + stacks->words_used, .len = length };
 	stacks->words_used += length / 8;
 }
 
 static void show(struct target *target, struct stacks *stacks, stack_shown *shown, void *context)
 {
-	target_read_pieces(target, stacks->pieces, stacks->count);
+	target_read_parts(target, stacks->parts, stacks->count);
 	for (size_t i = 0; i < stacks->count; i++)
-		shown(context, stacks->tasks[i], &stacks->pieces[i]);
+		shown(context, stacks->tasks[i], &stacks->parts[i]);
 	stacks->count = stacks->words_used = 0;
 }
 

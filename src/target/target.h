@@ -161,13 +161,13 @@ int target_read(struct target *target, raddr at, void *buf, size_t len);
 int target_read_surely(struct target *target, raddr at, void *buf, size_t len);
 /* Pieces of memory by as few system calls as there may be: with many threads it is the calls that take the time.  Each is
  * there whole, and then as target_read() gives it, or its buffer holds nothing. */
-struct target_piece {
+struct target_part {
 	raddr at;
 	void *buf;
 	size_t len;
 	bool is_there;                 /* the answer */
 };
-void target_read_pieces(struct target *target, struct target_piece *pieces, size_t count);
+void target_read_parts(struct target *target, struct target_part *parts, size_t count);
 /* Needs a stopped task unless mem is writable. */
 int target_write(struct target *target, raddr at, const void *data, size_t len);
 struct reader target_reader(struct target *target);

@@ -349,37 +349,37 @@ END_TEST
 
 /* --- memory --- */
 
-START_TEST(pieces_are_read_as_each_alone_would_be)
+START_TEST(parts_are_read_as_each_alone_would_be)
 {
 	enum { COUNT = 200 };
 	char *pages = mmap(NULL, COUNT * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct target_piece pieces[COUNT];
+	struct target_part parts[COUNT];
 	uint32_t words[COUNT];
 	struct target *target;
 
 	ck_assert_int_eq(target_new(getpid(), &target), 0);
 	for (uint32_t i = 0; i < COUNT; i++) {
 		memcpy(pages + i * PAGE, &i, sizeof(i));
-		pieces[i] = (struct target_piece){ (uintptr_t)pages + i * PAGE, &words[i], sizeof(words[i]), i % 2 };
+		parts[i] = (struct target_part){ (uintptr_t)pages + i * PAGE, &words[i], sizeof(words[i]), i % 2 };
 	}
 	for (unsigned i = 0; i < COUNT; i += 7)
 		ck_assert_int_eq(munmap(pages + i * PAGE, PAGE), 0);
-	target_read_pieces(target, pieces, COUNT);
+	target_read_parts(target, parts, COUNT);
 	for (uint32_t i = 0; i < COUNT; i++) {
-		ck_assert_int_eq(pieces[i].is_there, i % 7 != 0);
-		if (pieces[i].is_there)
+		ck_assert_int_eq(parts[i].is_there, i % 7 != 0);
+		if (parts[i].is_there)
 			ck_assert_uint_eq(words[i], i);
 	}
 	target_free(target);
 }
 END_TEST
 
-START_TEST(our_int3_is_hidden_in_a_piece)
+START_TEST(our_int3_is_hidden_in_a_part)
 {
 	static uint8_t text[2] = { 0xcc, 0xcc };
 	struct breakpoint *bp = calloc(1, sizeof(*bp)), **slot;
 	uint8_t seen[2];
-	struct target_piece pieces[] = { { (uintptr_t)&text[0], &seen[0], 1, false }, { (uintptr_t)&text[1], &seen[1], 1, false } };
+	struct target_part parts[] = { { (uintptr_t)&text[0], &seen[0], 1, false }, { (uintptr_t)&text[1], &seen[1], 1, false } };
 	struct target *target;
 
 	ck_assert_int_eq(target_new(getpid(), &target), 0);
@@ -387,7 +387,7 @@ START_TEST(our_int3_is_hidden_in_a_piece)
 	slot = vec_push(&target->breakpoints);
 	*slot = bp;
 	target->bp_lowest = target->bp_highest = bp->address;
-	target_read_pieces(target, pieces, 2);
+	target_read_parts(target, parts, 2);
 	ck_assert_uint_eq(seen[0], 0xcc);
 	ck_assert_uint_eq(seen[1], 0x55);
 	target_free(target);
@@ -813,8 +813,8 @@ int main(void)
 	tcase_add_test(tcase, the_kernel_says_of_code_what_the_text_says);
 	tcase_add_test(tcase, an_object_that_came_or_went_is_seen);
 	tcase_add_test(tcase, a_page_of_a_stack_that_cannot_be_read_is_found);
-	tcase_add_test(tcase, pieces_are_read_as_each_alone_would_be);
-	tcase_add_test(tcase, our_int3_is_hidden_in_a_piece);
+	tcase_add_test(tcase, parts_are_read_as_each_alone_would_be);
+	tcase_add_test(tcase, our_int3_is_hidden_in_a_part);
 	tcase_add_test(tcase, what_each_thread_comes_back_to_is_found);
 	tcase_add_test(tcase, the_number_of_each_thread_is_where_the_layout_says);
 	tcase_add_test(tcase, a_thread_without_its_number_leaves_no_layout);
