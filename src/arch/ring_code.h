@@ -136,8 +136,8 @@ struct ring_unfinished {
 	uint64_t position;
 	uint32_t length;                       /* as far as the record itself does not say it */
 };
-enum ring_progress ring_site_settle(const struct ring_site *site, raddr area,
-				    const uint64_t words[RING_CODE_BELOW + RING_CODE_WORDS], unsigned at, struct user_regs_struct *regs, struct ring_unfinished *ret);
+enum ring_progress ring_site_settle(const struct ring_site *site, raddr area, const uint64_t words[RING_CODE_BELOW + RING_CODE_WORDS],
+				    unsigned at, struct user_regs_struct *regs, struct ring_unfinished *ret);
 
 /* Where a thread is put to before the record. */
 uint64_t ring_site_before(const struct ring_site *site);

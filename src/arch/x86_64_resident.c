@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 /* What x86_64_handler.S takes for granted. */
 _Static_assert(sizeof(struct resident_header) == 112, "HEADER_SIZE");
@@ -17,6 +18,8 @@ _Static_assert(offsetof(struct resident_header, chain_mask) == 64, "CHAIN_MASK")
 _Static_assert(offsetof(struct resident_header, table_offset) == 72, "TABLE_OFFSET");
 _Static_assert(offsetof(struct resident_entry, slot) == 8, "ENTRY_SLOT");
 _Static_assert(sizeof(struct resident_entry) == 32, "ENTRY_SIZE");
+_Static_assert(SYS_rt_sigaction == 13 && SYS_rt_sigprocmask == 14 && SYS_rt_sigreturn == 15 && SYS_getpid == 39 && SYS_gettid == 186 &&
+	       SYS_tgkill == 234 && SYS_rt_tgsigqueueinfo == 297, "NR_");
 
 extern const uint8_t x86_64_resident_code[], x86_64_resident_restorer[], x86_64_resident_end[];
 

@@ -6,8 +6,11 @@
 #include <assert.h>
 #include <cpuid.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 
 extern const uint8_t x86_64_ring_code[] __attribute__((visibility("hidden")));
 extern const uint8_t x86_64_ring_return[] __attribute__((visibility("hidden")));
@@ -109,10 +112,15 @@ _Static_assert(RING_BELOW_SHIFT == 17 && RING_BELOW_MAX == 63, "what a site says
 _Static_assert(sizeof(struct ring_draw) == 64 && RING_DRAWS == 4096 && RING_DRAWS_SHIFT == 12 && RING_DRAW_TAG == 0x8000 &&
 	       RING_DRAW_TAG_SHIFT == 48 && RING_LOGARITHMS_SHIFT == 7 && RING_LOGARITHM_BITS == 16 &&
 	       RING_FILTER_SIZE == 3 << 16 && RING_FILTER_LOW == 8 && RING_FILTER_HIGH == 24 && RING_FILTER_FULL == 0xc0, "sampling");
-_Static_assert(RING_UNSAMPLED == 0x20000000 && RING_RESIZES == 0x10000000 && RING_EXECUTES == 1u << 28 && RING_COUNT_SHIFT == 26 && RING_SIZE_SHIFT == 24 &&
-	       RING_NO_ARGUMENT == 3 && RING_WINDOW_NO_ARGUMENT == RING_NO_ARGUMENT && RING_TOLD == 3 && RING_NESTED == 0x800000 && RING_STORED == 0x40000000 && RING_SAMPLED == 1 && RING_OLD_ALONE == 2,
+_Static_assert(RING_UNSAMPLED == 0x20000000 && RING_RESIZES == 0x10000000 && RING_EXECUTES == 1u << 28 && RING_COUNT_SHIFT == 26 &&
+	       RING_SIZE_SHIFT == 24 && RING_NO_ARGUMENT == 3 && RING_WINDOW_NO_ARGUMENT == RING_NO_ARGUMENT && RING_TOLD == 3 &&
+	       RING_NESTED == 0x800000 && RING_SAMPLED == 1 && RING_OLD_ALONE == 2,
 	       "calls that are sampled");
 _Static_assert(sizeof(struct ring_shape) == 16 && RING_SHAPES == 4096 && RING_FAMILIES == 9, "shapes");
+_Static_assert(RING_FIRST_STACK_ROOM == 64 << 20, "what is below the first stack");
+_Static_assert((PROT_READ | PROT_WRITE | PROT_EXEC) == 7, "whatever a page may be used for");
+_Static_assert(SYS_sched_yield == 24 && SYS_gettid == 186 && SYS_futex == 202 && SYS_process_vm_readv == 310 && FUTEX_WAIT == 0,
+	       "what the kernel is asked");
 _Static_assert(RING_KEY_FACTOR == 0x9e3779b97f4a7c15ULL, "the hash");
 
 struct ring_code ring_code(void)

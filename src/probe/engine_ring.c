@@ -269,8 +269,9 @@ bool engine_ring_place(struct engine *engine, const struct plan_site *site, uint
 {
 	struct ring_window window = {
 		.address = site->window.vaddr + bias, .text = site->window.text, .length = site->window.length,
-		.record = site->window.record, .is_return = !probe, .stored = !probe && site->reads_memory, .hands_on = (site->kinds & SITE_TAIL) != 0,
-		.allocates = probe && catalog_allocates(probe->entry), .sp_below = site->window.sp_below, .sampled = engine_is_sampling(engine), .described = engine_ring_families(engine) > 1,
+		.record = site->window.record, .is_return = !probe, .stored = !probe && site->reads_memory,
+		.hands_on = (site->kinds & SITE_TAIL) != 0, .allocates = probe && catalog_allocates(probe->entry),
+		.sp_below = site->window.sp_below, .sampled = engine_is_sampling(engine), .described = engine_ring_families(engine) > 1,
 	};
 	struct ring_place *place;
 	const char *reason;

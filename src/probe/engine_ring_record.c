@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define RETURN_ADDRESS_SIZE 8
-#define FIRST_STACK_ROOM ((raddr)64 << 20)
 
 /* Of a call's record without a stack, its return address. */
 static int read_return_address(void *context, raddr at, void *buf, size_t len)
@@ -25,10 +24,10 @@ static int read_return_address(void *context, raddr at, void *buf, size_t len)
 	return 0;
 }
 
-/* It grows downwards into the room that the kernel leaves free for that (mmap_base(): 128 MiB at least). */
+/* It grows downwards into the room that the kernel leaves free for that. */
 static bool is_below_first_stack(const struct thread_layout *layout, raddr sp)
 {
-	return sp < layout->main_stack.start && layout->main_stack.start - sp <= FIRST_STACK_ROOM;
+	return sp < layout->main_stack.start && layout->main_stack.start - sp <= RING_FIRST_STACK_ROOM;
 }
 
 static uint32_t stack_of_record(void *context, raddr function)

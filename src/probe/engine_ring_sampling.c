@@ -19,7 +19,8 @@ uint32_t engine_ring_families(const struct engine *engine)
 /* Calls like that of malloc, calloc and realloc the site's own word tells. */
 static bool is_unusual(const struct engine *engine, const struct catalog_entry *entry)
 {
-	return engine_ring_family(engine, entry->domain) > 0 || entry->fixed_size > 0 || entry->out_arg != ARG_NONE || (entry->old_arg != ARG_NONE && entry->old_arg != 0);
+	return engine_ring_family(engine, entry->domain) > 0 || entry->fixed_size > 0 || entry->out_arg != ARG_NONE ||
+	       (entry->old_arg != ARG_NONE && entry->old_arg != 0);
 }
 
 void engine_ring_tell_arguments(const struct engine *engine, const struct catalog_entry *entry, struct ring_window *window)

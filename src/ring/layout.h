@@ -99,6 +99,9 @@ struct ring_shape {
 	uint32_t family;
 };
 
+/* Bytes below the program's first stack, into which it grows: the kernel leaves that free at least (mmap_base(): 128 MiB). */
+#define RING_FIRST_STACK_ROOM (64u << 20)
+
 struct ring_control {
 	uint8_t magic[RING_MAGIC_SIZE];
 	/* Set by the reader. */

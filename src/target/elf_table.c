@@ -24,8 +24,8 @@ Elf_Data *elf_table_data(Elf *elf, Elf_Scn *section, const GElf_Shdr *shdr)
 
 static bool has_flag_pie(Elf *elf, const GElf_Phdr *dynamic)
 {
-	Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)dynamic->p_offset, dynamic->p_filesz < ELF_TABLE_MAX ? dynamic->p_filesz : ELF_TABLE_MAX,
-					      ELF_T_DYN);
+	size_t size = dynamic->p_filesz < ELF_TABLE_MAX ? dynamic->p_filesz : ELF_TABLE_MAX;
+	Elf_Data *data = elf_getdata_rawchunk(elf, (int64_t)dynamic->p_offset, size, ELF_T_DYN);
 	GElf_Dyn entry;
 
 	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
