@@ -361,13 +361,28 @@ static void let_go(struct loop *loop, struct task *task)
 	task_remove(task);
 }
 
-/* The stop of a thread that has been stopped while it wrote a record, by a signal, comes first. */
+static bool is_trap(const struct stop *stop)
+{
+	return stop->kind == STOP_SIGNAL && stop->sig == SIGTRAP;
+}
+
+/* At an int3 of ours: it had finished its record by then, and has another call to tell of. */
+static bool is_behind_record(const struct task *task, const struct stop *stop)
+{
+	struct user_regs_struct regs;
+
+	return is_trap(stop) && ptrace_getregs(task->tid, &regs) == 0 && !jumps_contain(task->target, arch_pc(&regs));
+}
+
+/* The stop of a thread that has been stopped while it wrote a record, by a signal, comes first.  One behind that has its turn when
+ * what others are writing was read: it would be served before that. */
 static bool serve_writer(struct loop *loop, pid_t writer)
 {
 	struct task *task = writer > 0 ? task_find(writer) : NULL;
 	struct stop stop;
 
-	if (!task || task->target != loop->session->target || stop_look(writer, &stop) < 0 || stop.kind == STOP_NONE)
+	if (!task || task->target != loop->session->target || stop_look(writer, &stop) < 0 || stop.kind == STOP_NONE ||
+	    is_behind_record(task, &stop))
 		return false;
 	loop->catching_up = true;
 	loop_serve(loop, task, &stop);
@@ -417,11 +432,6 @@ bool loop_catch_up(struct loop *loop, pid_t held)
 			return true;
 	}
 	return true;
-}
-
-static bool is_trap(const struct stop *stop)
-{
-	return stop->kind == STOP_SIGNAL && stop->sig == SIGTRAP;
 }
 
 /* A signal for the program itself, what stops it, and a guest's system calls, which may be those of our code in the midst of a record:

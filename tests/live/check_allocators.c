@@ -259,7 +259,8 @@ static void require_musl_counted(const char *flags)
 	command = live_text(MUSL, live_folder(), flags, sources, sources);
 	if (system(command) != 0)
 		live_fail("'%s' does not work; contrib/install-deps --test installs what it needs", command);
-	hammer = subject_start(geteuid(), (const char *const[]){ live_text("%s/hammer", live_folder()), "--threads", "4", "--ops", "2000", NULL });
+	hammer = subject_start(geteuid(), (const char *const[]){ live_text("%s/hammer", live_folder()), "--threads", "4", "--ops",
+								  live_text("%u", live_rounds(2000, 20000)), NULL });
 	require_text(subject_line(hammer), "R");
 	before = state_take(hammer->pid);
 	tool_attach(tool, hammer->pid);
