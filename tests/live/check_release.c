@@ -491,7 +491,7 @@ static void a_program_that_is_executed_without_libc_is_attached_to(void)
 	struct tool *tool = tool_start();
 	struct subject *execer = victim_start("tests/victims/execer", "--to", live_text("%s/tests/victims/hammer", live_build()), "--raw", NULL);
 	struct traced traced = { tool, execer->pid };
-	long long count;
+	long long count, gaps;
 
 	release(tool, execer->pid);
 	subject_command(execer, 'a');
@@ -504,7 +504,13 @@ static void a_program_that_is_executed_without_libc_is_attached_to(void)
 	count = json_number(tool_stats(tool, pid_text(execer->pid)), "total.count");
 	require_at_least(count, subject_tally(execer, "blocks"));
 	require(count < subject_tally(execer, "blocks") + 16);
-	require_equal(json_number(tool_status(tool, execer->pid), "unknown.probe_gaps"), 1);
+	/* Whose old memory was gone before its exec was over is seized in the midst of that, and then nothing was missed. */
+	gaps = json_number(tool_status(tool, execer->pid), "unknown.probe_gaps");
+	require_at_least(1, gaps);
+	if (gaps == 0) {
+		live_note("its exec was seen");
+		require_nothing_unknown(tool_status(tool, execer->pid), 0);
+	}
 	tool_end(tool, execer, NULL);
 }
 
