@@ -300,12 +300,12 @@ static bool pass_void(struct ring *ring)
 
 int ring_next(struct ring *ring, struct ring_record *ret_record)
 {
-	uint64_t mark;
+	uint64_t began = ring->position, mark;
 	int r = look_at_head(ring);
 
-	/* As far as the head was seen to be: a program that writes nothing else must not keep its reader here. */
+	/* Once around the ring at most: a program that writes nothing else must not keep its reader here. */
 	while (r > 0 && pass_void(ring))
-		r = ring->head != ring->position;
+		r = ring->position - began < ring->size ? look_at_head(ring) : 0;
 	ring->length = 0;
 	if (r <= 0) {
 		publish(ring, 1);

@@ -302,6 +302,25 @@ START_TEST(what_was_given_up_by_its_writer_is_passed_without_a_word)
 }
 END_TEST
 
+/* Where there was no more than that when it was looked at first. */
+START_TEST(what_comes_behind_a_record_that_was_given_up_is_seen_at_once)
+{
+	struct ring_record record;
+	struct ring_head *head;
+	uint64_t position;
+
+	ck_assert(reserve(return_length(4000), &position));
+	ck_assert_int_eq(ring_next(ring, &record), -EAGAIN);
+	head = (void *)place(position);
+	head->length = return_length(4000);
+	head->site = RING_VOID;
+	mark(position, RING_COMMITTED);
+	ck_assert(write_call(1, 200, 10));
+	expect_call(1, 200, 10);
+	expect_nothing();
+}
+END_TEST
+
 START_TEST(a_slot_has_the_pending_calls_of_one_thread)
 {
 	const struct ring_slot *slot = &control->slots[5];
@@ -571,6 +590,7 @@ int main(void)
 	tcase_add_test(tests, an_open_record_says_whose_it_is);
 	tcase_add_test(tests, what_a_dead_thread_left_is_passed);
 	tcase_add_test(tests, what_was_given_up_by_its_writer_is_passed_without_a_word);
+	tcase_add_test(tests, what_comes_behind_a_record_that_was_given_up_is_seen_at_once);
 	tcase_add_test(tests, a_slot_has_the_pending_calls_of_one_thread);
 	tcase_add_test(tests, old_records_and_stacks_are_not_taken_for_new_ones);
 	tcase_add_test(tests, what_the_program_writes_over_the_rate_is_not_drawn_by);
