@@ -41,6 +41,8 @@ extern const uint8_t arch_callee_saved[ARCH_CALLEE_SAVED];
 struct user_regs_struct;               /* of <sys/user.h>: what PTRACE_GETREGS delivers */
 
 void arch_regs_from_user(const struct user_regs_struct *user, struct arch_regs *ret_regs);
+/* What they do not tell is 0. */
+void arch_regs_to_user(const struct arch_regs *regs, struct user_regs_struct *ret_user);
 
 /* The registers with a meaning of their own; arguments by number, 0 to 3, as at a function's entry (System V
  * AMD64 ABI, 3.2.3). */

@@ -26,5 +26,11 @@ bool arch_is_restorer(const uint8_t code[ARCH_RESTORER_SIZE]);
 bool arch_parse_sigframe(const uint8_t bytes[ARCH_SIGFRAME_SIZE], raddr at, struct arch_sigframe *ret_frame);
 /* All registers of the thread as they were, of one that can be parsed. */
 void arch_sigframe_regs(const uint8_t bytes[ARCH_SIGFRAME_SIZE], struct arch_regs *ret_regs);
+/* The same in the form that a thread's are read and set in; what does not stand in a frame stays.  And others in their place, of which
+ * these bytes of the frame are made: they are to be written in one piece. */
+#define ARCH_SIGFRAME_USER 48
+#define ARCH_SIGFRAME_USER_SIZE 144
+void arch_sigframe_get_user(const uint8_t bytes[ARCH_SIGFRAME_SIZE], struct user_regs_struct *regs);
+void arch_sigframe_put_user(const struct user_regs_struct *regs, uint8_t bytes[ARCH_SIGFRAME_SIZE]);
 
 #endif

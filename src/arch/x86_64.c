@@ -15,6 +15,17 @@ void arch_regs_from_user(const struct user_regs_struct *user, struct arch_regs *
 	} };
 }
 
+void arch_regs_to_user(const struct arch_regs *regs, struct user_regs_struct *ret_user)
+{
+	const uint64_t *reg = regs->reg;
+
+	*ret_user = (struct user_regs_struct){
+		.rax = reg[0],	.rdx = reg[1],	.rcx = reg[2],	.rbx = reg[3],	.rsi = reg[4],	.rdi = reg[5],
+		.rbp = reg[6],	.rsp = reg[7],	.r8 = reg[8],	.r9 = reg[9],	.r10 = reg[10], .r11 = reg[11],
+		.r12 = reg[12], .r13 = reg[13], .r14 = reg[14], .r15 = reg[15], .rip = reg[16],
+	};
+}
+
 /* Bytes of a ModRM operand behind the opcode of `call r/m64`; 0 when it is no such call. */
 static size_t indirect_call_length(const uint8_t *code, size_t len)
 {

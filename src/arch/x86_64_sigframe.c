@@ -1,9 +1,10 @@
 #include "arch/sigframe.h"
 
 #include <string.h>
+#include <sys/user.h>
 
 /* struct rt_sigframe of arch/x86/include/asm/sigframe.h, its ucontext as in asm/sigcontext.h */
-#define REGISTERS_AT 48
+#define REGISTERS_AT ARCH_SIGFRAME_USER
 #define SP_AT 168
 #define FLAGS_AT 184
 #define CS_AT 192
@@ -57,4 +58,29 @@ void arch_sigframe_regs(const uint8_t bytes[ARCH_SIGFRAME_SIZE], struct arch_reg
 
 	for (size_t i = 0; i < sizeof(order); i++)
 		ret_regs->reg[order[i]] = word(bytes + REGISTERS_AT + 8 * i);
+}
+
+/* r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, and the flags. */
+static unsigned long long *user_register(struct user_regs_struct *regs, size_t number)
+{
+	unsigned long long *const all[ARCH_SIGFRAME_USER_SIZE / 8] = {
+		&regs->r8,  &regs->r9,	&regs->r10, &regs->r11, &regs->r12, &regs->r13, &regs->r14, &regs->r15,	  &regs->rdi,
+		&regs->rsi, &regs->rbp, &regs->rbx, &regs->rdx, &regs->rax, &regs->rcx, &regs->rsp, &regs->rip, &regs->eflags,
+	};
+
+	return all[number];
+}
+
+void arch_sigframe_get_user(const uint8_t bytes[ARCH_SIGFRAME_SIZE], struct user_regs_struct *regs)
+{
+	for (size_t i = 0; i < ARCH_SIGFRAME_USER_SIZE / 8; i++)
+		*user_register(regs, i) = word(bytes + REGISTERS_AT + 8 * i);
+}
+
+void arch_sigframe_put_user(const struct user_regs_struct *regs, uint8_t bytes[ARCH_SIGFRAME_SIZE])
+{
+	struct user_regs_struct copy = *regs;
+
+	for (size_t i = 0; i < ARCH_SIGFRAME_USER_SIZE / 8; i++)
+		memcpy(bytes + REGISTERS_AT + 8 * i, user_register(&copy, i), 8);
 }

@@ -131,8 +131,8 @@ bool engine_is_late(struct engine *engine, bool given_up);
 bool engine_catch_up(struct engine *engine);
 /* Passes the record that is not finished: all threads are held, and none of them will write it. */
 void engine_pass_record(struct engine *engine);
-/* By its stack, whether a held thread is in a handler which goes on with this stack pointer. */
-bool engine_is_in_handler(struct engine *engine, struct task *task, raddr sp);
+/* By its stack, whether a held thread is in a handler, of which the kernel's frame stands at this address. */
+bool engine_is_in_handler(struct engine *engine, struct task *task, raddr at);
 /* The ring's memory is the process's no more: nothing comes. */
 void engine_ring_end(struct engine *engine);
 /* The task, which is held, has forked a process that a tracer of its own is about to be forked for. */

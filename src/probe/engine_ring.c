@@ -493,7 +493,7 @@ const char *engine_ring_refusal(const struct engine *engine)
 	return engine->ring.refusal[0] ? engine->ring.refusal : NULL;
 }
 
-bool engine_is_in_handler(struct engine *engine, struct task *task, raddr sp)
+bool engine_is_in_handler(struct engine *engine, struct task *task, raddr at)
 {
 	static struct chain chain;
 	struct user_regs_struct user;
@@ -503,8 +503,8 @@ bool engine_is_in_handler(struct engine *engine, struct task *task, raddr sp)
 		return true;
 	arch_regs_from_user(&user, &regs);
 	chain.count = unwinder_chain(engine->unwinder, &regs, &engine->reader, UINT64_MAX, chain.frames, &chain.whole);
-	for (uint32_t i = 0; i < chain.count; i++) {
-		if (chain.frames[i].interrupted && chain.frames[i].sp == sp)
+	for (uint32_t i = 1; i < chain.count; i++) {
+		if (chain.frames[i].interrupted && view_signal_frame(&chain, i) == at)
 			return true;
 	}
 	return !chain.whole;

@@ -15,6 +15,13 @@ struct chain {
 	bool whole;
 };
 
+/* Where the kernel's frame stands that brings back the one of this number, which was interrupted: the code that ends a handler finds it
+ * behind its first word. */
+static inline raddr view_signal_frame(const struct chain *chain, uint32_t number)
+{
+	return chain->frames[number - 1].sp - sizeof(uint64_t);
+}
+
 struct view {
 	bool looked;
 	struct probe *const *probes;           /* all of the process */

@@ -1,5 +1,6 @@
 #include "target/handlers.h"
 
+#include "target/jumps.h"
 #include "target/ptrace.h"
 #include "target/resident.h"
 #include "target/stacks.h"
@@ -10,6 +11,7 @@
 #define LOOK_BYTES 16384               /* of a handler's stack */
 #define CHUNK_BYTES 1024
 #define NESTED_MAX 8
+#define FRAMES_MAX 64                  /* that are looked at on one stack */
 
 static bool is_restorer(struct target *target, raddr at)
 {
@@ -110,11 +112,11 @@ static bool move_out(struct target *target, raddr frame_at, raddr pc)
 	return out != pc && target_write(target, frame_at + ARCH_SIGFRAME_PC, &out, sizeof(out)) == 0;
 }
 
-static bool is_in_handler(struct task *task, raddr sp)
+static bool is_in_handler(struct task *task, raddr at)
 {
 	const struct target *target = task->target;
 
-	return !target->is_in_handler || target->is_in_handler(target->context, task, sp);
+	return !target->is_in_handler || target->is_in_handler(target->context, task, at);
 }
 
 bool task_returns_inside(struct task *task)
@@ -127,10 +129,44 @@ bool task_returns_inside(struct task *task)
 		return false;
 	sp = arch_sp(&regs);
 	for (unsigned nested = 0; nested < NESTED_MAX && find_frame(task->target, sp, arch_thread_pointer(&regs), &frame, &at); nested++) {
-		if (resident_contains(task->target, frame.pc) && is_in_handler(task, frame.sp) &&
+		if (resident_contains(task->target, frame.pc) && is_in_handler(task, at) &&
 		    !move_out(task->target, at, frame.pc))
 			return true;
 		sp = frame.sp;
+	}
+	return false;
+}
+
+/* One behind the other; what is none may hide what is one. */
+static bool has_frame_to_record(struct target *target, raddr sp, raddr thread_pointer, raddr *ret_other)
+{
+	struct arch_sigframe frame;
+	raddr start = sp, at;
+
+	*ret_other = 0;
+	for (unsigned i = 0; i < FRAMES_MAX; i++) {
+		if (!find_frame(target, sp, thread_pointer, &frame, &at))
+			return false;
+		if (jumps_frame_is_in_record(target, at))
+			return true;
+		if (frame.sp - start >= LOOK_BYTES)
+			*ret_other = frame.sp;
+		sp = at + 8;
+	}
+	return true;
+}
+
+bool task_may_return_to_record(struct task *task)
+{
+	struct user_regs_struct regs;
+	raddr sp, other;
+
+	if (task_getregs(task, &regs) < 0)
+		return false;
+	sp = arch_sp(&regs);
+	for (unsigned stacks = 0; sp != 0 && stacks < NESTED_MAX; stacks++, sp = other) {
+		if (has_frame_to_record(task->target, sp, arch_thread_pointer(&regs), &other))
+			return true;
 	}
 	return false;
 }

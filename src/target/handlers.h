@@ -17,6 +17,8 @@ bool task_handler_begins(struct target *target, raddr sp, struct arch_sigframe *
 /* Whether a held thread, once it has left the handlers that it is in, goes on in resident code: a signal came while it was
  * there, and nobody lived who would have moved it out before.  Out of displaced instructions it is moved here. */
 bool task_returns_inside(struct task *task);
+/* Whether one may go on in the midst of a record, by what looks like a frame on its stack. */
+bool task_may_return_to_record(struct task *task);
 /* Looks at the stacks of all held threads, many at once, for frames of signals: most have none, and need no look of their own
  * while they are held. */
 void target_look_for_frames(struct target *target);

@@ -74,6 +74,18 @@ raddr jumps_leave(const struct target *target, raddr pc);
 /* A held thread that was stopped while a record of its was written is put to before that, or behind it; so no handler of a signal
  * comes in between, nor can it be left half-written. */
 void jumps_settle(struct task *task);
+/* The same, but whoever has written a record that is waited for, as at the loader's hook, waits on. */
+void jumps_settle_but_waiting(struct task *task);
+/* Whether it still is in the midst of one: what that takes could not be read. */
+bool jumps_is_in_record(struct task *task);
+/* Registers of a frame in the midst of one become what they would be put to; stack: to read what it has there. */
+void jumps_leave_record(const struct target *target, struct arch_regs *regs, const struct reader *stack);
+/* The frame of a signal at `at` brings back registers that are in the midst of a record: they are put to before it, or behind it, and what
+ * was reserved becomes a void record.  The handler is running, which the caller knows.  1; 0: they are elsewhere; -EBADMSG: there is no
+ * frame; -EIO: what it takes could not be read; or what writing gave. */
+int jumps_settle_frame(struct target *target, raddr at);
+/* Whether that would be 1 or -EIO. */
+bool jumps_frame_is_in_record(struct target *target, raddr at);
 /* A stop that was looked at is of a fault in our code, which has read its stack beyond what is there: the program has made a hole in it.
  * The stop is reaped, the thread settled, and nothing of the kind is read in the process from then on.  False: it is no such stop. */
 bool jumps_mend_fault(struct task *task, const struct stop *stop);

@@ -6,38 +6,45 @@
 #include "target/jumps_private.h"
 #include "target/ptrace.h"
 
+#include "arch/sigframe.h"
 #include "arch/syscall.h"
 #include "ring/layout.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stddef.h>
 
 #define WORDS (RING_CODE_BELOW + RING_CODE_WORDS)
 
 /* What is near the end of its stack is read as far as it is there. */
-static void read_words(struct target *target, raddr sp, uint64_t words[WORDS])
+static void read_words(const struct reader *stack, raddr sp, uint64_t words[WORDS])
 {
 	raddr start = sp - RING_CODE_BELOW * sizeof(words[0]);
 
 	for (unsigned i = 0; i < WORDS; i++)
 		words[i] = 0;
-	if (target_read(target, start, words, WORDS * sizeof(words[0])) == 0)
+	if (reader_read(stack, start, words, WORDS * sizeof(words[0])) == 0)
 		return;
 	for (unsigned i = 0; i < WORDS; i++) {
-		if (target_read(target, start + i * sizeof(words[0]), &words[i], sizeof(words[0])) < 0 && i >= RING_CODE_BELOW)
+		if (reader_u64(stack, start + i * sizeof(words[0]), &words[i]) == 0)
+			continue;
+		words[i] = 0;
+		if (i >= RING_CODE_BELOW)
 			return;
 	}
 }
 
-/* What it has reserved says of itself that it is nothing, and the reader passes it. */
+/* What it has reserved says of itself that it is nothing, and the reader passes it.  Where the reader has not waited for it others may
+ * have written there since. */
 static void make_void(struct target *target, const struct ring_unfinished *unfinished)
 {
-	uint64_t size = (target->ring_size - RING_CONTROL_SIZE) / 2, key, mark;
+	uint64_t size = (target->ring_size - RING_CONTROL_SIZE) / 2, key, tail, mark;
 	raddr at = target->ring + RING_CONTROL_SIZE + (unfinished->position & (size - 1));
 	struct ring_head head;
 
 	if (target_read(target, target->ring + offsetof(struct ring_control, key), &key, sizeof(key)) < 0 ||
-	    target_read(target, at, &head, sizeof(head)) < 0)
+	    target_read(target, target->ring + offsetof(struct ring_control, tail), &tail, sizeof(tail)) < 0 ||
+	    unfinished->position - tail >= size || target_read(target, at, &head, sizeof(head)) < 0)
 		return;
 	mark = unfinished->position ^ key;
 	if (head.mark != (mark | RING_OPEN))
@@ -72,39 +79,144 @@ static const struct jump *jump_at(const struct target *target, raddr pc)
 
 /* The site that it is in, or that has called the routine that it is in: the nearest return address says it, for what older
  * calls have left may stand further out. */
-static enum ring_progress settle(struct target *target, const struct jump_area *area, struct user_regs_struct *regs,
-				 struct ring_unfinished *ret)
+static const struct jump *find_site(const struct target *target, raddr pc, const uint64_t *words, unsigned *ret_at)
 {
-	const struct jump *jump = jump_at(target, arch_pc(regs));
-	uint64_t all[WORDS], *words = all + RING_CODE_BELOW;
-	unsigned at = 0;
+	const struct jump *jump = jump_at(target, pc);
 
-	read_words(target, arch_sp(regs), all);
-	if (!jump) {
-		while (at < RING_CODE_WORDS && !jump_with_back(target, words[at]))
-			at++;
-		jump = at < RING_CODE_WORDS ? jump_with_back(target, words[at]) : NULL;
-	}
-	return jump ? ring_site_settle(&jump->site, area->start, all, at, regs, ret) : RING_ELSEWHERE;
+	*ret_at = 0;
+	if (jump)
+		return jump;
+	while (*ret_at < RING_CODE_WORDS && !jump_with_back(target, words[*ret_at]))
+		++*ret_at;
+	return *ret_at < RING_CODE_WORDS ? jump_with_back(target, words[*ret_at]) : NULL;
 }
 
-void jumps_settle(struct task *task)
+/* Registers in our code.  waits_on: whoever has written a record that is waited for stays where it is.  0: they do not change; 1; -EIO:
+ * they are in the midst of a record, and what is needed cannot be read. */
+static int settle(const struct target *target, const struct reader *stack, const struct jump_area *area, bool waits_on,
+		  struct user_regs_struct *regs, struct ring_unfinished *ret)
+{
+	struct user_regs_struct settled = *regs;
+	uint64_t words[WORDS];
+	const struct jump *jump;
+	enum ring_progress progress;
+	unsigned at;
+
+	read_words(stack, arch_sp(regs), words);
+	jump = find_site(target, arch_pc(regs), words + RING_CODE_BELOW, &at);
+	if (!jump)
+		return -EIO;
+	progress = ring_site_settle(&jump->site, area->start, words, at, &settled, ret);
+	if (progress == RING_ELSEWHERE)
+		return jump_at(target, arch_pc(regs)) ? 0 : -EIO;
+	if (progress == RING_WRITTEN && waits_on && jump->site.waits != RING_WAITS_NOT)
+		return 0;
+	/* It may stand right behind it already. */
+	if (arch_pc(&settled) == arch_pc(regs) && arch_sp(&settled) == arch_sp(regs))
+		return 0;
+	*regs = settled;
+	return 1;
+}
+
+static void settle_task(struct task *task, bool waits_on)
 {
 	struct ring_unfinished unfinished = { .reserved = false };
 	struct target *target = task->target;
+	const struct reader stack = target_reader(target);
 	const struct jump_area *area;
 	struct user_regs_struct regs;
 
 	if (!target->jump_areas || task_getregs(task, &regs) < 0)
 		return;
 	area = jumps_area_at(target, arch_pc(&regs));
-	if (!area || settle(target, area, &regs, &unfinished) == RING_ELSEWHERE)
+	if (!area || settle(target, &stack, area, waits_on, &regs, &unfinished) <= 0)
 		return;
 	/* Where it waited in a call, that is not begun again. */
 	syscall_forget(&regs);
 	/* First the thread: it may be killed, and then what it has reserved is passed as of the dead. */
 	if (ptrace_setregs(task->tid, &regs) == 0 && unfinished.reserved && target->ring != 0)
 		make_void(target, &unfinished);
+}
+
+void jumps_settle(struct task *task)
+{
+	settle_task(task, false);
+}
+
+void jumps_settle_but_waiting(struct task *task)
+{
+	settle_task(task, true);
+}
+
+bool jumps_is_in_record(struct task *task)
+{
+	const struct reader stack = target_reader(task->target);
+	struct ring_unfinished unfinished;
+	const struct jump_area *area;
+	struct user_regs_struct regs;
+
+	if (task_getregs(task, &regs) < 0)
+		return false;
+	area = jumps_area_at(task->target, arch_pc(&regs));
+	return area && settle(task->target, &stack, area, true, &regs, &unfinished) != 0;
+}
+
+void jumps_leave_record(const struct target *target, struct arch_regs *regs, const struct reader *stack)
+{
+	const struct jump_area *area = jumps_area_at(target, regs->reg[ARCH_DWARF_PC]);
+	struct ring_unfinished unfinished;
+	struct user_regs_struct user;
+
+	if (!area)
+		return;
+	arch_regs_to_user(regs, &user);
+	if (settle(target, stack, area, false, &user, &unfinished) > 0)
+		arch_regs_from_user(&user, regs);
+}
+
+/* --- who comes back to it from a handler --- */
+
+/* What a frame brings back, and where that would be put to.  1; 0: nowhere else; -EBADMSG: this is no frame; -EIO, as settle(). */
+static int settle_in_frame(struct target *target, raddr at, uint8_t bytes[ARCH_SIGFRAME_SIZE], struct user_regs_struct *ret_regs,
+			   struct ring_unfinished *ret)
+{
+	const struct reader stack = target_reader(target);
+	const struct jump_area *area;
+	struct arch_sigframe frame;
+	int r = target_read(target, at, bytes, ARCH_SIGFRAME_SIZE);
+
+	if (r < 0 || !arch_parse_sigframe(bytes, at, &frame))
+		return -EBADMSG;
+	area = jumps_area_at(target, frame.pc);
+	*ret_regs = (struct user_regs_struct){ .cs = 0 };
+	arch_sigframe_get_user(bytes, ret_regs);
+	return area ? settle(target, &stack, area, true, ret_regs, ret) : 0;
+}
+
+int jumps_settle_frame(struct target *target, raddr at)
+{
+	struct ring_unfinished unfinished = { .reserved = false };
+	uint8_t bytes[ARCH_SIGFRAME_SIZE];
+	struct user_regs_struct regs;
+	int r = settle_in_frame(target, at, bytes, &regs, &unfinished);
+
+	if (r <= 0)
+		return r;
+	arch_sigframe_put_user(&regs, bytes);
+	r = target_write(target, at + ARCH_SIGFRAME_USER, bytes + ARCH_SIGFRAME_USER, ARCH_SIGFRAME_USER_SIZE);
+	if (r == 0 && unfinished.reserved && target->ring != 0)
+		make_void(target, &unfinished);
+	return r < 0 ? r : 1;
+}
+
+bool jumps_frame_is_in_record(struct target *target, raddr at)
+{
+	struct ring_unfinished unfinished;
+	uint8_t bytes[ARCH_SIGFRAME_SIZE];
+	struct user_regs_struct regs;
+	int r = settle_in_frame(target, at, bytes, &regs, &unfinished);
+
+	return r == 1 || r == -EIO;
 }
 
 /* What is read there lies above the stack pointer, and in no memory of ours.  Below it a stack has come to its end, which the program is

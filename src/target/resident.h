@@ -29,8 +29,8 @@ int resident_find_room(pid_t pid, raddr near, size_t data_len, raddr *ret_at);
 /* The place in the text that a pc in the resident code stands for; other pcs come back as they are. */
 raddr resident_resume(const struct target *target, raddr pc);
 bool resident_contains(const struct target *target, raddr pc);
-/* For the unwinder: as resident_resume, context is a struct target. */
-raddr resident_translate(void *context, raddr pc);
+/* For the unwinder: of registers in code of ours, those of the place in the text that they stand for; context is a struct target. */
+void resident_translate(void *context, struct arch_regs *regs, const struct reader *stack);
 
 /* Where the process has unmapped the object that our calls of it were made from, they are made from another from now
  * on.  Before the first of those that take something out.  0, or -ENOSPC: there is no room. */

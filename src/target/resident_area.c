@@ -480,7 +480,10 @@ raddr resident_resume(const struct target *target, raddr pc)
 	return pc;
 }
 
-raddr resident_translate(void *context, raddr pc)
+void resident_translate(void *context, struct arch_regs *regs, const struct reader *stack)
 {
-	return jumps_origin(context, resident_resume(context, pc));
+	raddr *pc = &regs->reg[ARCH_DWARF_PC];
+
+	jumps_leave_record(context, regs, stack);
+	*pc = jumps_origin(context, resident_resume(context, *pc));
 }

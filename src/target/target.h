@@ -134,9 +134,9 @@ struct target {
 	bool (*copy_made)(void *context, struct task *parent, pid_t child);
 	/* Told of a task that ended; removes it.  Set by the owner. */
 	void (*task_gone)(void *context, struct task *task);
-	/* Whether a frame of a signal, which stands on the task's stack and goes on with this stack pointer, is one of a handler
-	 * that it is in, and not a trace of an earlier one.  NULL: it is taken for one. */
-	bool (*is_in_handler)(void *context, struct task *task, raddr sp);
+	/* Whether a frame of a signal, which stands at this address, is one of a handler that the task is in, and not a trace of an
+	 * earlier one.  NULL: it is taken for one. */
+	bool (*is_in_handler)(void *context, struct task *task, raddr at);
 	/* While a task's stop is awaited, which may take its time: must neither stop nor resume any.  NULL: nothing. */
 	void (*idle)(void *context);
 	void *context;

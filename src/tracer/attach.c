@@ -278,11 +278,11 @@ static void on_idle(void *context)
 		engine_read_ring(session->engine, RECORDS_WHILE_IDLE, NULL);
 }
 
-static bool on_is_in_handler(void *context, struct task *task, raddr sp)
+static bool on_is_in_handler(void *context, struct task *task, raddr at)
 {
 	struct session *session = context;
 
-	return !session->engine || engine_is_in_handler(session->engine, task, sp);
+	return !session->engine || engine_is_in_handler(session->engine, task, at);
 }
 
 static void on_task_gone(void *context, struct task *task)

@@ -150,8 +150,7 @@ void unwinder_remove_module(struct unwinder *unwinder, uint32_t module)
 	unwinder->modules.items[module] = NULL;
 }
 
-void unwinder_set_translation(struct unwinder *unwinder, raddr (*translate)(void *, raddr pc),
-			      void *context)
+void unwinder_set_translation(struct unwinder *unwinder, unwind_translate *translate, void *context)
 {
 	unwinder->translate = translate;
 	unwinder->translate_context = context;

@@ -66,9 +66,10 @@ struct unwind_frame {
 uint32_t unwinder_chain(struct unwinder *unwinder, const struct arch_regs *regs, const struct reader *reader,
 			raddr until, struct unwind_frame *frames, bool *ret_whole);
 
-/* Where displaced instructions live: a pc in [start, end) is looked up at what translate returns. */
-void unwinder_set_translation(struct unwinder *unwinder, raddr (*translate)(void *, raddr pc),
-			      void *context);
+/* Of a frame whose pc is exact: where that is in code which stands for a place in the text, the registers are made those of that place.
+ * stack: to read what the frame has there. */
+typedef void unwind_translate(void *context, struct arch_regs *regs, const struct reader *stack);
+void unwinder_set_translation(struct unwinder *unwinder, unwind_translate *translate, void *context);
 
 struct unwind_counters unwinder_counters(const struct unwinder *unwinder);
 size_t unwinder_memory(const struct unwinder *unwinder);

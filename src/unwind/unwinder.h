@@ -34,7 +34,7 @@ struct unwinder {
 	uint32_t frames_space;
 	struct trails trails;
 	uint32_t reason_nodes[TRUNCATED_COUNT];
-	raddr (*translate)(void *context, raddr pc);
+	unwind_translate *translate;
 	void *translate_context;
 	struct unwind_counters counters;
 };

@@ -252,17 +252,34 @@ static void pass_end(struct walk *walk)
 	walk->plain_to_end = true;
 }
 
+static int read_stack(void *context, raddr at, void *buf, size_t len)
+{
+	const uint8_t *bytes = stack_copy_at(context, at, len);
+
+	if (!bytes)
+		return -EFAULT;
+	memcpy(buf, bytes, len);
+	return 0;
+}
+
+static void translate(struct walk *walk)
+{
+	struct unwinder *unwinder = walk->unwinder;
+	const struct reader stack = { .read = read_stack, .context = &unwinder->memory };
+
+	if (walk->exact && unwinder->translate)
+		unwinder->translate(unwinder->translate_context, &walk->regs, &stack);
+}
+
 /* Records the present frame and finds its row. */
 static const struct cfi_row *record(struct walk *walk, enum truncation *ret_reason)
 {
 	struct unwinder *unwinder = walk->unwinder;
-	raddr *pc = &walk->regs.reg[ARCH_DWARF_PC];
 	const struct cfi_row *row;
 	uint32_t frame;
 
-	if (walk->exact && unwinder->translate)
-		*pc = unwinder->translate(unwinder->translate_context, *pc);
-	row = lookup_pc(unwinder, *pc, walk->exact, &frame, ret_reason);
+	translate(walk);
+	row = lookup_pc(unwinder, walk->regs.reg[ARCH_DWARF_PC], walk->exact, &frame, ret_reason);
 	if (row)
 		unwinder->frames[walk->count++] = frame;
 	return row;
@@ -332,6 +349,7 @@ uint32_t walk_chain(struct walk *walk, raddr until, struct unwind_frame *frames,
 	while (count < walk->max) {
 		const uint64_t *reg = walk->regs.reg;
 
+		translate(walk);
 		frames[count] = (struct unwind_frame){ .pc = reg[ARCH_DWARF_PC], .sp = reg[ARCH_DWARF_SP],
 						       .interrupted = walk->exact && count > 0 };
 		count++;

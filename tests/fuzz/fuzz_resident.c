@@ -175,7 +175,7 @@ static void use(struct target *target)
 	}
 	for (const struct resident_area *area = target->areas; area; area = area->next) {
 		for (raddr pc = area->start - 8; pc < area->start + area->header.area_size; pc += 13)
-			resident_translate(target, pc);
+			resident_translate(target, &(struct arch_regs){ .reg[ARCH_DWARF_PC] = pc }, &reader);
 	}
 	bp_verify(target, false);
 	target_memory(target);

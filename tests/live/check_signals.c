@@ -70,6 +70,22 @@ static void a_profiler_in_a_process_without_ptrace_does_no_harm(void)
 	require_at_least(1000, cut_stacks(release));
 }
 
+/* Wherever in a call its thread was: that one is pending all the same. */
+static void handlers_allocate_in_the_midst_of_calls(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *victim = victim_start("tests/victims/interrupted", "--threads", "8", "--hits", "8", "--sleep-ms", "0", NULL);
+	struct state *before = state_take(victim->pid);
+
+	tool_attach(tool, victim->pid);
+	for (unsigned i = 0; i < live_rounds(1, 100); i++) {
+		subject_command(victim, 'a');
+		require_tally(tool, victim, 0);
+	}
+	live_survey("handlers that allocate in the midst of calls", (unsigned)subject_tally(victim, "hits"), 0, 1, 1);
+	tool_end(tool, victim, before);
+}
+
 /* To each thread but the main one, which does not allocate.  Returns how many were sent. */
 static long signal_workers(pid_t pid, int sig)
 {
@@ -365,6 +381,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_handler_on_a_sigaltstack_allocates),
 	LIVE_CASE(a_profiler_in_the_process_sees_whole_stacks),
 	LIVE_CASE(a_profiler_in_a_process_without_ptrace_does_no_harm),
+	LIVE_CASE(handlers_allocate_in_the_midst_of_calls),
 	LIVE_CASE(a_call_that_a_signal_interrupts_is_counted_once),
 	LIVE_CASE(an_ignored_signal_between_nested_calls_does_no_harm),
 	LIVE_CASE(a_handled_signal_between_nested_calls_does_no_harm),

@@ -607,11 +607,14 @@ START_TEST(a_file_without_tables_is_refused)
 END_TEST
 
 /* Stops at a displaced instruction look as if they were at the original. */
-static raddr translate(void *data, raddr pc)
+static void translate(void *data, struct arch_regs *regs, const struct reader *stack)
 {
+	raddr *pc = &regs->reg[ARCH_DWARF_PC];
 	const raddr *pair = data;
+	uint64_t word;
 
-	return pc == pair[0] ? pair[1] : pc;
+	ck_assert_int_eq(reader_u64(stack, regs->reg[ARCH_DWARF_SP], &word), 0);
+	*pc = *pc == pair[0] ? pair[1] : *pc;
 }
 
 START_TEST(a_displaced_pc_is_looked_up_where_it_came_from)
@@ -627,6 +630,24 @@ START_TEST(a_displaced_pc_is_looked_up_where_it_came_from)
 	displaced = unwind_recorded(&subject, &recorded, PCS_MAX);
 	ck_assert_uint_eq(displaced.count, all.count);
 	ck_assert_mem_eq(displaced.at, all.at, all.count * sizeof(*all.at));
+}
+END_TEST
+
+/* By that it is judged whose it is. */
+START_TEST(a_frame_of_a_chain_stands_where_its_pc_came_from)
+{
+	struct unwind_frame frames[UNWIND_CHAIN_MAX];
+	raddr pair[2] = { 0x55550000, 0 };
+	struct reader reader;
+	bool whole;
+
+	grow(10, record_and_ask);
+	reader = recorded_reader(&recorded);
+	pair[1] = recorded.regs.reg[ARCH_DWARF_PC];
+	recorded.regs.reg[ARCH_DWARF_PC] = pair[0];
+	unwinder_set_translation(subject.unwinder, translate, pair);
+	ck_assert_uint_gt(unwinder_chain(subject.unwinder, &recorded.regs, &reader, UINT64_MAX, frames, &whole), 10);
+	ck_assert_uint_eq(frames[0].pc, pair[1]);
 }
 END_TEST
 
@@ -801,6 +822,7 @@ static Suite *unwind_suite(void)
 	tcase_add_test(tcase, rows_of_a_removed_module_are_forgotten);
 	tcase_add_test(tcase, a_file_without_tables_is_refused);
 	tcase_add_test(tcase, a_displaced_pc_is_looked_up_where_it_came_from);
+	tcase_add_test(tcase, a_frame_of_a_chain_stands_where_its_pc_came_from);
 	tcase_add_test(tcase, one_read_is_enough_once_a_stack_is_known);
 	tcase_add_test(tcase, a_stack_made_by_makecontext_ends_there);
 	tcase_add_test(tcase, one_read_is_enough_at_the_end_of_a_small_stack);

@@ -34,6 +34,7 @@ check_PROGRAMS += \
 	tests/victims/hammer_alone \
 	tests/victims/held \
 	tests/victims/holes \
+	tests/victims/interrupted \
 	tests/victims/jitted \
 	tests/victims/hostile \
 	tests/victims/int3s \
@@ -248,6 +249,11 @@ tests_victims_hammer_SOURCES = tests/victims/hammer.c
 tests_victims_hammer_CFLAGS = $(victim_cflags)
 tests_victims_hammer_LDFLAGS = $(victim_ldflags)
 tests_victims_hammer_LDADD = $(victim_libs)
+
+tests_victims_interrupted_SOURCES = tests/victims/interrupted.c
+tests_victims_interrupted_CFLAGS = $(victim_cflags)
+tests_victims_interrupted_LDFLAGS = $(victim_ldflags)
+tests_victims_interrupted_LDADD = $(victim_libs)
 
 tests_victims_jumper_SOURCES = tests/victims/jumper.c
 tests_victims_jumper_CFLAGS = $(victim_cflags)
