@@ -356,6 +356,67 @@ uint64_t ring_skip(struct ring *ring)
 	return ring->position - began;
 }
 
+/* Of the piece at this position, as it says itself; 0: it cannot be that long. */
+static uint32_t told_length(const struct ring *ring, uint64_t position)
+{
+	const struct ring_head *head = (const void *)record_at(ring, position);
+	uint32_t length = LOAD(head, length);
+
+	return length % RING_UNIT == 0 && length <= ring->head - position ? length : 0;
+}
+
+static bool look_from(struct ring *ring, uint64_t position)
+{
+	ring->head = __atomic_load_n(&ring->control->head, __ATOMIC_ACQUIRE);
+	if (ring->head - ring->position <= ring->size && ring->head % RING_UNIT == 0)
+		return position - ring->position <= ring->head - ring->position;
+	ring->head = ring->position;
+	return false;
+}
+
+bool ring_find_unfinished(struct ring *ring, uint64_t *position, uint64_t *ret_thread)
+{
+	uint64_t at = *position;
+	struct ring_record record = { .thread = 0 };
+
+	if (!look_from(ring, at))
+		return false;
+	while (at != ring->head) {
+		uint64_t mark = mark_at(ring, at);
+		uint32_t length = told_length(ring, at);
+
+		if (mark != ((at ^ ring->key) | RING_COMMITTED)) {
+			record.position = at;
+			tell_unfinished(ring, mark, &record);
+			*position = at;
+			*ret_thread = record.thread;
+			return true;
+		}
+		if (length == 0)
+			return false;
+		at += length;
+	}
+	return false;
+}
+
+void ring_make_void(struct ring *ring, uint64_t position)
+{
+	struct ring_head *head = (struct ring_head *)(uintptr_t)record_at(ring, position);
+	uint32_t length;
+
+	if (!look_from(ring, position) || position == ring->head)
+		return;
+	length = is_marked(ring, position) ? told_length(ring, position) : 0;
+	if (length == 0) {
+		do
+			length += RING_UNIT;
+		while (position + length != ring->head && !is_marked(ring, position + length));
+	}
+	head->length = length;
+	head->site = RING_VOID;
+	__atomic_store_n(&head->mark, (position ^ ring->key) | RING_COMMITTED, __ATOMIC_RELEASE);
+}
+
 /* --- what is pending --- */
 
 static struct ring_slot *slot_of(struct ring *ring, uint64_t thread)

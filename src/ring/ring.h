@@ -60,6 +60,11 @@ void ring_done(struct ring *ring);
 /* Passes what never will be committed: its thread is gone, or has left the code that writes.  The caller knows that of every thread that
  * may be writing before the next record.  Goes on at that one's mark, or at head.  Returns how many bytes were passed. */
 uint64_t ring_skip(struct ring *ring);
+/* The first piece at or behind *position, which is that of a record or the end, that was reserved and is not committed; *position becomes
+ * its own, *ret_thread whose it is (0: it does not say so).  False: there is none, or what stands there is no record. */
+bool ring_find_unfinished(struct ring *ring, uint64_t *position, uint64_t *ret_thread);
+/* Nobody will write it, which the caller knows as of ring_skip: it becomes no record, and is passed in its turn. */
+void ring_make_void(struct ring *ring, uint64_t position);
 
 /* An allocating call at this stack pointer is pending, and has returned, which its thread, stopped for it, did not note itself. */
 void ring_note_pending(struct ring *ring, uint64_t thread, uint64_t sp);

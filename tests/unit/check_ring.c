@@ -321,6 +321,64 @@ START_TEST(what_comes_behind_a_record_that_was_given_up_is_seen_at_once)
 }
 END_TEST
 
+/* Two of them, one of which says what it is, among what others have written. */
+START_TEST(what_nobody_will_write_becomes_no_record)
+{
+	uint64_t positions[2], position = 0, thread;
+
+	ck_assert(!ring_find_unfinished(ring, &position, &thread));
+	ck_assert(write_call(1, 200, 10));
+	ck_assert(reserve(return_length(4000), &positions[0]));
+	ck_assert(write_call(1, 200, 11));
+	ck_assert(reserve(return_length(800), &positions[1]));
+	open_record(positions[1], return_length(800), 9 | RING_RETURN, 100);
+	ck_assert(write_call(1, 200, 12));
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert(ring_find_unfinished(ring, &position, &thread));
+		ck_assert_uint_eq(position, positions[i]);
+		ck_assert_uint_eq(thread, i ? 100 : 0);
+		ring_make_void(ring, position);
+	}
+	ck_assert(!ring_find_unfinished(ring, &position, &thread));
+	for (uint64_t i = 10; i <= 12; i++)
+		expect_call(1, 200, i);
+	expect_nothing();
+}
+END_TEST
+
+/* No more than that is told, or made of them. */
+START_TEST(pieces_with_lengths_that_cannot_be_are_no_end)
+{
+	static const uint32_t lengths[] = { 0, 1, RING_UNIT + 1, SIZE, UINT32_MAX };
+	uint64_t position, thread;
+
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		struct ring_record record;
+		uint64_t committed, open;
+
+		ck_assert(reserve(RING_UNIT, &committed));
+		open_record(committed, lengths[i], 1, 1);
+		mark(committed, RING_COMMITTED);
+		position = committed;
+		ck_assert(!ring_find_unfinished(ring, &position, &thread));
+		ck_assert_uint_gt(ring_skip(ring), 0);
+		ck_assert(reserve(2 * RING_UNIT, &open));
+		open_record(open, lengths[i], 1, 1);
+		ck_assert(write_call(1, 200, i));
+		position = open;
+		ck_assert(ring_find_unfinished(ring, &position, &thread));
+		ring_make_void(ring, open);
+		expect_call(1, 200, i);
+		ck_assert_int_eq(ring_next(ring, &record), 0);
+	}
+	control->head = ring_position(ring) + SIZE + RING_UNIT;
+	position = ring_position(ring);
+	ck_assert(!ring_find_unfinished(ring, &position, &thread));
+	ring_make_void(ring, position);
+	ck_assert_uint_ne(((struct ring_head *)(void *)place(position))->site, RING_VOID);
+}
+END_TEST
+
 START_TEST(a_slot_has_the_pending_calls_of_one_thread)
 {
 	const struct ring_slot *slot = &control->slots[5];
@@ -591,6 +649,8 @@ int main(void)
 	tcase_add_test(tests, what_a_dead_thread_left_is_passed);
 	tcase_add_test(tests, what_was_given_up_by_its_writer_is_passed_without_a_word);
 	tcase_add_test(tests, what_comes_behind_a_record_that_was_given_up_is_seen_at_once);
+	tcase_add_test(tests, what_nobody_will_write_becomes_no_record);
+	tcase_add_test(tests, pieces_with_lengths_that_cannot_be_are_no_end);
 	tcase_add_test(tests, a_slot_has_the_pending_calls_of_one_thread);
 	tcase_add_test(tests, old_records_and_stacks_are_not_taken_for_new_ones);
 	tcase_add_test(tests, what_the_program_writes_over_the_rate_is_not_drawn_by);

@@ -1,6 +1,6 @@
 if HAVE_CHECK
-check_PROGRAMS += tests/unit/check_ring tests/unit/check_ring_code tests/unit/check_ring_stack
-TESTS += tests/unit/check_ring tests/unit/check_ring_code tests/unit/check_ring_stack
+check_PROGRAMS += tests/unit/check_ring tests/unit/check_ring_code tests/unit/check_ring_settle tests/unit/check_ring_stack
+TESTS += tests/unit/check_ring tests/unit/check_ring_code tests/unit/check_ring_settle tests/unit/check_ring_stack
 tests_unit_check_ring_SOURCES = tests/unit/check_ring.c
 tests_unit_check_ring_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_ring_LDADD = src/libring.a src/libbase.a $(CHECK_LIBS) -lpthread
@@ -9,6 +9,12 @@ tests_unit_check_ring_code_SOURCES = tests/unit/check_ring_code.c tests/unit/rin
 	tests/unit/ring_fixture.c tests/unit/ring_fixture.h
 tests_unit_check_ring_code_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_ring_code_LDADD = src/libarch.a src/libring.a src/libbase.a $(ZYDIS_LIBS) $(CHECK_LIBS) -lpthread
+
+tests_unit_check_ring_settle_SOURCES = tests/unit/check_ring_settle.c tests/unit/ring_samples.S \
+	tests/unit/ring_fixture.c tests/unit/ring_fixture.h
+tests_unit_check_ring_settle_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_ring_settle_LDADD = src/libtarget.a src/libarch.a src/libring.a src/libmodel.a src/libbase.a \
+	$(ELF_LIBS) $(ZYDIS_LIBS) $(CHECK_LIBS) -lpthread
 
 tests_unit_check_ring_stack_SOURCES = tests/unit/check_ring_stack.c \
 	tests/unit/ring_fixture.c tests/unit/ring_fixture.h \
