@@ -415,14 +415,8 @@ x86_64_ring_code:
 	jz	5f
 	cmp	%rsi, %rcx
 	je	5f			/* it had this one's place */
-	ja	3f
-	cmp	%rdx, %rcx
 	jb	4f
-	test	%r11, %r11
-	jz	4f
-	movq	$0, (%r10)		/* below this one on the same stack: gone */
-	jmp	4f
-3:	cmp	%rdi, %rcx
+	cmp	%rdi, %rcx
 	jae	4f
 	cmp	%rcx, %rax
 	cmovb	%rcx, %rax
@@ -447,6 +441,16 @@ x86_64_ring_code:
 	cmpq	$0, (%r10)
 	je	3f
 	lea	8(%r10), %rcx
+	test	$(SLOT_SIZE - 1), %ecx
+	jnz	2b
+	sub	$(SLOT_SIZE - 8), %r10
+2:	add	$8, %r10		/* in the place of one that is gone */
+	mov	(%r10), %rcx
+	cmp	%rsi, %rcx
+	ja	1f
+	cmp	%rdx, %rcx
+	jae	3f
+1:	lea	8(%r10), %rcx
 	test	$(SLOT_SIZE - 1), %ecx
 	jnz	2b
 	jmp	.Lnoted			/* no room: that shows in the records within this one */
@@ -512,7 +516,25 @@ x86_64_ring_code:
 	mov	%rax, (%rdx)
 .Lwithin_done:
 	pop	%r10
-	pop	%r10
+	pop	%rdx
+	test	%rdx, %rdx
+	js	.Lcall_done
+	/* What is below this one on the same stack is gone: the record says so, and not before is it forgotten here. */
+	lea	CALLER(%rsp), %rsi
+	add_below eax, rax
+	find_slot
+	cmp	%r11, SLOT_THREAD(%r10)
+	jne	.Lcall_done
+1:	add	$8, %r10
+	mov	(%r10), %rcx
+	cmp	%rsi, %rcx
+	jae	2f
+	cmp	%rdx, %rcx
+	jb	2f
+	movq	$0, (%r10)
+2:	lea	8(%r10), %rcx
+	test	$(SLOT_SIZE - 1), %ecx
+	jnz	1b
 	jmp	.Lcall_done
 
 /* Before a return instruction, and before a jump that ends a function: the same, and rax is the result. */

@@ -17,6 +17,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -396,6 +397,64 @@ START_TEST(what_nobody_writes_any_more_is_no_record)
 }
 END_TEST
 
+static void know_main_stack(void)
+{
+	char line[256];
+	FILE *maps = fopen("/proc/self/maps", "re");
+
+	ck_assert_ptr_nonnull(maps);
+	while (fgets(line, sizeof(line), maps)) {
+		if (strstr(line, "[stack]"))
+			sscanf(line, "%lx-%lx", &control->main_stack, &control->main_stack_end);
+	}
+	fclose(maps);
+}
+
+static bool is_noted(uint64_t sp)
+{
+	const struct ring_slot *slot = &control->slots[own_tid % RING_SLOTS];
+	bool found = false;
+
+	for (unsigned i = 0; i < RING_PENDING_MAX; i++)
+		found |= slot->sp[i] == sp;
+	return found;
+}
+
+/* Else the next record would come without the stack that says that it is gone. */
+START_TEST(a_call_that_was_left_is_noted_until_a_record_has_said_so)
+{
+	/* All of the slot is in use, or one alone. */
+	static unsigned left_calls;
+
+	know_main_stack();
+	for (left_calls = 1; left_calls <= RING_PENDING_MAX; left_calls += RING_PENDING_MAX - 1) {
+		begin(LEAVE, 0);
+		do {
+			uint64_t low = (uint64_t)(uintptr_t)__builtin_frame_address(0) - 8 * PAGE, position;
+			struct ring_record record;
+			static unsigned calls;
+
+			for (unsigned i = 0; i < left_calls; i++)
+				ring_note_pending(ring, own_tid, low + 16 * i);
+			if (sigsetjmp(way_out, 1) == 0)
+				allocate_in_steps();
+			calls = 0;
+			if (is_open(&position))
+				ring_make_void(ring, position);
+			while (ring_next(ring, &record) == 1) {
+				REQUIRE(record.is_return || record.stack_length > 0);
+				calls += !record.is_return;
+				ring_done(ring);
+			}
+			REQUIRE(calls > 0 || is_noted(low + 16 * (left_calls - 1)));
+			REQUIRE(has_acted || !is_noted(low));
+			ring_forget_thread(ring, own_tid);
+			acts_at++;
+		} while (has_acted);
+	}
+}
+END_TEST
+
 /* --- who waits --- */
 
 static _Atomic(uintptr_t) handlers_frame;
@@ -472,6 +531,7 @@ int main(void)
 	tcase_add_test(tests, what_the_handler_has_recorded_comes_before_it);
 	tcase_add_test(tests, a_record_that_was_given_up_before_is_left_to_others);
 	tcase_add_test(tests, what_nobody_writes_any_more_is_no_record);
+	tcase_add_test(tests, a_call_that_was_left_is_noted_until_a_record_has_said_so);
 	tcase_add_test(tests, who_waits_for_what_he_has_recorded_waits_on);
 	tcase_add_test(tests, what_is_no_frame_is_left_as_it_is);
 	srunner_run_all(runner, CK_NORMAL);
