@@ -124,6 +124,8 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer);
 /* Where the ring ends now; and serves all that was recorded up to there.  False: a record before that is still being written, by
  * *ret_writer as above. */
 uint64_t engine_ring_head(const struct engine *engine);
+/* Of the next record that is to be read. */
+uint64_t engine_ring_position(const struct engine *engine);
 bool engine_read_until(struct engine *engine, uint64_t head, pid_t *ret_writer);
 /* Whether the record that is under way was awaited in vain before; given_up: it has been now. */
 bool engine_is_late(struct engine *engine, bool given_up);
@@ -131,6 +133,10 @@ bool engine_is_late(struct engine *engine, bool given_up);
 bool engine_catch_up(struct engine *engine);
 /* Passes the record that is not finished: all threads are held, and none of them will write it. */
 void engine_pass_record(struct engine *engine);
+/* All threads are held, as far as they can be, and settled (jumps_settle): handlers that go on in the midst of a record when they end will
+ * go on before it, or behind it; then what is reserved and written by nobody any more is no record.  True: all is committed, or
+ * void. */
+bool engine_settle(struct engine *engine);
 /* By its stack, whether a held thread is in a handler, of which the kernel's frame stands at this address. */
 bool engine_is_in_handler(struct engine *engine, struct task *task, raddr at);
 /* The ring's memory is the process's no more: nothing comes. */

@@ -395,6 +395,11 @@ uint64_t engine_ring_head(const struct engine *engine)
 	return engine->ring.ring ? __atomic_load_n(&ring_control(engine->ring.ring)->head, __ATOMIC_ACQUIRE) : 0;
 }
 
+uint64_t engine_ring_position(const struct engine *engine)
+{
+	return engine->ring.ring ? ring_position(engine->ring.ring) : 0;
+}
+
 bool engine_read_until(struct engine *engine, uint64_t head, pid_t *ret_writer)
 {
 	*ret_writer = 0;
@@ -411,7 +416,7 @@ bool engine_read_until(struct engine *engine, uint64_t head, pid_t *ret_writer)
 
 bool engine_is_late(struct engine *engine, bool given_up)
 {
-	uint64_t position = engine->ring.ring ? ring_position(engine->ring.ring) : 0;
+	uint64_t position = engine_ring_position(engine);
 
 	if (given_up)
 		engine->ring.late = position;

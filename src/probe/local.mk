@@ -14,6 +14,7 @@ src_libprobe_a_SOURCES = \
 	src/probe/engine_ring_held.c \
 	src/probe/engine_ring_record.c src/probe/engine_ring_record.h \
 	src/probe/engine_ring_sampling.c \
+	src/probe/engine_ring_settle.c \
 	src/probe/engine_ring_stacks.c \
 	src/probe/engine_sites.c \
 	src/probe/forms.c src/probe/forms.h \

@@ -63,23 +63,23 @@ static void look_at_all(pid_t pid, const struct awaited_threads *before, struct 
 		closedir(dir);
 }
 
-static bool all_were_able(const struct awaited_threads *threads)
+static bool all_were_able(const struct awaited_threads *threads, unsigned looks)
 {
 	for (size_t i = 0; i < threads->items.count; i++) {
-		if (threads->items.items[i].looks < AWAITED_LOOKS)
+		if (threads->items.items[i].looks < looks)
 			return false;
 	}
 	return true;
 }
 
-bool awaited_in_vain(struct awaited *awaited, pid_t pid, pid_t tid)
+static bool look_once_more(struct awaited *awaited, pid_t pid, pid_t tid, unsigned looks, uint64_t pause_ns)
 {
 	bool first = awaited->looked_ns == 0 || awaited->tid != tid;
 	uint64_t now_ns = clock_monotonic_ns();
 	struct awaited_threads now = { 0 };
 
 	/* Looks count, not time: of that this process may have had as little as the threads. */
-	if (!first && now_ns - awaited->looked_ns < AWAITED_PAUSE_MS * NSEC_PER_MSEC)
+	if (!first && now_ns - awaited->looked_ns < pause_ns)
 		return false;
 	awaited->looked_ns = now_ns;
 	awaited->tid = tid;
@@ -89,7 +89,17 @@ bool awaited_in_vain(struct awaited *awaited, pid_t pid, pid_t tid)
 		look_at_all(pid, first ? NULL : &awaited->threads, &now);
 	vec_fini(&awaited->threads.items);
 	awaited->threads = now;
-	return !first && all_were_able(&now);
+	return !first && all_were_able(&now, looks);
+}
+
+bool awaited_in_vain(struct awaited *awaited, pid_t pid, pid_t tid)
+{
+	return look_once_more(awaited, pid, tid, AWAITED_LOOKS, AWAITED_PAUSE_MS * NSEC_PER_MSEC);
+}
+
+bool awaited_briefly(struct awaited *awaited, pid_t pid, pid_t tid)
+{
+	return look_once_more(awaited, pid, tid, AWAITED_BRIEFLY_LOOKS, AWAITED_BRIEFLY_PAUSE_US * NSEC_PER_USEC);
 }
 
 void awaited_end(struct awaited *awaited)

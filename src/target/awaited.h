@@ -11,6 +11,9 @@
 
 #define AWAITED_LOOKS 10
 #define AWAITED_PAUSE_MS 100           /* from look to look, at least */
+/* For a moment: a handler of some microseconds has ended by then, at whatever rate it comes. */
+#define AWAITED_BRIEFLY_LOOKS 3
+#define AWAITED_BRIEFLY_PAUSE_US 300
 #define AWAITED_THREADS_MAX 4096       /* further ones are not asked */
 
 struct awaited_thread {
@@ -33,6 +36,8 @@ struct awaited {
 /* To be called again and again, until it is done; tid: who does it, 0: any thread of the process, not known which.  True: each was able to
  * go on at AWAITED_LOOKS looks, and it is not done. */
 bool awaited_in_vain(struct awaited *awaited, pid_t pid, pid_t tid);
+/* The same at AWAITED_BRIEFLY_LOOKS looks. */
+bool awaited_briefly(struct awaited *awaited, pid_t pid, pid_t tid);
 /* It is done, or given up. */
 void awaited_end(struct awaited *awaited);
 

@@ -117,6 +117,18 @@ static bool is_sweep_due(const struct loop *loop, const struct target *target, u
 		now_ns - loop->swept_ns > (pause_ns > SWEEP_LEAST_NS ? pause_ns : SWEEP_LEAST_NS));
 }
 
+bool loop_settle_in_time(struct loop *loop, pid_t writer)
+{
+	enum settled settled = release_settle_in_time(loop->session, &loop->settling, writer);
+
+	if (settled == SETTLED_NOT)
+		return false;
+	awaited_end(&loop->writer);
+	if (settled == SETTLED_AND_HELD)
+		loop_resume_held(loop);
+	return true;
+}
+
 /* A record has not been finished for so long that its writer may have left it, by a jump out of a handler. */
 static bool is_stuck(struct loop *loop)
 {
@@ -222,6 +234,14 @@ static void watch_objects(struct loop *loop)
 	loop->idle_ns = RING_PAUSE_NS;
 }
 
+/* A record that is under way is looked at soon again, however long there was nothing to read. */
+static bool settle_in_time(struct loop *loop, pid_t writer)
+{
+	if (loop->settling.position != engine_ring_position(loop->session->engine))
+		loop->idle_ns = RING_PAUSE_NS;
+	return loop_settle_in_time(loop, writer);
+}
+
 /* Of a process that is traced without ptrace: there are records, and ends of snapshots. */
 static void serve_released(struct loop *loop)
 {
@@ -244,8 +264,10 @@ static void serve_released(struct loop *loop)
 		return;
 	}
 	served = engine_read_ring(loop->session->engine, RING_BATCH, &writer);
-	if (served != -EAGAIN)
+	if (served != -EAGAIN) {
 		awaited_end(&loop->writer);
+		release_settling_end(&loop->settling);
+	}
 	if (served > 0) {
 		loop->idle_ns = RING_PAUSE_NS;
 		return;
@@ -255,6 +277,8 @@ static void serve_released(struct loop *loop)
 		serve_released_end(loop, state);
 		return;
 	}
+	if (served == -EAGAIN && settle_in_time(loop, writer))
+		return;
 	/* Whoever writes it may do so yet, where others write by then: the loss is counted, which says so. */
 	if (served == -EAGAIN && awaited_in_vain(&loop->writer, loop->session->target->pid, writer)) {
 		engine_pass_record(loop->session->engine);

@@ -4,9 +4,8 @@
 
 #include "tracer/link.h"
 #include "tracer/placement.h"
+#include "tracer/release.h"
 #include "tracer/session.h"
-
-#include "target/awaited.h"
 
 #define LEAVING_DEADLINE_MS 10000      /* for tasks that do not stop to be let go (vfork, D state) */
 
@@ -18,7 +17,8 @@ struct loop {
 	unsigned since_sweep;          /* stops served since all tasks were looked at */
 	uint64_t swept_ns;             /* when that was */
 	uint64_t stuck_ns;             /* since when a record has been under way; 0: none */
-	struct awaited writer;         /* the same, without ptrace */
+	struct awaited writer;         /* the same, without ptrace, */
+	struct settling settling;      /* and when it is settled */
 	uint64_t idle_ns;              /* how long to wait for records */
 	uint64_t leaving_deadline_ns;
 	bool owes_answer;              /* to a detach that waits for a thread that can be held */
@@ -34,6 +34,9 @@ struct loop {
 
 /* Attach, exec, new objects, the last snapshot, detach: no heartbeat comes in the middle of them. */
 void loop_begin_long_step(struct loop *loop);
+
+/* Without ptrace: a record is under way, by `writer` where that is known (0: not).  True: it was settled, by seizing the process. */
+bool loop_settle_in_time(struct loop *loop, pid_t writer);
 
 /* --- one stop (loop_serve.c) --- */
 void loop_serve(struct loop *loop, struct task *task, const struct stop *stop);

@@ -425,7 +425,7 @@ bool loop_catch_up(struct loop *loop, pid_t held)
 			return false;
 		if (writer == 0 && turns++ % SETTLE_TURNS == 0)
 			settle_stopped(loop->session->target);
-		if (!serve_writer(loop, writer))
+		if (!serve_writer(loop, writer) && !loop_settle_in_time(loop, writer))
 			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 		/* That may have been the end of it, or of its memory. */
 		if (loop->done || loop->session->leaving || loop->session->engine != engine)

@@ -352,9 +352,13 @@ static int take_back(struct session *session, struct pending_list *ret_ended)
 	}
 	note_until(target, 0);
 	give_to_held(session, ret_ended);
-	for (size_t i = 0; i < target->tasks.count; i++)
-		jumps_settle(target->tasks.items[i]);
 	return 0;
+}
+
+static void settle_threads(const struct target *target, void (*settle)(struct task *task))
+{
+	for (size_t i = 0; i < target->tasks.count; i++)
+		settle(target->tasks.items[i]);
 }
 
 int release_end(struct session *session)
@@ -367,6 +371,9 @@ int release_end(struct session *session)
 	r = take_back(session, &ended);
 	/* What those have recorded that ended before it was read. */
 	if (r == 0) {
+		settle_threads(session->target, jumps_settle);
+		if (!target_executed(session->target))
+			engine_settle(session->engine);
 		give_calls(session, &ended, true);
 		engine_catch_up(session->engine);
 		forget_unlisted(session);
@@ -384,12 +391,40 @@ void release_let_go_again(struct session *session)
 	bool kept = take_calls(session->target, &list) == 0;
 
 	session->exec_seen = false;
+	session->hold = HOLD_NOT;
 	renew_note(session->target);
 	note_ends_of_holding(session->target);
 	target_let_go(session->target, kept ? NULL : on_let_go, session);
 	give_calls(session, &list, false);
 	vec_fini(&list.items);
 	session->released = true;
+}
+
+/* Whoever waits for what he has recorded to be served waits on: it is still to be read. */
+int release_settle(struct session *session, bool hold, bool *ret_held)
+{
+	struct target *target = session->target;
+	struct pending_list ended = { 0 };
+	int r = release_state(session) == RELEASE_RUNS ? take_back(session, &ended) : -ESRCH;
+
+	*ret_held = false;
+	if (r == 0) {
+		settle_threads(target, jumps_settle_but_waiting);
+		*ret_held = target_executed(target) ? !release_unless_exec(session) : hold;
+		if (target_executed(target))
+			r = -ESRCH;
+		else
+			r = engine_settle(session->engine) ? 0 : -EAGAIN;
+		if (!*ret_held)
+			release_let_go_again(session);
+		give_calls(session, &ended, true);
+	}
+	if (*ret_held) {
+		engine_catch_up(session->engine);
+		forget_unlisted(session);
+	}
+	vec_fini(&ended.items);
+	return r;
 }
 
 /* True: all are held, which *ret says of. */

@@ -4,6 +4,8 @@
  *
  * A thread that executes a program waits likewise until the process is seized for that.
  *
+ * A handler of a signal that has come in the midst of a record is put out of it likewise, when it does not end soon.
+ *
  * What nobody tells of then is looked for: its end, that it has executed another program unseen, and once a second threads that ended, and
  * objects that came where the hook has no room.  See doc/ARCHITECTURE.md for what is given up. */
 #ifndef ALLOCWATCH_TRACER_RELEASE_H
@@ -11,6 +13,8 @@
 
 #include "tracer/hold.h"
 #include "tracer/session.h"
+
+#include "target/awaited.h"
 
 /* Why it cannot be, up to HOLD_LAST_REFUSAL; HOLD_NOT: all is in place, and all threads are held. */
 enum hold_reason release_refusal(const struct session *session);
@@ -46,6 +50,32 @@ bool release_serve_stop(const struct stop *stop);
 bool release_look(struct session *session);
 /* It has ended, or executed another program: its threads are no more. */
 void release_forget_threads(struct session *session);
+
+/* --- release_settle.c: records that stay open --- */
+
+/* Seizes it, so that handlers that have come in the midst of records go on before them, and what was left half-written is no record: nobody
+ * writes what was reserved by then, and nothing is lost by that.  It is let go again unless it is to be held, or has just executed a program:
+ * *ret_held.  0; -EAGAIN: that cannot be said of all, who are not held; -EPERM: another tracer has it; or negative errno.  (release.c's.) */
+int release_settle(struct session *session, bool hold, bool *ret_held);
+
+/* More often than so many times a second, or for more than this part of the time, for so many seconds: then it is held for good. */
+#define SETTLINGS_A_SECOND 10
+#define SETTLINGS_SHARE 10
+#define SETTLINGS_SECONDS 3
+/* Of the next record to be read, which is under way.  All 0 at first. */
+struct settling {
+	struct awaited writer;
+	uint64_t position;             /* which it is */
+	uint64_t again_ns, pause_ns;   /* it was tried in vain: when that is done once more, and how long after that */
+	uint64_t second_ns, took_ns;   /* when a second began, how long it took in that, */
+	unsigned count, busy;          /* how often it was done, and for how many seconds before it too much */
+};
+enum settled { SETTLED_NOT, SETTLED, SETTLED_AND_HELD };
+/* It is under way, by `writer` where that is known (0: not): settles it when it has been for a moment in which whoever writes it could have
+ * gone on. */
+enum settled release_settle_in_time(struct session *session, struct settling *settling, pid_t writer);
+/* It was read, or is given up. */
+void release_settling_end(struct settling *settling);
 
 /* --- release_exec.c: programs that it executes --- */
 

@@ -29,6 +29,7 @@ torture_tests = \
 	tests/live/check_attach \
 	tests/live/check_exact \
 	tests/live/check_release \
+	tests/live/check_settle \
 	tests/live/check_ring \
 	tests/live/check_namespaces \
 	tests/live/check_sampling \
@@ -121,6 +122,9 @@ tests_live_check_release_LDADD = $(live_libs)
 tests_live_check_namespaces_SOURCES = tests/live/check_namespaces.c
 tests_live_check_namespaces_CFLAGS = $(live_cflags)
 tests_live_check_namespaces_LDADD = $(live_libs)
+tests_live_check_settle_SOURCES = tests/live/check_settle.c
+tests_live_check_settle_CFLAGS = $(live_cflags)
+tests_live_check_settle_LDADD = $(live_libs)
 tests_live_check_ring_SOURCES = tests/live/check_ring.c
 tests_live_check_ring_CFLAGS = $(live_cflags) -I$(srcdir)/tests/faults
 tests_live_check_ring_LDADD = $(live_libs)

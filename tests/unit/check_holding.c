@@ -730,6 +730,28 @@ START_TEST(who_could_have_gone_on_is_given_up)
 }
 END_TEST
 
+START_TEST(a_moment_is_soon_over)
+{
+	pid_t pid = sleeping_child();
+	struct awaited awaited = { 0 };
+	uint64_t began_ns = clock_monotonic_ns();
+	unsigned looks = 1;
+
+	ck_assert(!awaited_briefly(&awaited, pid, pid));
+	while (!awaited_briefly(&awaited, pid, pid))
+		looks++;
+	ck_assert_uint_ge(looks, AWAITED_BRIEFLY_LOOKS);
+	ck_assert_uint_ge(clock_monotonic_ns() - began_ns, AWAITED_BRIEFLY_LOOKS * AWAITED_BRIEFLY_PAUSE_US * NSEC_PER_USEC);
+	awaited_end(&awaited);
+	/* But not for who is held. */
+	ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+	ck_assert_int_eq(waitpid(pid, NULL, WUNTRACED), pid);
+	for (uint64_t end_ns = clock_monotonic_ns() + 100 * NSEC_PER_MSEC; !clock_passed(end_ns);)
+		ck_assert(!awaited_briefly(&awaited, pid, pid));
+	end_child(pid, &awaited);
+}
+END_TEST
+
 static void require_awaited_while_held(pid_t pid, bool known)
 {
 	struct awaited awaited = { 0 };
@@ -826,6 +848,7 @@ int main(void)
 	tcase_add_test(tcase, a_thread_that_is_let_go_has_its_signal);
 	tcase_add_test(tcase, a_thread_that_is_let_go_at_another_stop_has_no_signal);
 	tcase_add_test(tcase, who_could_have_gone_on_is_given_up);
+	tcase_add_test(tcase, a_moment_is_soon_over);
 	tcase_add_test(tcase, who_is_held_is_awaited);
 	tcase_add_test(tcase, a_writer_whose_page_does_not_come_is_awaited);
 	tcase_add_test(tcase, a_long_time_between_two_looks_is_one_look);

@@ -2,7 +2,8 @@
  *
  * The malloc gives out pieces of one mapping by one atomic addition, so it may be left anywhere.  A block counts when
  * malloc has returned, which the handler knows from where it came in.  A round goes on until 50 more calls were left
- * (--jumps).  Tally: jumps, within (malloc), blocks and bytes; frees. */
+ * (--jumps); a malloc takes as many turns of a loop as --turns says (200).  Tally: jumps, within (malloc), blocks and bytes; frees; unclear (of those within: in code of nobody's but the tracer's, when
+ * malloc had done its work). */
 #define _GNU_SOURCE
 #include "victim.h"
 
@@ -10,6 +11,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -23,7 +25,11 @@ void free(void *block);
 void *calloc(size_t count, size_t size);
 void *realloc(void *block, size_t size);
 
+extern const char __executable_start[], etext[];
+
 static char *arena;
+static long turns = 200;
+static volatile bool is_done;          /* all but the return of the last malloc */
 static atomic_size_t used;
 static volatile size_t sink;
 
@@ -38,13 +44,14 @@ __attribute__((noinline)) void *malloc(size_t size)
 		if (arena == MAP_FAILED)
 			die("no arena");
 	}
-	for (int i = 0; i < 200; i++)
+	for (long i = 0; i < turns; i++)
 		sink += size;
 	at = atomic_fetch_add(&used, room);
 	if (room > ARENA_BYTES || at > ARENA_BYTES - room)
 		return NULL;
 	block = (size_t *)(void *)(arena + at);
 	block[0] = size;
+	is_done = true;
 	return block + 2;
 }
 
@@ -95,7 +102,7 @@ __asm__(".text\n"
 static sigjmp_buf way_out;
 static volatile sig_atomic_t armed;
 static volatile uintptr_t left_at;
-static volatile long jumps, within, blocks, bytes, frees;
+static volatile long jumps, within, blocks, bytes, frees, unclear;
 static long jumps_a_round = 50;
 
 static void leave(int sig, siginfo_t *info, void *context)
@@ -124,6 +131,7 @@ static __attribute__((noinline)) void one_call(size_t size)
 {
 	taken = NULL;
 	left_at = 0;
+	is_done = false;
 	if (sigsetjmp(way_out, 1) == 0) {
 		armed = 1;
 		take_block(size);
@@ -134,6 +142,7 @@ static __attribute__((noinline)) void one_call(size_t size)
 		bytes += (long)size;
 	} else {
 		within++;
+		unclear += is_done && left_at - (uintptr_t)__executable_start >= (uintptr_t)(etext - __executable_start);
 	}
 	if (taken && size % 3 == 0) {
 		free(taken);
@@ -165,7 +174,7 @@ static void jump_around(void)
 		deeper((int)(i % 4), 24 + i % 200);
 	set_timer(0);
 	free(malloc(10));
-	say("jumps=%ld within=%ld blocks=%ld bytes=%ld frees=%ld", jumps, within, blocks, bytes, frees);
+	say("jumps=%ld within=%ld unclear=%ld blocks=%ld bytes=%ld frees=%ld", jumps, within, unclear, blocks, bytes, frees);
 }
 
 int main(int argc, char **argv)
@@ -173,6 +182,7 @@ int main(int argc, char **argv)
 	struct sigaction action = { .sa_sigaction = leave, .sa_flags = SA_SIGINFO };
 
 	jumps_a_round = option_number(argc, argv, "--jumps", jumps_a_round);
+	turns = option_number(argc, argv, "--turns", turns);
 	free(malloc(10));
 	sigaction(SIGALRM, &action, NULL);
 	obey(jump_around);
