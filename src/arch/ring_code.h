@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RING_CODE_MAGIC "allocwatch.codeB"     /* 16 bytes, no NUL; the last one is the version */
+#define RING_CODE_MAGIC "allocwatch.codeC"     /* 16 bytes, no NUL; the last one is the version */
 #define RING_CODE_MAGIC_SIZE 16
 #define RING_CODE_SIZE 65536u
 
