@@ -64,13 +64,27 @@ static void kept(void *context, const struct held_block *block)
 							   .domain = block->domain });
 }
 
-/* A free within another one is mostly called by that itself. */
+/* Surely: of code whose end is not known nothing is said. */
+static bool is_called_by(const struct probe *probe, raddr return_address)
+{
+	for (size_t i = 0; i < probe->parts.count; i++) {
+		if (return_address - 1 - probe->parts.items[i].address < probe->parts.items[i].size)
+			return true;
+	}
+	return false;
+}
+
+/* A free within another one is mostly called by that itself.  So is an allocation whose record has no stack though another one is pending
+ * further out, as where two threads have one slot: glibc's posix_memalign calls malloc.  A later call of the outer function would be known. */
 static enum call_standing standing_unseen(const struct sighting *seen, const struct call *call)
 {
+	raddr sp = seen->regs.reg[ARCH_DWARF_SP];
 	uint64_t return_address;
 
-	if (call->kind == CALL_FREES && reader_u64(seen->reader, seen->regs.reg[ARCH_DWARF_SP], &return_address) == 0 &&
-	    view_returns_to(call->probe, return_address))
+	if (call->kind == CALL_SIGNAL || reader_u64(seen->reader, sp, &return_address) < 0)
+		return CALL_UNKNOWN;
+	if (call->kind == CALL_FREES ? view_returns_to(call->probe, return_address) :
+	    call->sp > sp && is_called_by(call->probe, return_address))
 		return CALL_STANDS;
 	return CALL_UNKNOWN;
 }

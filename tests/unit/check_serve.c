@@ -163,6 +163,49 @@ START_TEST(a_result_that_is_stored_is_read_where_it_is)
 }
 END_TEST
 
+static uint64_t blind_return;
+
+/* Of a record without a stack. */
+static int read_return_address(void *context, raddr at, void *buf, size_t len)
+{
+	(void)context, (void)at;
+	memcpy(buf, &blind_return, len);
+	return 0;
+}
+
+/* Seven words further in than the call that is pending. */
+static void enter_blindly(const struct probe *probe, uint64_t size, uint64_t return_address)
+{
+	static const struct reader blind = { .read = read_return_address };
+	struct sighting seen = seen_at(SITE_ENTRY, probe);
+	struct serving serving;
+
+	blind_return = return_address;
+	seen.regs.reg[ARCH_DWARF_SP] -= 56;
+	seen.recorded = seen.is_blind = true;
+	seen.reader = &blind;
+	seen.args[0] = size;
+	serving_init(&serving, &engine, &seen);
+	serve_entry(&serving);
+}
+
+/* As glibc's posix_memalign calls malloc, of a thread whose slot is another's. */
+START_TEST(a_call_without_a_stack_is_a_part_of_the_one_it_comes_from)
+{
+	struct code_part *part = vec_push(&aligned.parts);
+
+	ck_assert_ptr_nonnull(part);
+	*part = (struct code_part){ .address = aligned.address, .size = 0x100 };
+	enter(&aligned, SP + 64, 16, 100);
+	enter_blindly(&alloc, 100, aligned.address + 0x40);
+	ck_assert_uint_eq(engine.counters.failed_reads, 0);
+	/* By whom this is called nobody knows. */
+	enter_blindly(&alloc, 100, 0x123456);
+	ck_assert_uint_gt(engine.counters.failed_reads, 0);
+	vec_fini(&aligned.parts);
+}
+END_TEST
+
 START_TEST(a_product_that_overflows_is_never_a_small_block)
 {
 	enter(&many, 6, 7, 0);
@@ -505,6 +548,7 @@ int main(void)
 	tcase_add_test(tests, an_entry_and_a_return_make_a_block_at_the_time_it_was_seen);
 	tcase_add_test(tests, a_failed_call_makes_no_block);
 	tcase_add_test(tests, a_result_that_is_stored_is_read_where_it_is);
+	tcase_add_test(tests, a_call_without_a_stack_is_a_part_of_the_one_it_comes_from);
 	tcase_add_test(tests, a_product_that_overflows_is_never_a_small_block);
 	tcase_add_test(tests, a_free_is_told_at_its_entry);
 	tcase_add_test(tests, a_resize_has_two_parts);
