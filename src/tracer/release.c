@@ -136,6 +136,18 @@ static void note_ends_of_holding(const struct target *target)
 	}
 }
 
+/* A thread that was not held, since it waits in vfork or makes a call of ours that comes late, is still seized: it is let go at its next
+ * stop, and known until then, so that nothing is taken out below it. */
+static void note_seized(struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		struct task *task = target->tasks.items[i];
+
+		if (!task->interrupt_due)
+			task->interrupt_due = ptrace_interrupt(task->tid) == 0;
+	}
+}
+
 void release_begin(struct session *session)
 {
 	/* Where that cannot be it stays, and does no harm. */
@@ -143,6 +155,7 @@ void release_begin(struct session *session)
 	renew_note(session->target);
 	note_ends_of_holding(session->target);
 	target_let_go(session->target, on_let_go, session);
+	note_seized(session->target);
 	session->released = session->target->was_ours = true;
 }
 
@@ -395,6 +408,7 @@ void release_let_go_again(struct session *session)
 	renew_note(session->target);
 	note_ends_of_holding(session->target);
 	target_let_go(session->target, kept ? NULL : on_let_go, session);
+	note_seized(session->target);
 	give_calls(session, &list, false);
 	vec_fini(&list.items);
 	session->released = true;
