@@ -3,6 +3,7 @@
 
 #include "tracer/snapshot.h"
 
+#include "target/process.h"
 #include "target/resident.h"
 
 #include "base/clock.h"
@@ -51,8 +52,12 @@ size_t session_memory(const struct session *session)
 }
 
 /* By job control: whichever of its threads is in that stop, the process is. */
-static bool is_stopped(const struct target *target)
+static bool is_stopped(const struct session *session)
 {
+	const struct target *target = session->target;
+
+	if (session->released)
+		return process_thread_state(target->pid, process_living_thread(target->pid)) == 'T';
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		if (target->tasks.items[i]->group_stopped)
 			return true;
@@ -116,14 +121,14 @@ void session_send_status(struct session *session, uint32_t serial)
 		.events = session->stops + counters.records,
 		.engine = engine_has_ring(session->engine) ? ENGINE_RING : ENGINE_INT3,
 		.children_not_followed = session->not_followed,
-		.tasks = (uint32_t)target->tasks.count,
+		.tasks = session->released ? (uint32_t)process_threads(target->pid) : (uint32_t)target->tasks.count,
 		.probes = engine_probe_count(session->engine),
 		.frames_limit = session->frames_limit,
 		.pending_calls = engine_pending(session->engine),
 		.exact = session_is_exact(session),
 		.sample_bytes = heap_sampling(session->heap),
 		.crash_safe = resident_is_safe(target, &reason),
-		.stopped = is_stopped(target),
+		.stopped = is_stopped(session),
 		.released = session->released,
 		.ring_waits = counters.waits,
 		.ring_wait_ms = engine_has_ring(session->engine) ? session->ring_wait_ms : 0,
@@ -132,6 +137,11 @@ void session_send_status(struct session *session, uint32_t serial)
 	hold = session_hold_text(session, text, sizeof(text));
 	if (hold)
 		snprintf(status.hold_reason, sizeof(status.hold_reason), "%s", hold);
+	/* Nothing of ours stops it, whatever it does with SIGTRAP. */
+	if (session->released) {
+		status.crash_safe = true;
+		reason = NULL;
+	}
 	heap_each_trace(session->heap, add_domain, &status);
 	status.counters.lost_events += session_lost_events(session);
 	if (session_engine_reason(session))
