@@ -222,7 +222,7 @@ static bool hit(pid_t pid, int sig)
 /* Who traces, or heals: whom the deed is done to. */
 static pid_t find_tracer(struct tool *tool, pid_t pid, enum phase phase)
 {
-	pid_t tracer = (pid_t)status_number(pid, "TracerPid", 10);
+	pid_t tracer = tool_find_tracer(pid);
 	struct search search = { .tool = tool, .heals = phase == IN_HEALING };
 
 	if (phase == IN_HEALING)

@@ -48,7 +48,8 @@ static void make_children(struct tool *tool, struct subject *clones, bool follow
 	require_at_least(made, KINDS - 6);
 	before = state_take(clones->pid);
 	for (unsigned i = 0; i < rounds; i++) {
-		tool_out(tool, "attach", pid_text(clones->pid), follow ? "--follow-forks" : NULL, NULL);
+		/* Without ptrace those that are made without the C library keep what is switched off in them. */
+		tool_out(tool, "attach", "--hold", pid_text(clones->pid), follow ? "--follow-forks" : NULL, NULL);
 		one_of_each(clones);
 		one_of_each(clones);
 		require_nothing_unknown(tool_status(tool, clones->pid), 0);
@@ -132,7 +133,7 @@ static void one_that_is_being_made_at_the_attach_is_traced(struct subject *unbor
 	struct tool *tool = tool_start();
 	int fd = begin_birth(unborn), status;
 	uint64_t page = (uint64_t)subject_tally(unborn, "page");
-	pid_t attaching = tool_begin(tool, "attach", pid_text(unborn->pid), NULL);
+	pid_t attaching = tool_begin(tool, "attach", "--hold", pid_text(unborn->pid), NULL);
 
 	require(live_wait(main_thread_is_held, unborn, HELD_MS));
 	end_birth(unborn, fd, page);

@@ -151,7 +151,7 @@ static void heal_at_once(struct tool *tool, const char *name, pid_t pid)
 	uint64_t us[ROUNDS_LONG] = { 0 };
 
 	for (unsigned i = 0; i < rounds; i++) {
-		tool_attach(tool, pid);
+		tool_attach_held(tool, pid);
 		require(status_number(pid, "SigCgt", 16) != caught);
 		us[i] = healed_after_us(pid, caught);
 		require(live_wait(state_text_is_intact, &pid, HEAL_MS));

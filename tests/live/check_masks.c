@@ -131,7 +131,7 @@ static struct subject *start(struct masks *ret_before)
 /* So that nothing heals before it is asked to. */
 static void kill_both(struct tool *tool, pid_t pid)
 {
-	pid_t tracer = (pid_t)status_number(pid, "TracerPid", 10);
+	pid_t tracer = tool_find_tracer(pid);
 
 	kill(tool_daemon(tool), SIGSTOP);
 	if (tracer > 0)
@@ -203,7 +203,7 @@ static void masks_are_as_before_when_the_tracer_died_in_the_attach_or_the_detach
 			live_wait(state_is_traced, &victim->pid, 5000);
 		}
 		live_let_pass(live_random(ATTACH_NS));
-		hit += status_number(victim->pid, "TracerPid", 10) > 0;
+		hit += state_is_traced(&victim->pid);
 		kill_both(tool, victim->pid);
 		waitpid(client, NULL, 0);
 		require_equal(tool_heal(pid_text(victim->pid)), 0);

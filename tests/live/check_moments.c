@@ -66,7 +66,7 @@ static void no_thread_that_is_born_in_the_attach_escapes(void)
 
 	for (unsigned i = 0; i < attaches; i++) {
 		subject_send(births, 'r');
-		tool_attach(tool, births->pid);
+		tool_attach_held(tool, births->pid);
 		for (int look = 0; look < 5; look++)
 			seen += require_all_traced(births->pid);
 		tool_detach(tool, births->pid);
@@ -209,7 +209,7 @@ static void the_last_of_stop_and_cont_wins(void)
 			reap_client(client);
 			if (leaving)
 				continue;
-			require_at_least(status_number(hammer->pid, "TracerPid", 10), 1);
+			require_at_least(tool_tracer(hammer->pid), 1);
 		}
 		require_equal(status_number(hammer->pid, "TracerPid", 10), 0);
 		if (thread_state(hammer->pid, hammer->pid) == 'Z')

@@ -33,7 +33,7 @@ struct traced {
 
 static bool is_traced_by_another(void *context)
 {
-	return !state_is_untraced(context);
+	return !state_has_no_tracer(context);
 }
 
 /* One of its lines has this text. */
@@ -56,7 +56,7 @@ static bool is_clean(void *context)
 	const struct subject *subject = context;
 	pid_t pid = subject->pid;
 
-	return state_text_is_intact(&pid) && state_is_untraced(&pid);
+	return state_text_is_intact(&pid) && state_has_no_tracer(&pid);
 }
 
 static void release_with(struct tool *tool, pid_t pid, const char *ring_wait)
@@ -271,7 +271,7 @@ static void strace_can_be_used_while_it_allocates(void)
 	/* It has it: nothing can be taken out now, and that is said. */
 	require_text(tool_try(tool, "detach", pid_text(hammer->pid), NULL).err, "another tracer has it");
 	end_strace(strace);
-	require(live_wait(state_is_untraced, &hammer->pid, WAIT_MS));
+	require(live_wait(state_has_no_tracer, &hammer->pid, WAIT_MS));
 	require_tally(tool, hammer, 0);
 	subject_command(hammer, 'g');
 	require_tally(tool, hammer, 0);
@@ -385,7 +385,7 @@ static void run_children_of(struct tool *tool, struct subject *forker, struct st
 
 		subject_command(forker, 'g');
 		child = (pid_t)subject_tally(forker, "child");
-		require(state_is_untraced(&child));
+		require(state_has_no_tracer(&child));
 		require(state_text_is_intact(&child));
 		subject_command(forker, 'g');
 		require_equal(subject_tally(forker, "status"), 7);
@@ -801,7 +801,7 @@ static void an_allocator_that_is_loaded_while_a_thread_is_in_vfork_is_watched_af
 	for (unsigned i = 0; !own_blocks_are_seen(&traced) && i < 200; i++)
 		subject_command(plugins, 'G');
 	require(own_blocks_are_seen(&traced));
-	require(live_wait(state_is_untraced, &plugins->pid, WAIT_MS));
+	require(live_wait(state_has_no_tracer, &plugins->pid, WAIT_MS));
 	require_equal(json_number(tool_status(tool, plugins->pid), "unknown.probe_gaps"), 1);
 	tool_end(tool, plugins, NULL);
 }

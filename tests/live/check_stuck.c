@@ -62,7 +62,7 @@ static void stop_during(struct tool *tool, struct subject *hammer, const char *c
 	if (!strcmp(command, "attach"))
 		live_wait(state_is_traced, &hammer->pid, 5000);
 	live_let_pass(live_random(4 * NSEC_PER_MSEC));
-	tracer = (pid_t)status_number(hammer->pid, "TracerPid", 10);
+	tracer = tool_find_tracer(hammer->pid);
 	if (tracer > 0)
 		kill(tracer, SIGSTOP);
 	require(waitpid(client, &status, 0) == client);

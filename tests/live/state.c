@@ -388,14 +388,33 @@ long long status_number(pid_t pid, const char *name, int base)
 	return number;
 }
 
+/* The ring's memory, which goes when it is detached from, or healed. */
+static bool has_ring(pid_t pid)
+{
+	FILE *maps = fopen(live_text("/proc/%d/maps", pid), "re");
+	bool found = false;
+	char line[4096];
+
+	while (maps && !found && fgets(line, sizeof(line), maps))
+		found = strstr(line, "/memfd:allocwatch-ring") != NULL;
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
 bool state_is_traced(void *context)
 {
-	return status_number(*(pid_t *)context, "TracerPid", 10) > 0;
+	return status_number(*(pid_t *)context, "TracerPid", 10) > 0 || has_ring(*(pid_t *)context);
+}
+
+bool state_has_no_tracer(void *context)
+{
+	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
 }
 
 bool state_is_untraced(void *context)
 {
-	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
+	return state_has_no_tracer(context) && !has_ring(*(pid_t *)context);
 }
 
 bool state_text_is_intact(void *context)

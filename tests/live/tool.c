@@ -279,15 +279,6 @@ int tool_heal(const char *pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-pid_t tool_tracer(pid_t pid)
-{
-	pid_t tracer = (pid_t)status_number(living_thread(pid), "TracerPid", 10);
-
-	if (tracer <= 0)
-		live_fail("nobody traces process %d", pid);
-	return tracer;
-}
-
 static bool is_tracer(pid_t pid, bool heals)
 {
 	FILE *f = fopen(live_text("/proc/%d/cmdline", pid), "r");
@@ -298,6 +289,59 @@ static bool is_tracer(pid_t pid, bool heals)
 	words[fread(words, 1, sizeof(words) - 1, f)] = '\0';
 	fclose(f);
 	return !strcmp(words, "allocwatch-tracer") && !strcmp(words + sizeof("allocwatch-tracer"), heals ? "--heal" : "");
+}
+
+/* It has the memory open of a process that is not traced by ptrace. */
+static bool has_memory_of(pid_t tracer, pid_t pid)
+{
+	const char *wanted = live_text("/proc/%d/mem", pid);
+	DIR *files = opendir(live_text("/proc/%d/fd", tracer));
+	struct dirent *entry;
+	bool found = false;
+
+	while (files && !found && (entry = readdir(files))) {
+		char name[64] = "";
+
+		if (readlinkat(dirfd(files), entry->d_name, name, sizeof(name) - 1) > 0)
+			found = !strcmp(name, wanted);
+	}
+	if (files)
+		closedir(files);
+	return found;
+}
+
+static pid_t find_tracer(pid_t pid)
+{
+	DIR *proc = opendir("/proc");
+	struct dirent *entry;
+	pid_t found = 0;
+
+	while (found == 0 && (entry = readdir(proc))) {
+		pid_t other = (pid_t)atoi(entry->d_name);
+
+		if (other > 0 && is_tracer(other, false) && has_memory_of(other, pid))
+			found = other;
+	}
+	closedir(proc);
+	return found;
+}
+
+pid_t tool_find_tracer(pid_t pid)
+{
+	pid_t tracer = (pid_t)status_number(pid, "TracerPid", 10);
+
+	return tracer > 0 ? tracer : find_tracer(pid);
+}
+
+pid_t tool_tracer(pid_t pid)
+{
+	pid_t tracer = tool_find_tracer(living_thread(pid));
+
+	if (tracer <= 0)
+		tracer = find_tracer(pid);
+	if (tracer <= 0)
+		live_fail("nobody traces process %d", pid);
+	return tracer;
 }
 
 static pid_t child_called(const struct tool *tool, const char *name)
@@ -519,8 +563,13 @@ json_t *tool_json(struct tool *tool, ...)
 void tool_attach(struct tool *tool, pid_t pid)
 {
 	tool_out(tool, "attach", pid_text(pid), NULL);
-	if (status_number(living_thread(pid), "TracerPid", 10) <= 0)
-		live_fail("after 'attach %d' nobody traces it", pid);
+	tool_tracer(pid);
+}
+
+void tool_attach_held(struct tool *tool, pid_t pid)
+{
+	tool_out(tool, "attach", "--hold", pid_text(pid), NULL);
+	require_at_least(status_number(living_thread(pid), "TracerPid", 10), 1);
 }
 
 void tool_detach(struct tool *tool, pid_t pid)

@@ -45,8 +45,10 @@ void tool_keep_healers_out(void);
  * What one case sets in a file that others use as well, the loader, would take along the int3 of a case with uprobes elsewhere. */
 void tool_keep_uprobes_out(void);
 struct subject *tool_heal_begin(const char *pid);
-/* The tracer of a process, from its TracerPid; fails when there is none. */
+/* The tracer of a process, from its TracerPid, or without ptrace who has its memory open; fails when there is none. */
 pid_t tool_tracer(pid_t pid);
+/* 0: there is none. */
+pid_t tool_find_tracer(pid_t pid);
 
 /* The daemon's child that traces, or takes out what a tracer has left; 0: there is none now. */
 pid_t tool_daemons_child(const struct tool *tool, bool heals);
@@ -68,6 +70,8 @@ pid_t tool_begin(struct tool *tool, ...) __attribute__((sentinel));
 pid_t tool_begin_job(struct tool *tool, ...) __attribute__((sentinel));
 
 void tool_attach(struct tool *tool, pid_t pid);
+/* With ptrace, of which the case is. */
+void tool_attach_held(struct tool *tool, pid_t pid);
 void tool_detach(struct tool *tool, pid_t pid);
 /* What every live test ends with: detaches, and the victim is unharmed (state.h), no longer listed, and
  * quits as it does untraced. */
