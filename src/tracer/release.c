@@ -14,13 +14,16 @@
 #include "base/clock.h"
 #include "base/proc.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#define ENDING_MS 2000                 /* that the end of a process may take from its beginning */
+#define ENDING_MS 2000                 /* that the end of a process may take from its beginning, */
+#define ENDING_LOOK_MS 5               /* and between two looks at its threads */
 #define LOOKS_BETWEEN_MOST 32          /* seconds between two tries to watch an allocator that came */
 
 static void on_let_go(void *context, struct task *task)
@@ -334,13 +337,38 @@ static int check_memory(struct session *session)
 	return -ESRCH;
 }
 
+/* Of threads that were seized when they were killed nobody hears until we have. */
+static void reap_ended(pid_t pid)
+{
+	char path[32];
+	pid_t tid;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	while (dir && proc_next(dir, &tid) > 0) {
+		struct stop stop;
+
+		if (process_tracer(tid) == getpid() && stop_look(tid, &stop) == 0 && stop_is_end(stop.kind))
+			stop_reap(tid);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 /* A thread that is being killed cannot be seized, which is nobody's doing. */
 static bool has_just_ended(const struct session *session)
 {
 	const struct target *target = session->target;
 	struct pollfd end = { .fd = target->pid_fd, .events = POLLIN };
+	uint64_t deadline_ns = clock_monotonic_ns() + ENDING_MS * NSEC_PER_MSEC;
 
-	return process_thread_is_exiting(target->pid, target->pid) && poll(&end, 1, ENDING_MS) == 1;
+	if (!process_thread_is_exiting(target->pid, target->pid))
+		return false;
+	do
+		reap_ended(target->pid);
+	while (poll(&end, 1, ENDING_LOOK_MS) == 0 && !clock_passed(deadline_ns));
+	return poll(&end, 1, 0) == 1;
 }
 
 /* Holds them all, with what they have pending.  ret_ended: what those had that have ended; empty where it fails.  Errors: release_end(). */
