@@ -421,6 +421,12 @@ static bool is_over(void *context)
 	return waitpid(*(pid_t *)context, NULL, WNOHANG) != 0;
 }
 
+/* With ptrace or without; what it has left is healed. */
+static bool has_no_tracer(void *context)
+{
+	return tool_find_tracer(*(pid_t *)context) <= 0;
+}
+
 /* What a person would do afterwards: let go what is still traced, and heal where no daemon was left to. */
 static void put_in_order(struct tool *tool, pid_t pid, bool daemon_lives, pid_t clients[CLIENTS])
 {
@@ -435,7 +441,7 @@ static void put_in_order(struct tool *tool, pid_t pid, bool daemon_lives, pid_t 
 		 * been killed by us. */
 		live_wait(state_is_untraced, &pid, FREE_MS);
 		end_daemon(tool, SIGTERM);
-	} else if (!live_wait(state_is_untraced, &pid, FREE_MS)) {
+	} else if (!live_wait(has_no_tracer, &pid, FREE_MS)) {
 		end_round(LEFTOVERS, "its tracer did not leave when the daemon had died");
 	}
 	if (!text_is_intact(&pid))

@@ -127,7 +127,7 @@ static void a_process_that_is_traced_already(void)
 	struct subject *leaky = victim_start(LEAKY, "--commands", NULL);
 	struct state *before = state_take(leaky->pid);
 
-	tool_attach(tool, leaky->pid);
+	tool_attach_held(tool, leaky->pid);
 	require_refusal(attach(tool, leaky->pid), pid_text(leaky->pid), "traced");
 	if (geteuid() == 0) {
 		other = tool_start_named("other");

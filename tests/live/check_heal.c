@@ -37,7 +37,7 @@
 static void kill_tracer(pid_t pid)
 {
 	kill(tool_tracer(pid), SIGKILL);
-	require(live_wait(state_is_untraced, &pid, HEAL_MS));
+	require(live_wait(state_has_no_tracer, &pid, HEAL_MS));
 }
 
 /* Untraced, or for a moment in the hands of who heals it. */

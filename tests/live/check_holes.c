@@ -47,7 +47,7 @@ static void keep_action_and_mask(struct tool *tool, const char *action, const ch
 	struct state *before = state_take(victim->pid);
 
 	live_note("%s %s", action, block ? block : "");
-	tool_attach(tool, victim->pid);
+	tool_attach_held(tool, victim->pid);
 	subject_command(victim, 'm');
 	require(live_wait(acts_as_set, victim, WAIT_MS));
 	require_counts(tool, victim);
@@ -70,7 +70,7 @@ static void a_handler_that_was_set_since_the_attach_stays(void)
 	struct tool *tool = tool_start();
 	struct subject *victim = victim_start(HOLES, "--raw", "--handler", "--block", NULL);
 
-	tool_attach(tool, victim->pid);
+	tool_attach_held(tool, victim->pid);
 	subject_command(victim, 'h');
 	subject_command(victim, 'm');
 	require(live_wait(acts_as_set, victim, WAIT_MS));
@@ -83,7 +83,7 @@ static void attach(struct tool *tool, const struct subject *victim, bool release
 	json_t *status;
 
 	if (!released) {
-		tool_attach(tool, victim->pid);
+		tool_attach_held(tool, victim->pid);
 		return;
 	}
 	tool_out(tool, "attach", "--release", pid_text(victim->pid), NULL);

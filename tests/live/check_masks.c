@@ -137,7 +137,7 @@ static void kill_both(struct tool *tool, pid_t pid)
 	if (tracer > 0)
 		kill(tracer, SIGKILL);
 	tool_kill_daemon(tool);
-	require(live_wait(state_is_untraced, &pid, HEAL_MS));
+	require(live_wait(state_has_no_tracer, &pid, HEAL_MS));
 }
 
 static void masks_are_as_before_after_a_detach(void)

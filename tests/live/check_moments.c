@@ -328,7 +328,7 @@ static void a_process_that_stays_in_vfork_is_left_in_peace(void)
 		require_equal(run.status, 1);
 		require_text(run.err, "in waits that nothing breaks off");
 		/* The tracer's own end lets go of a thread that cannot be stopped. */
-		if (!live_wait(state_is_untraced, &pid, 10000))
+		if (!live_wait(state_has_no_tracer, &pid, 10000))
 			live_fail("process %d is not let go", pid);
 		end_vfork(&in);
 		require_unharmed(pid, before);
@@ -340,7 +340,7 @@ static void a_process_that_stays_in_vfork_is_left_in_peace(void)
 		require_text(run.err, "in waits that nothing breaks off");
 		require_text(run.err, "'allocwatchd --heal' takes it out");
 		end_vfork(&in);
-		require(live_wait(state_is_untraced, &pid, 10000));
+		require(live_wait(state_has_no_tracer, &pid, 10000));
 		tool_attach(in.tool, pid);
 		tool_detach(in.tool, pid);
 		require_unharmed(pid, before);
@@ -419,7 +419,7 @@ static void a_thousand_threads_are_traced_and_let_go(void)
 
 		if (i % 2)
 			subject_send(hammer, 'r');
-		tool_attach(tool, hammer->pid);
+		tool_attach_held(tool, hammer->pid);
 		require_at_least(require_all_traced(hammer->pid), 1000);
 		tool_detach(tool, hammer->pid);
 		live_note("attach and detach took %.1f s",

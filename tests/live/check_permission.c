@@ -119,7 +119,7 @@ static void ones_own_process_under_a_tracer_names_the_tracer(void)
 	first = tool_start_ordinary();
 	second = tool_start();
 	leaky = victim_start_ordinary(LEAKY, "--commands", NULL);
-	tool_attach(first, leaky->pid);
+	tool_attach_held(first, leaky->pid);
 	run = attach(second, leaky);
 	require_equal(run.status, 1);
 	require_text(run.err, live_text("process %d (allocwatch-tracer) traces it already", tool_tracer(leaky->pid)));

@@ -54,7 +54,7 @@ enum traced { ALONE, WITH_CHILDREN, WITHOUT_PTRACE };
 
 static void attach(struct tool *tool, pid_t pid, enum traced traced)
 {
-	static const char *const options[] = { [WITH_CHILDREN] = "--follow-forks", [WITHOUT_PTRACE] = "--release" };
+	static const char *const options[] = { [ALONE] = "--hold", [WITH_CHILDREN] = "--follow-forks", [WITHOUT_PTRACE] = "--release" };
 
 	tool_out(tool, "attach", pid_text(pid), options[traced], NULL);
 }
@@ -196,8 +196,10 @@ static void who_needs_no_libc_for_it_keeps_them(void)
 	for (unsigned i = 0; i < rounds; i++) {
 		by_itself(program, "raw");
 		by_itself(program, "descriptor");
+		by_itself_as(program, "raw", WITHOUT_PTRACE, false);
+		by_itself_as(program, "descriptor", WITHOUT_PTRACE, false);
 	}
-	live_survey("exec of a set-uid program by no function of libc's", rounds, 0, 2 * rounds, 2 * rounds);
+	live_survey("exec of a set-uid program by no function of libc's", rounds, 0, 4 * rounds, 4 * rounds);
 }
 
 /* Its interpreter gets an argument, so it is the victim itself: what counts is that it has rights. */

@@ -180,7 +180,7 @@ static void others_are_kept_out_by_the_kernel(void)
 	struct state *before = state_take(victim->pid);
 	const char *out = live_text("%s/others", live_folder());
 
-	tool_attach(tool, victim->pid);
+	tool_attach_held(tool, victim->pid);
 	keep_blocks(victim, 'g', 5);
 	require(system(live_text("strace -f -p %d -o /dev/null >%s 2>&1 </dev/null", victim->pid, out)) != 0);
 	require_text(file_text(out), "Operation not permitted");

@@ -282,13 +282,15 @@ int tool_heal(const char *pid)
 static bool is_tracer(pid_t pid, bool heals)
 {
 	FILE *f = fopen(live_text("/proc/%d/cmdline", pid), "r");
-	char words[256] = "";
+	char words[4096] = "";
+	const char *name;
 
 	if (!f)
 		return false;
 	words[fread(words, 1, sizeof(words) - 1, f)] = '\0';
 	fclose(f);
-	return !strcmp(words, "allocwatch-tracer") && !strcmp(words + sizeof("allocwatch-tracer"), heals ? "--heal" : "");
+	name = strrchr(words, '/') ? strrchr(words, '/') + 1 : words;
+	return !strcmp(name, "allocwatch-tracer") && !strcmp(name + sizeof("allocwatch-tracer"), heals ? "--heal" : "");
 }
 
 /* It has the memory open of a process that is not traced by ptrace. */
