@@ -30,7 +30,9 @@ static const char *places_text(const struct session *session, char *text, size_t
 
 const char *hold_text(const struct session *session, enum hold_reason reason, char *text, size_t space)
 {
+	if (reason == HOLD_ENGINE && !session->wants_ring)
+		return "int3 was asked for, which stops it by ptrace";
 	if (reason == HOLD_ENGINE)
-		return session_engine_reason(session) ? session_engine_reason(session) : "the ring engine was not asked for";
+		return session_engine_reason(session) ? session_engine_reason(session) : "no ring serves it";
 	return reason == HOLD_PLACES ? places_text(session, text, space) : texts[reason];
 }
