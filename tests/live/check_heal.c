@@ -429,7 +429,7 @@ static void a_process_that_its_tracer_cannot_let_go_yet_is_left_alone(void)
 	require_text(subject_command(vforker, 'v'), "in vfork");
 	child = only_child(vforker->pid);
 	client = tool_begin(tool, "detach", pid_text(vforker->pid), NULL);
-	require(live_wait(state_is_untraced, &child, HEAL_MS));
+	require(live_wait(state_has_no_tracer, &child, HEAL_MS));
 	require_equal(tool_heal(pid_text(child)), 0);
 	tool_keep_healers_out();
 	require_equal(tool_heal(NULL), 0);

@@ -150,7 +150,7 @@ static void masks_are_as_before_after_a_detach(void)
 	for (unsigned i = 0; i < rounds; i++) {
 		subject_send(victim, 'r');
 		live_let_pass(live_random(2 * NSEC_PER_MSEC));
-		tool_attach(tool, victim->pid);
+		tool_attach_held(tool, victim->pid);
 		tool_detach(tool, victim->pid);
 		subject_command(victim, 's');
 		compared += require_same_masks(&before, "after a detach");
@@ -169,7 +169,7 @@ static void masks_are_as_before_when_the_tracer_died_in_tracing(void)
 		struct masks before;
 		struct subject *victim = start(&before);
 
-		tool_attach(tool, victim->pid);
+		tool_attach_held(tool, victim->pid);
 		require_unblocked(&before);
 		subject_send(victim, 'r');
 		live_let_pass(live_random(5 * NSEC_PER_MSEC));
@@ -196,7 +196,7 @@ static void masks_are_as_before_when_the_tracer_died_in_the_attach_or_the_detach
 		pid_t client;
 
 		if (i % 2) {
-			tool_attach(tool, victim->pid);
+			tool_attach_held(tool, victim->pid);
 			client = tool_begin(tool, "detach", pid_text(victim->pid), NULL);
 		} else {
 			client = tool_begin(tool, "attach", pid_text(victim->pid), NULL);
@@ -245,7 +245,7 @@ static void children_forked_before_and_after_the_tracers_death_have_their_masks(
 	struct masks before;
 	struct subject *victim = start(&before);
 
-	tool_attach(tool, victim->pid);
+	tool_attach_held(tool, victim->pid);
 	subject_command(victim, 'f');
 	require_equal(require_children_like_threads(&before), CHILDREN);
 	kill_both(tool, victim->pid);
@@ -284,7 +284,7 @@ static void a_thread_that_is_attached_to_in_its_handler_blocks_nothing_later(voi
 
 		require_text(subject_command(trapper, 'w'), "in");
 		require(mask_of(trapper->pid) & SIGTRAP_BIT);
-		tool_attach(tool, trapper->pid);
+		tool_attach_held(tool, trapper->pid);
 		if (round % 2)
 			subject_command(trapper, 'x');
 		if (round < 2) {
@@ -314,7 +314,7 @@ static void a_handler_that_began_while_traced_ends_after_it(void)
 		struct subject *trapper = victim_start("tests/victims/trapper", NULL);
 
 		subject_command(trapper, 'g');
-		tool_attach(tool, trapper->pid);
+		tool_attach_held(tool, trapper->pid);
 		require_text(subject_command(trapper, 'w'), "in");
 		if (round == 0) {
 			tool_detach(tool, trapper->pid);
@@ -340,7 +340,7 @@ static void own_traps_are_caught_through_attach_and_detach(void)
 	for (unsigned round = 0; round < rounds; round++) {
 		for (unsigned i = 0; i < TRAPS; i++)
 			subject_send(trapper, 'g');
-		tool_attach(tool, trapper->pid);
+		tool_attach_held(tool, trapper->pid);
 		for (; lines < round * TRAPS + TRAPS / 2; lines++)
 			subject_line(trapper);
 		tool_detach(tool, trapper->pid);
@@ -395,7 +395,7 @@ static void what_a_program_does_by_system_calls_of_its_own_is_told(void)
 	struct subject *trapper = victim_start("tests/victims/trapper", NULL);
 	struct state *before = state_take(trapper->pid);
 
-	tool_attach(tool, trapper->pid);
+	tool_attach_held(tool, trapper->pid);
 	require_safe(tool, trapper->pid);
 	require_unsafe(tool, trapper, 'b', "blocks SIGTRAP");
 	require_text(subject_command(trapper, 'u'), "done");
@@ -418,12 +418,12 @@ static void a_handler_set_by_a_system_call_is_safe_after_another_attach(void)
 	struct tool *tool = tool_start();
 	struct subject *trapper = victim_start("tests/victims/trapper", NULL);
 
-	tool_attach(tool, trapper->pid);
+	tool_attach_held(tool, trapper->pid);
 	require_unsafe(tool, trapper, 'h', "attach again");
 	tool_detach(tool, trapper->pid);
 	subject_command(trapper, 'r');
 	require_equal(subject_tally(trapper, "caught"), 1);
-	tool_attach(tool, trapper->pid);
+	tool_attach_held(tool, trapper->pid);
 	require_safe(tool, trapper->pid);
 	kill_both(tool, trapper->pid);
 	subject_command(trapper, 'r');
@@ -461,7 +461,7 @@ static void a_handler_set_by_a_system_call_is_told_in_the_log(void)
 	require(dup2(errors, STDERR_FILENO) >= 0);
 	trapper = victim_start("tests/victims/trapper", NULL);
 	before = state_take(trapper->pid);
-	tool_attach(tool, trapper->pid);
+	tool_attach_held(tool, trapper->pid);
 	subject_command(trapper, 'h');
 	subject_command(trapper, 'm');
 	require(live_wait(tells_of_the_handler, (void *)log, LOG_MS));

@@ -546,7 +546,6 @@ static void a_result_that_is_stored_on_the_heap_is_known(void)
 	tool_end(tool, execer, NULL);
 }
 
-/* Who has only the memory of who says so: it waits for nobody, though nobody serves it. */
 /* And is overwritten before anybody else could look: the code in the process has it, also of samples. */
 static void a_result_that_is_overwritten_at_once_is_known(void)
 {
@@ -566,6 +565,7 @@ static void a_result_that_is_overwritten_at_once_is_known(void)
 	}
 }
 
+/* Who has only the memory of who says so: it waits for nobody, though nobody serves it. */
 static void a_child_of_vfork_does_not_wait_to_execute(void)
 {
 	struct tool *tool = tool_start();

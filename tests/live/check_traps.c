@@ -121,9 +121,10 @@ static void every_sigtrap_is_the_programs_as_untraced(void)
 	require_equal(wrong, 0);
 }
 
+/* Without ptrace it would see the steps of our code as well. */
 static void attach_with(struct tool *tool, pid_t pid, const char *engine)
 {
-	tool_out(tool, "attach", pid_text(pid), "--engine", engine, NULL);
+	tool_out(tool, "attach", pid_text(pid), "--engine", engine, "--hold", NULL);
 }
 
 /* Code that a jump leads to runs at other addresses: there it is the number of steps alone. */
