@@ -18,7 +18,7 @@ src_allocwatch_tracer_SOURCES = \
 	src/tracer/privileges.c src/tracer/privileges.h \
 	src/tracer/recall.c src/tracer/recall.h \
 	src/tracer/refuge.c src/tracer/refuge.h \
-	src/tracer/release.c src/tracer/release_exec.c src/tracer/release_settle.c src/tracer/release.h \
+	src/tracer/release.c src/tracer/release_hold.c src/tracer/release_exec.c src/tracer/release_settle.c src/tracer/release.h \
 	src/tracer/session.c src/tracer/session.h \
 	src/tracer/session_misuses.c src/tracer/session_modules.c src/tracer/session_sink.c src/tracer/session_status.c \
 	src/tracer/session_verify.c \
