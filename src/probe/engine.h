@@ -179,8 +179,11 @@ bool engine_is_inside(const struct task *task);
 /* How many calls of all tasks have not returned: one that was left by a jump is among them until its thread's next
  * call. */
 uint32_t engine_pending(const struct engine *engine);
-/* A signal is about to be delivered to the task. */
+/* A signal is about to be delivered to the task, of which all records have been read; or not all, up to where the ring ends now. */
 void engine_signal(struct engine *engine, struct task *task, raddr sp);
+void engine_signal_later(struct engine *engine, const struct task *task, raddr sp);
+/* So much has been recorded that is not read yet that a thread would be held for long if it waited for that. */
+bool engine_is_behind(const struct engine *engine);
 void engine_task_gone(struct engine *engine, struct task *task);
 
 struct engine_counters engine_counters(const struct engine *engine);

@@ -161,6 +161,7 @@ void engine_task_gone(struct engine *engine, struct task *task)
 	if (seen.calls)
 		calls_end(seen.calls, &serving.eyes);
 	engine_ring_forget(engine, task);
+	engine_ring_forget_signals(engine, task);
 	free(task->calls);
 	task->calls = NULL;
 }
@@ -202,7 +203,8 @@ const char *engine_refusal(const struct engine *engine)
 size_t engine_memory(const struct engine *engine)
 {
 	const struct target *target = engine->target;
-	size_t bytes = sizeof(*engine) + vec_memory(&engine->plans) + vec_memory(&engine->probes) + forms_memory(&engine->forms);
+	size_t bytes = sizeof(*engine) + vec_memory(&engine->plans) + vec_memory(&engine->probes) + forms_memory(&engine->forms) +
+		       vec_memory(&engine->ring.signals);
 
 	for (size_t i = 0; i < engine->plans.count; i++)
 		bytes += sizeof(*engine->plans.items[i]) + plan_memory(&engine->plans.items[i]->plan);

@@ -34,6 +34,13 @@ struct planned_module {
 
 #define RING_ARGS 3                        /* that a call's record has */
 
+/* A signal that was delivered before all that its thread had recorded was read. */
+struct ring_signal {
+	uint64_t position;                 /* where the ring ended */
+	pid_t tid;
+	raddr sp;
+};
+
 /* What stands behind one jump. */
 struct ring_place {
 	unsigned kinds;                    /* enum site_kind */
@@ -59,6 +66,7 @@ struct ring_side {
 	struct thread_layout layout;
 	struct jump_words awaited;         /* while it is planted */
 	VEC_OF(struct ring_place) places;  /* by number */
+	VEC_OF(struct ring_signal) signals;        /* that the reader has not come to, in their order */
 	uint64_t late;                     /* position of a record that was awaited in vain; UINT64_MAX: none */
 	bool outgrown;                     /* the first thread was below what is known to be mapped of its stack, */
 	bool below_is_anothers;            /* which has not grown, when that was last looked at */
@@ -139,6 +147,9 @@ bool engine_ring_is_open(const struct engine *engine);
 /* An allocating call that int3s saw is pending, or has returned; and of this thread none is any more. */
 void engine_ring_note(struct engine *engine, const struct task *task, raddr sp, bool pending);
 void engine_ring_forget(struct engine *engine, const struct task *task);
+/* Those of the signals told by engine_signal_later() that the reader has come to; and no more of this thread. */
+void engine_ring_serve_signals(struct engine *engine);
+void engine_ring_forget_signals(struct engine *engine, const struct task *task);
 void engine_ring_free(struct engine *engine);
 
 #endif

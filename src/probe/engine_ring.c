@@ -382,6 +382,7 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 			served++;       /* or who only moves the head would keep the reader for ever */
 			continue;
 		}
+		engine_ring_serve_signals(engine);
 		ring_sighting_serve(&sighting, &record);
 		ring_done(engine->ring.ring);
 		served++;
@@ -411,6 +412,7 @@ bool engine_read_until(struct engine *engine, uint64_t head, pid_t *ret_writer)
 		if (r < 0)
 			return false;
 	}
+	engine_ring_serve_signals(engine);
 	return true;
 }
 
@@ -441,6 +443,7 @@ void engine_ring_end(struct engine *engine)
 {
 	ring_free(engine->ring.ring);
 	engine->ring.ring = NULL;
+	engine->ring.signals.count = 0;
 }
 
 void engine_ring_free(struct engine *engine)
@@ -448,6 +451,7 @@ void engine_ring_free(struct engine *engine)
 	engine_ring_end(engine);
 	ring_free(engine->ring.parents);
 	vec_fini(&engine->ring.places);
+	vec_fini(&engine->ring.signals);
 	jump_words_fini(&engine->ring.awaited);
 }
 

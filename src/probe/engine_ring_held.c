@@ -1,10 +1,14 @@
-/* Calls of held threads in a session with a ring: that an int3 beside it has seen, and those in the place of a record. */
+/* Calls of held threads in a session with a ring: that an int3 beside it has seen, and those in the place of a record.  And their
+ * signals: a thread is not held until all is read that others have recorded, which may be a whole ring. */
 #include "probe/engine_private.h"
 #include "probe/serve.h"
 
 #include "arch/arch.h"
 
 #include <string.h>
+
+#define BEHIND_BYTES (256u << 10)      /* read in about a millisecond */
+#define SIGNALS_MAX 1024u              /* that wait for the reader: more of them hold their threads */
 
 void engine_ring_note(struct engine *engine, const struct task *task, raddr sp, bool pending)
 {
@@ -73,4 +77,46 @@ void engine_stand_in(struct engine *engine, uint32_t number, const struct user_r
 		serve_return(&serving);
 	if (!(place->kinds & SITE_ENTRY) || catalog_allocates(place->probe->entry))
 		engine_ring_note(engine, writer, seen.regs.reg[ARCH_DWARF_SP], place->kinds & SITE_ENTRY);
+}
+
+bool engine_is_behind(const struct engine *engine)
+{
+	return engine->ring.ring && engine->ring.signals.count < SIGNALS_MAX &&
+	       engine_ring_head(engine) - ring_position(engine->ring.ring) > BEHIND_BYTES;
+}
+
+void engine_signal_later(struct engine *engine, const struct task *task, raddr sp)
+{
+	struct ring_signal *signal = vec_push(&engine->ring.signals);
+
+	if (signal)
+		*signal = (struct ring_signal){ .position = engine_ring_head(engine), .tid = task->tid, .sp = sp };
+	else
+		engine->counters.failed_reads++;
+}
+
+void engine_ring_serve_signals(struct engine *engine)
+{
+	const struct ring_signal *signals = engine->ring.signals.items;
+	size_t served = 0;
+
+	for (; served < engine->ring.signals.count &&
+	       (int64_t)(ring_position(engine->ring.ring) - signals[served].position) >= 0; served++) {
+		struct task *task = signals[served].tid ? task_find(signals[served].tid) : NULL;
+
+		if (task && task->target == engine->target && engine_is_inside(task))
+			engine_signal(engine, task, signals[served].sp);
+	}
+	if (served == 0)
+		return;
+	engine->ring.signals.count -= served;
+	memmove(engine->ring.signals.items, signals + served, engine->ring.signals.count * sizeof(*signals));
+}
+
+void engine_ring_forget_signals(struct engine *engine, const struct task *task)
+{
+	for (size_t i = 0; i < engine->ring.signals.count; i++) {
+		if (engine->ring.signals.items[i].tid == task->tid)
+			engine->ring.signals.items[i].tid = 0;
+	}
 }

@@ -12,6 +12,7 @@
 #include "target/jumps.h"
 #include "target/process.h"
 #include "target/ptrace.h"
+#include "target/resident.h"
 #include "target/signals.h"
 #include "arch/arch.h"
 #include "arch/syscall.h"
@@ -173,7 +174,8 @@ static bool serve_breakpoint(struct loop *loop, struct task *task)
 	return true;
 }
 
-static void serve_signal(struct loop *loop, struct task *task, const struct stop *stop)
+/* caught_up: all that the thread has recorded has been read. */
+static void serve_signal(struct loop *loop, struct task *task, const struct stop *stop, bool caught_up)
 {
 	struct session *session = loop->session;
 	struct target *target = session->target;
@@ -191,8 +193,13 @@ static void serve_signal(struct loop *loop, struct task *task, const struct stop
 	bp = task_before_displaced(task, &regs);
 	task->taken_back = bp && engine_take_back(session->engine, task, bp, arch_sp(&regs));
 	/* One that is ignored runs no handler that could allocate; to know that costs a look into /proc. */
-	if (engine_is_inside(task) && !task_ignores_signal(task, stop->sig) && ptrace_getregs(task->tid, &regs) == 0)
-		engine_signal(session->engine, task, arch_sp(&regs));
+	if ((!caught_up || engine_is_inside(task)) && !task_ignores_signal(task, stop->sig) &&
+	    ptrace_getregs(task->tid, &regs) == 0) {
+		if (caught_up)
+			engine_signal(session->engine, task, arch_sp(&regs));
+		else
+			engine_signal_later(session->engine, task, arch_sp(&regs));
+	}
 	if (stop->sig == SIGTRAP && action_before_delivery(task) < 0)
 		return;
 	task_resume(task);
@@ -443,12 +450,24 @@ static bool tells_nothing(const struct stop *stop)
 	       (stop->kind == STOP_SIGNAL && !is_trap(stop));
 }
 
-/* False: somebody is just writing. */
-static bool read_what_is_there(struct loop *loop)
+/* A signal of the program's own, of a thread that is not in our code: what it has recorded can be read when it has gone on. */
+static bool can_be_read_later(const struct loop *loop, const struct task *task, const struct stop *stop)
+{
+	struct user_regs_struct regs;
+
+	return stop->kind == STOP_SIGNAL && !loop->session->leaving && engine_is_behind(loop->session->engine) &&
+	       ptrace_getregs(task->tid, &regs) == 0 && !jumps_contain(task->target, arch_pc(&regs)) &&
+	       resident_resume(task->target, arch_pc(&regs)) == arch_pc(&regs);
+}
+
+/* False: somebody is just writing, or there is so much that the thread is not held for it. */
+static bool read_what_is_there(struct loop *loop, const struct task *task, const struct stop *stop)
 {
 	struct engine *engine = loop->session->engine;
 	pid_t writer;
 
+	if (can_be_read_later(loop, task, stop))
+		return false;
 	return !engine_has_ring(engine) || engine_read_until(engine, engine_ring_head(engine), &writer);
 }
 
@@ -493,7 +512,7 @@ void loop_serve(struct loop *loop, struct task *task, const struct stop *seen)
 	if (may_be_writing(stop->kind))
 		jumps_settle(task);
 	/* What was recorded before comes before.  Of the thread itself nothing more will come now. */
-	caught_up = tells_nothing(stop) ? read_what_is_there(loop) : loop_catch_up(loop, task->tid);
+	caught_up = tells_nothing(stop) ? read_what_is_there(loop, task, stop) : loop_catch_up(loop, task->tid);
 	loop->session->out_of_order += !caught_up && is_trap(stop);
 	/* What was served meanwhile may have been an exec, which ends the other threads and lets guests go. */
 	if (loop->done || task_find(stop->tid) != task)
@@ -505,7 +524,7 @@ void loop_serve(struct loop *loop, struct task *task, const struct stop *seen)
 		return;
 	}
 	if (stop->kind == STOP_SIGNAL && !loop->session->leaving) {
-		serve_signal(loop, task, stop);
+		serve_signal(loop, task, stop, caught_up || is_trap(stop));
 		return;
 	}
 	if (stop_is_end(stop->kind) && !loop->session->leaving) {

@@ -377,12 +377,35 @@ static void signals_at_10_khz_hold_nobody_up(void)
 	}
 }
 
+/* A second thread fills the ring as fast as it can.  A signal that waits until what is there has been read waits for all of it, 50
+ * times a round; how much is read in one says so whatever else the machine has to do: 3,000,000 allocations, else 200,000. */
+static void a_signal_does_not_wait_until_the_ring_is_read(void)
+{
+	enum { ROUNDS = 8, LEAST = 50000, MOST_A_ROUND = 1000000 };
+	struct tool *tool = tool_start();
+	struct subject *ticker = victim_start("tests/victims/ticker", "--no-altstack", NULL);
+	struct state *before = state_take(ticker->pid);
+	long allocations;
+
+	tool_out(tool, "attach", pid_text(ticker->pid), "--engine", "ring", "--hold", NULL);
+	for (unsigned i = 0; i < ROUNDS; i++)
+		subject_command(ticker, 'g');
+	allocations = (long)json_number(tool_status(tool, ticker->pid), "allocations");
+	live_note("%ld allocations were read in %d rounds with %ld signals", allocations, ROUNDS, subject_tally(ticker, "ticks"));
+	require_at_least(allocations, LEAST);
+	require_at_least((long)MOST_A_ROUND * ROUNDS, allocations);
+	require_equal(json_number(tool_status(tool, ticker->pid), "unknown.unknown_frees"), 0);
+	require_equal(json_number(tool_status(tool, ticker->pid), "unknown.lost_events"), 0);
+	tool_end(tool, ticker, before);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(a_handler_at_1_khz_allocates),
 	LIVE_CASE(a_handler_on_a_sigaltstack_allocates),
 	LIVE_CASE(a_profiler_in_the_process_sees_whole_stacks),
 	LIVE_CASE(a_profiler_in_a_process_without_ptrace_does_no_harm),
 	LIVE_CASE(handlers_allocate_in_the_midst_of_calls),
+	LIVE_CASE(a_signal_does_not_wait_until_the_ring_is_read),
 	LIVE_CASE(a_call_that_a_signal_interrupts_is_counted_once),
 	LIVE_CASE(an_ignored_signal_between_nested_calls_does_no_harm),
 	LIVE_CASE(a_handled_signal_between_nested_calls_does_no_harm),
