@@ -2,8 +2,8 @@
  *
  * The malloc gives out pieces of one mapping by one atomic addition, so it may be left anywhere.  A block counts when
  * malloc has returned, which the handler knows from where it came in.  A round goes on until 50 more calls were left
- * (--jumps); a malloc takes as many turns of a loop as --turns says (200).  Tally: jumps, within (malloc), blocks and bytes; frees; unclear (of those within: in code of nobody's but the tracer's, when
- * malloc had done its work). */
+ * (--jumps); a malloc takes as many turns of a loop as --turns says (200).  Tally: jumps, within (malloc), blocks and
+ * bytes; frees; unclear (of those within: in code of nobody's but the tracer's, when malloc had done its work). */
 #define _GNU_SOURCE
 #include "victim.h"
 
@@ -142,7 +142,7 @@ static __attribute__((noinline)) void one_call(size_t size)
 		bytes += (long)size;
 	} else {
 		within++;
-		unclear += is_done && left_at - (uintptr_t)__executable_start >= (uintptr_t)(etext - __executable_start);
+		unclear += is_done && !(left_at >= (uintptr_t)__executable_start && left_at < (uintptr_t)etext);
 	}
 	if (taken && size % 3 == 0) {
 		free(taken);

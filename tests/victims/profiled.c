@@ -36,10 +36,11 @@ static bool reaches_main(void *const *frames, int count)
 static void take_stack(int sig)
 {
 	void *frames[FRAMES];
+	int count = backtrace(frames, FRAMES);
 
 	(void)sig;
 	handled++;
-	cut += !reaches_main(frames, backtrace(frames, FRAMES));
+	cut += !reaches_main(frames, count);
 }
 
 static void tick(long us)
@@ -83,9 +84,10 @@ __attribute__((section("main_code"))) int main(void)
 {
 	const struct sigaction action = { .sa_handler = take_stack, .sa_flags = SA_RESTART };
 	void *frames[FRAMES];
-
 	/* The first one loads a library. */
-	if (!reaches_main(frames, backtrace(frames, FRAMES)) || sigaction(SIGALRM, &action, NULL) < 0)
+	int count = backtrace(frames, FRAMES);
+
+	if (!reaches_main(frames, count) || sigaction(SIGALRM, &action, NULL) < 0)
 		die("no stack can be taken");
 	obey(turn);
 	return 0;
