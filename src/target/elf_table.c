@@ -38,7 +38,7 @@ static bool has_flag_pie(Elf *elf, const GElf_Phdr *dynamic)
 /* Of type ET_DYN are libraries, too, and they have no interpreter either. */
 bool elf_table_is_static_program(Elf *elf)
 {
-	bool is_program = false;
+	bool is_program = false, has_dynamic = false;
 	GElf_Ehdr ehdr;
 	GElf_Phdr phdr;
 	size_t count;
@@ -48,7 +48,11 @@ bool elf_table_is_static_program(Elf *elf)
 	for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &phdr); i++) {
 		if (phdr.p_type == PT_INTERP)
 			return false;
-		is_program |= phdr.p_type == PT_DYNAMIC && has_flag_pie(elf, &phdr);
+		/* The first one alone: each is read, and kept in memory. */
+		if (phdr.p_type != PT_DYNAMIC || has_dynamic)
+			continue;
+		has_dynamic = true;
+		is_program = has_flag_pie(elf, &phdr);
 	}
 	return is_program || ehdr.e_type == ET_EXEC;
 }

@@ -1,9 +1,11 @@
-/* Objects that are cut short while they are looked at: what is gone cannot be read, and nothing else happens. */
+/* Objects that are cut short while they are looked at: what is gone cannot be read, and nothing else happens.  And one that would have
+ * more read than there is memory. */
 #include "probe/elf_code.h"
 #include "probe/plan.h"
 #include "target/elf_file.h"
 
 #include <check.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <gnu/lib-names.h>
 #include <pthread.h>
@@ -11,11 +13,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define LOOKS 300
 #define MOMENTS 200000
+#define DYNAMICS 32
+#define DYNAMIC_BYTES (8 << 20)
+#define DYNAMICS_MOST_KB (4 * DYNAMIC_BYTES >> 10)
 
 static char folder[64], path[96];
 static uint8_t *bytes;
@@ -176,6 +182,38 @@ START_TEST(an_object_that_is_cut_short_while_it_is_looked_at_ends_nobody)
 }
 END_TEST
 
+static void forge_dynamics(void)
+{
+	const Elf64_Ehdr ehdr = {
+		.e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_type = ET_DYN, .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_phoff = sizeof(ehdr), .e_ehsize = sizeof(ehdr),
+		.e_phentsize = sizeof(Elf64_Phdr), .e_phnum = DYNAMICS,
+	};
+	Elf64_Phdr phdrs[DYNAMICS];
+
+	for (unsigned i = 0; i < DYNAMICS; i++)
+		phdrs[i] = (Elf64_Phdr){ .p_type = PT_DYNAMIC, .p_offset = 4096 * (i + 1), .p_filesz = DYNAMIC_BYTES };
+	ck_assert_int_eq(ftruncate(object, 0), 0);
+	ck_assert_int_eq(pwrite(object, &ehdr, sizeof(ehdr), 0), sizeof(ehdr));
+	ck_assert_int_eq(pwrite(object, phdrs, sizeof(phdrs), sizeof(ehdr)), sizeof(phdrs));
+	ck_assert_int_eq(ftruncate(object, 4096 * (DYNAMICS + 1) + DYNAMIC_BYTES), 0);
+}
+
+/* Each is small enough to be read. */
+START_TEST(many_tables_that_there_should_be_one_of_are_not_all_read)
+{
+	static const char *const name = "execve";
+	struct rusage before, after;
+	uint64_t vaddr;
+
+	forge_dynamics();
+	getrusage(RUSAGE_SELF, &before);
+	ck_assert_uint_eq(elf_file_program_symbols(object, &name, 1, &vaddr), 0);
+	getrusage(RUSAGE_SELF, &after);
+	ck_assert_int_lt(after.ru_maxrss - before.ru_maxrss, DYNAMICS_MOST_KB);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("cut");
@@ -190,6 +228,7 @@ int main(void)
 	tcase_add_loop_test(cases, of_an_object_that_is_cut_short_after_it_was_opened_nothing_is_found, 4096, 4097);
 	tcase_add_test(cases, what_was_read_of_an_object_before_it_is_cut_short_stays);
 	tcase_add_test(cases, an_object_that_is_cut_short_while_it_is_looked_at_ends_nobody);
+	tcase_add_test(cases, many_tables_that_there_should_be_one_of_are_not_all_read);
 	suite_add_tcase(suite, cases);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
