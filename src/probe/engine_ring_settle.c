@@ -40,15 +40,6 @@ static bool settle_handlers(struct engine *engine, struct task *task)
 	return chain.whole || !task_may_return_to_record(task);
 }
 
-static bool has_guests(const struct target *target)
-{
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (target->tasks.items[i]->guest)
-			return true;
-	}
-	return false;
-}
-
 /* Each, as far as it can be. */
 static bool settle_all(struct engine *engine)
 {
@@ -75,7 +66,7 @@ static void settle_those_with_frames(struct engine *engine)
 /* A guest says that it is the thread whose data it has. */
 static bool nobody_writes(struct engine *engine, uint64_t thread, bool *all_asked, bool *all_settled)
 {
-	pid_t tid = thread != 0 && !has_guests(engine->target) ? engine_ring_tid(engine, thread) : 0;
+	pid_t tid = thread != 0 && !target_has_guests(engine->target) ? engine_ring_tid(engine, thread) : 0;
 	struct task *task = tid > 0 ? task_find(tid) : NULL;
 
 	if (task && task->target == engine->target)

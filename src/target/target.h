@@ -159,7 +159,7 @@ size_t target_memory(const struct target *target);
 int target_read(struct target *target, raddr at, void *buf, size_t len);
 /* By every way that there is, our int3s not hidden: an error means that there is no such memory. */
 int target_read_surely(struct target *target, raddr at, void *buf, size_t len);
-/* Pieces of memory by as few system calls as there may be: with many threads it is the calls that take the time.  Each is
+/* Parts of memory by as few system calls as there may be: with many threads it is the calls that take the time.  Each is
  * there whole, and then as target_read() gives it, or its buffer holds nothing. */
 struct target_part {
 	raddr at;
@@ -210,6 +210,8 @@ int target_note_threads(struct target *target);
 void task_set_own_number(struct task *task, pid_t own_number);
 /* Any that is no guest?  Without one the process has ended, or left its memory to the guests. */
 bool target_has_own_tasks(const struct target *target);
+/* Any that is one? */
+bool target_has_guests(const struct target *target);
 /* Any task of the target that is held in a stop, or NULL. */
 struct task *target_stopped_task(const struct target *target);
 

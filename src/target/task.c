@@ -208,6 +208,15 @@ bool target_has_own_tasks(const struct target *target)
 	return false;
 }
 
+bool target_has_guests(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i]->guest)
+			return true;
+	}
+	return false;
+}
+
 struct task *target_stopped_task(const struct target *target)
 {
 	if (target->served)

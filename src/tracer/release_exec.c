@@ -21,16 +21,6 @@
 
 #define EXEC_MS 1000                   /* that an exec may take from its beginning to its event, before it is taken for one that failed */
 
-/* It has the thread data of its parent, and so its number, by which its records call it; it is stopped at the system call itself. */
-static bool has_guests(const struct target *target)
-{
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (target->tasks.items[i]->guest)
-			return true;
-	}
-	return false;
-}
-
 bool release_wants_exec(struct session *session, pid_t tid, raddr function, const uint64_t args[3])
 {
 	enum guard_exec exec = guard_judge_exec(session, tid, function, args);
@@ -48,7 +38,9 @@ bool release_wants_exec(struct session *session, pid_t tid, raddr function, cons
 		return exec == GUARD_EXEC_ORDINARY;
 	}
 	session->exec_seen |= exec == GUARD_EXEC_ORDINARY;
-	if (exec != GUARD_EXEC_GAINS_RIGHTS || has_guests(session->target))
+	/* A guest has the thread data of its parent, and so its number, by which its records call it; it is stopped at the system call
+	 * itself. */
+	if (exec != GUARD_EXEC_GAINS_RIGHTS || target_has_guests(session->target))
 		return false;
 	session->rights_due = true;
 	return true;

@@ -53,15 +53,6 @@ int release_look_at_plan(struct session *session)
 	return session->alone ? 0 : session_replace_engine(session);
 }
 
-static bool is_shared(const struct target *target)
-{
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (target->tasks.items[i]->guest)
-			return true;
-	}
-	return false;
-}
-
 /* What would be given up. */
 static enum hold_reason find_loss(const struct session *session)
 {
@@ -73,7 +64,7 @@ static enum hold_reason find_loss(const struct session *session)
 		return HOLD_EXEC;
 	if (session->target->filtered)
 		return HOLD_FILTER;
-	return is_shared(session->target) ? HOLD_SHARED : HOLD_NOT;
+	return target_has_guests(session->target) ? HOLD_SHARED : HOLD_NOT;
 }
 
 int release_decide(struct session *session)
