@@ -35,9 +35,9 @@ enum option_id {
 	OPTION_FUNCTIONS,
 	OPTION_HIDE,
 	OPTION_HISTOGRAM,
+	OPTION_HOLD,
 	OPTION_INTERVAL,
 	OPTION_ITERATIONS,
-	OPTION_HOLD,
 	OPTION_KEEP,
 	OPTION_KEEP_AGE,
 	OPTION_KEEP_COUNT,              /* --keep, too: how many, not whether */

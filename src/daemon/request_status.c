@@ -135,7 +135,8 @@ static json_t *encode_status(const struct daemon *daemon, const struct session *
 	const struct wire_status *s = session_status(session);
 	size_t naming = intakes_naming(daemon->intakes, session_pid(session), session_start_time(session));
 
-	return json_pack("{s:i, s:s, s:s, s:o, s:o*, s:o*, s:b, s:o*, s:b, s:o*, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:o*, s:o}",
+	return json_pack("{s:i, s:s, s:s, s:o, s:o*, s:o*, s:b, s:o*, s:b, s:o*, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, "
+			 "s:I, s:o*, s:o}",
 			 "pid", session_pid(session), "state", session_state_name(session), "engine",
 			 engine_kinds[s->engine], "engine_reason",
 			 s->engine_reason[0] ? codec_bytes(s->engine_reason) : json_null(),

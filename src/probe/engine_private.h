@@ -1,7 +1,7 @@
 /* The engines' parts: engine_sites.c (where breakpoints and jumps stand), engine_int3.c (who stops there), engine_ring.c (who was
  * recorded there), engine_ring_record.c (what a record says), engine_ring_held.c (who is held there), engine_ring_copy.c (in a
- * child), engine_ring_sampling.c (what samples take), engine_ring_settle.c (who is in the midst of a record), engine_ring_stacks.c (whose stacks can be read), engine_loader.c (what it
- * loads), serve.c (what that means). */
+ * child), engine_ring_sampling.c (what samples take), engine_ring_settle.c (who is in the midst of a record), engine_ring_stacks.c (whose
+ * stacks can be read), engine_loader.c (what it loads), serve.c (what that means). */
 #ifndef ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 #define ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
 

@@ -62,11 +62,12 @@ static void read_words(struct look *look)
 
 	for (size_t i = 0; i < look->count; i++) {
 		raddr pointer = look->tasks[i]->pointer;
+		struct target_part *two = &parts[2 * i];
 
 		look->numbers[i] = 0;
 		look->starts[i] = 0;
-		parts[2 * i] = (struct target_part){ .at = pointer + layout->tid, .buf = &look->numbers[i], .len = sizeof(look->numbers[i]) };
-		parts[2 * i + 1] = (struct target_part){ .at = pointer + layout->stack, .buf = &look->starts[i], .len = sizeof(look->starts[i]) };
+		two[0] = (struct target_part){ .at = pointer + layout->tid, .buf = &look->numbers[i], .len = sizeof(look->numbers[i]) };
+		two[1] = (struct target_part){ .at = pointer + layout->stack, .buf = &look->starts[i], .len = sizeof(look->starts[i]) };
 	}
 	target_read_parts(look->engine->target, parts, 2 * look->count);
 }

@@ -339,8 +339,8 @@ void serve_entry(struct serving *serving)
 	}
 }
 
-/* Stored elsewhere than on the stack that has come with the record, and the code in the process could not read it: it is read where it is now.  What is no
- * new block's address has been overwritten since. */
+/* Stored elsewhere than on the stack that has come with the record, and the code in the process could not read it: it is read where it is
+ * now.  What is no new block's address has been overwritten since. */
 static int read_late(const struct serving *serving, const struct call *call, raddr *ret_address)
 {
 	const struct engine *engine = serving->engine;

@@ -18,8 +18,8 @@ struct sighting {
 	uint32_t sp_below;             /* there: how much lower the stack pointer is than at the function's start */
 	struct arch_regs regs;         /* pc is exact */
 	uint64_t args[SIGHTING_ARGS];  /* of an entry; [0] of a jump that ends a function */
-	uint64_t result;               /* of a return; */
-	bool stored;                   /* it is what the call has stored, and 0 was returned */
+	uint64_t result;               /* of a return */
+	bool stored;                   /* and it is what the call has stored, and 0 was returned */
 	const struct reader *reader;   /* the stack */
 	/* The caller's stack at a return, unwound as at the entry of the function at this address; NULL: by registers and reader. */
 	uint32_t (*stack)(void *context, raddr function);

@@ -8,7 +8,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define PIECES_AT_ONCE 64
+#define PARTS_AT_ONCE 64
 
 static int read_mem_file(const struct target *target, raddr at, void *buf, size_t len)
 {
@@ -78,7 +78,7 @@ int target_read(struct target *target, raddr at, void *buf, size_t len)
 /* How many of the first ones, read by one call; the one behind them may not be there. */
 static size_t read_first(struct target *target, struct target_part *parts, size_t count)
 {
-	struct iovec local[PIECES_AT_ONCE], remote[PIECES_AT_ONCE];
+	struct iovec local[PARTS_AT_ONCE], remote[PARTS_AT_ONCE];
 	size_t whole = 0;
 	ssize_t n;
 
@@ -102,7 +102,7 @@ void target_read_parts(struct target *target, struct target_part *parts, size_t 
 	size_t done = 0;
 
 	while (done < count) {
-		size_t left = count - done, at_once = left < PIECES_AT_ONCE ? left : PIECES_AT_ONCE;
+		size_t left = count - done, at_once = left < PARTS_AT_ONCE ? left : PARTS_AT_ONCE;
 		size_t whole = read_first(target, parts + done, at_once);
 		struct target_part *next = &parts[done + whole];
 

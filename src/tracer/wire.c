@@ -62,8 +62,8 @@ static bool attached_valid(const void *data)
 {
 	const struct wire_attached *m = data;
 
-	return text_ends(m->hold_reason, sizeof(m->hold_reason)) && text_ends(m->exe, sizeof(m->exe)) && text_ends(m->command, sizeof(m->command)) &&
-	       text_ends(m->warning, sizeof(m->warning));
+	return text_ends(m->exe, sizeof(m->exe)) && text_ends(m->command, sizeof(m->command)) &&
+	       text_ends(m->warning, sizeof(m->warning)) && text_ends(m->hold_reason, sizeof(m->hold_reason));
 }
 
 static bool failed_valid(const void *data)
