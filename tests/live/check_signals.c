@@ -62,7 +62,7 @@ static void release(struct tool *tool, pid_t pid)
 	tool_out(tool, "attach", "--release", "--ring-wait", "30s", pid_text(pid), NULL);
 	require(json_is_true(json_object_get(tool_status(tool, pid), "released")));
 	/* It may be seized for a moment, for a handler that has come in the midst of a record. */
-	require(live_wait(state_is_untraced, &pid, 10000));
+	require(live_wait(state_has_no_tracer, &pid, 10000));
 }
 
 /* Nobody puts the thread elsewhere; its stacks end in our code, and nothing else happens. */
