@@ -146,7 +146,10 @@ int guard_watch_execs(struct session *session)
 		if (execs[i].error < 0 && (sites[i]->kind == GUARD_EXECVE || sites[i]->kind == GUARD_FORK))
 			session->execs_unwatched = true;
 	}
-	return r == -ESRCH || r == -ENOMEM ? r : 0;
+	if (r == -ESRCH || r == -ENOMEM)
+		return r;
+	session->execs_unwatched |= r < 0;
+	return 0;
 }
 
 _Static_assert(GUARD_SITES_MAX <= ENGINE_EXECS_MAX, "all are watched at once");

@@ -377,6 +377,7 @@ int release_settle(struct session *session, bool hold, bool *ret_held)
 	if (*ret_held) {
 		engine_catch_up(session->engine);
 		forget_unlisted(session);
+		release_let_waiting_go(session);
 	}
 	vec_fini(&ended.items);
 	return r;

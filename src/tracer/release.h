@@ -86,6 +86,8 @@ bool release_wants_exec(struct session *session, pid_t tid, raddr function, cons
 int release_seize_for_exec(struct session *session);
 /* Lets it go before that.  False: it has just executed a program. */
 bool release_for_rights(struct session *session);
+/* It is seized and stays so: who waits to execute a program is let go, which is an event now. */
+void release_let_waiting_go(struct session *session);
 /* Lets one go again that was seized for another reason.  False: it is about to execute a program, or has done so, and stays seized for that. */
 bool release_unless_exec(struct session *session);
 /* Whether one that was seized for that has not executed anything in time: release_again() is due. */

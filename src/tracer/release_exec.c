@@ -61,6 +61,14 @@ static void await_exec(struct session *session)
 	session->exec_deadline_ns = clock_monotonic_ns() + EXEC_MS * NSEC_PER_MSEC;
 }
 
+/* Who has loaded an allocator waits until that is watched. */
+void release_let_waiting_go(struct session *session)
+{
+	session->exec_due = false;
+	if (!session->watch_due)
+		engine_let_waiting_go(session->engine);
+}
+
 int release_seize_for_exec(struct session *session)
 {
 	int r;
@@ -78,6 +86,7 @@ bool release_unless_exec(struct session *session)
 {
 	if (session->exec_due || session->exec_seen || target_executed(session->target)) {
 		await_exec(session);
+		release_let_waiting_go(session);
 		return false;
 	}
 	release_let_go_again(session);
