@@ -16,7 +16,7 @@
 
 /* Seizes and interrupts every thread, scanning the task list until it is stable, and every process that has the same
  * memory.  0; -EPERM (target->stranger: whom one may not trace), -ESRCH, -ENOSPC past TASKS_MAX, -ETIMEDOUT.
- * sharers: looked for while nobody was held. */
+ * sharers: looked for while nobody was held; NULL: its own threads alone, now and in target_hold_all(). */
 int target_seize(struct target *target, struct sharers *sharers);
 
 /* Interrupts what runs and waits for it; on return every task has `stopped` set with its stop, but those

@@ -196,6 +196,8 @@ int target_seize(struct target *target, struct sharers *sharers)
 		if (clock_passed(deadline))
 			return -ETIMEDOUT;
 	}
+	if (!sharers)
+		return 0;
 	r = sharers_look_again(target, sharers);
 	return r < 0 ? r : seize_sharers(target, sharers);
 }
@@ -360,9 +362,9 @@ static int seize_unseen(struct target *target, struct sharers *sharers)
 	bool whole = holds_each_thread(target);
 	int r = whole ? 0 : seize_whole_pass(target, &whole);
 
-	if (r >= 0)
+	if (r >= 0 && sharers)
 		r = sharers_look_again(target, sharers);
-	if (r == 0)
+	if (r >= 0 && sharers)
 		r = seize_sharers(target, sharers);
 	return r < 0 ? r : target->tasks.count > before || !whole;
 }

@@ -89,16 +89,19 @@ void release_forget_threads(struct session *session)
 	session->released = false;
 }
 
-static int seize_again(struct target *target)
+/* spared: who shares the memory is looked for, and left alone; NULL: is seized, too. */
+static int seize_again(struct target *target, struct sharers *spared)
 {
-	struct sharers sharers = { .last_pid = 0 };
-	int r = sharers_look(target, &sharers);
+	struct sharers seized = { .last_pid = 0 };
+	int r = sharers_look(target, spared ? spared : &seized);
 
 	if (r == 0)
-		r = target_seize(target, &sharers);
+		r = target_seize(target, spared ? NULL : &seized);
 	if (r == 0)
-		r = target_hold_all(target, &sharers);
-	sharers_fini(&sharers);
+		r = target_hold_all(target, spared ? NULL : &seized);
+	if (r >= 0 && spared)
+		r = sharers_look_again(target, spared);
+	sharers_fini(&seized);
 	return r < 0 ? r : 0;
 }
 
@@ -285,7 +288,7 @@ static bool has_just_ended(const struct session *session)
 }
 
 /* Holds them all, with what they have pending.  ret_ended: what those had that have ended; empty where it fails.  Errors: release_end(). */
-static int take_back(struct session *session, struct pending_list *ret_ended)
+static int take_back(struct session *session, struct sharers *spared, struct pending_list *ret_ended)
 {
 	struct target *target = session->target;
 	int r = take_calls(target, ret_ended);
@@ -293,7 +296,7 @@ static int take_back(struct session *session, struct pending_list *ret_ended)
 	if (r < 0)
 		return r;
 	forget_free_tasks(target);
-	r = seize_again(target);
+	r = seize_again(target, spared);
 	if (r == 0)
 		r = check_memory(session);
 	session->released = r < 0;
@@ -322,7 +325,7 @@ int release_end(struct session *session)
 
 	if (release_state(session) != RELEASE_RUNS)
 		return -ESRCH;
-	r = take_back(session, &ended);
+	r = take_back(session, NULL, &ended);
 	/* What those have recorded that ended before it was read. */
 	if (r == 0) {
 		settle_threads(session->target, jumps_settle);
@@ -355,12 +358,14 @@ void release_let_go_again(struct session *session)
 	session->released = true;
 }
 
-/* Whoever waits for what he has recorded to be served waits on: it is still to be read. */
+/* Whoever waits for what he has recorded to be served waits on: it is still to be read.  Who shares the memory is spared while this is for a
+ * moment only, since it comes often: he may just be executing a program with rights.  He may be in the midst of a record, too. */
 int release_settle(struct session *session, bool hold, bool *ret_held)
 {
 	struct target *target = session->target;
+	struct sharers spared = { .last_pid = 0 };
 	struct pending_list ended = { 0 };
-	int r = release_state(session) == RELEASE_RUNS ? take_back(session, &ended) : -ESRCH;
+	int r = release_state(session) == RELEASE_RUNS ? take_back(session, hold ? NULL : &spared, &ended) : -ESRCH;
 
 	*ret_held = false;
 	if (r == 0) {
@@ -369,7 +374,7 @@ int release_settle(struct session *session, bool hold, bool *ret_held)
 		if (target_executed(target))
 			r = -ESRCH;
 		else
-			r = engine_settle(session->engine) ? 0 : -EAGAIN;
+			r = spared.found.count + spared.suspects.count == 0 && engine_settle(session->engine) ? 0 : -EAGAIN;
 		if (!*ret_held)
 			release_let_go_again(session);
 		give_calls(session, &ended, true);
@@ -379,6 +384,7 @@ int release_settle(struct session *session, bool hold, bool *ret_held)
 		forget_unlisted(session);
 		release_let_waiting_go(session);
 	}
+	sharers_fini(&spared);
 	vec_fini(&ended.items);
 	return r;
 }

@@ -186,6 +186,22 @@ static void a_process_without_ptrace_that_has_just_forked_keeps_them(void)
 		by_itself_as(program, "exec", WITHOUT_PTRACE, true);
 }
 
+/* The process is seized since its handlers have come in the midst of records; its children, who have its memory until they have executed the
+ * program, are not. */
+static void children_of_handlers_without_ptrace_keep_them(void)
+{
+	const char *hits = live_text("%u", live_rounds(300, 15000));
+	struct tool *tool = tool_start_ordinary();
+	struct subject *v = victim_start_ordinary("tests/victims/interrupted", "--threads", "4", "--hits", hits, copy_with(SET_UID), NULL);
+	struct state *before = state_take(v->pid);
+
+	attach(tool, v->pid, WITHOUT_PTRACE);
+	subject_command(v, 'v');
+	require_at_least(subject_tally(v, "hits"), atoi(hits));
+	require_equal(subject_tally(v, "good"), subject_tally(v, "hits"));
+	tool_end(tool, v, before);
+}
+
 /* Not seen before the exec. */
 static void who_needs_no_libc_for_it_keeps_them(void)
 {
@@ -330,6 +346,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(the_process_itself_keeps_them),
 	LIVE_CASE(the_process_itself_keeps_them_without_ptrace),
 	LIVE_CASE(a_process_without_ptrace_that_has_just_forked_keeps_them),
+	LIVE_CASE(children_of_handlers_without_ptrace_keep_them),
 	LIVE_CASE(who_needs_no_libc_for_it_keeps_them),
 	LIVE_CASE(a_scripts_interpreter_keeps_them),
 	LIVE_CASE(it_is_as_if_it_had_been_executed_once),

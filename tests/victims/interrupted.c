@@ -1,6 +1,6 @@
 /* Handlers of timers that come in the midst of whatever watches its allocations.
  *
- *   interrupted [--threads N] [--hits N] [--sleep-ms N] [--altstack]
+ *   interrupted [--threads N] [--hits N] [--sleep-ms N] [--altstack] [PROGRAM]
  *
  * Each thread but the first and the last allocates, and has a timer of 1 kHz; the last one allocates all the time and has no signal.  A
  * round lasts until N handlers (--hits) have found their thread in code that belongs to no object, which is nobody's but the tracer's,
@@ -8,9 +8,11 @@
  *   s   sleep
  *   a   allocate, keep that, and sleep
  *   n   allocate until a second signal comes in the midst of that in the same way, whose handler sleeps
+ *   v   sleep for a moment of up to LINGER_NS and vfork; the child executes PROGRAM
  * And as long:
  *   g   nothing, wherever they come, but some microseconds of work
- * Tally: hits, nested (of the second signal), ticks; blocks, bytes, allocations, frees; kept (by handlers, of 56 bytes). */
+ * Tally: hits, nested (of the second signal), ticks; good (PROGRAM has said that it has rights, as tests/victims/privileged does);
+ * blocks, bytes, allocations, frees; kept (by handlers, of 56 bytes). */
 #define _GNU_SOURCE
 #include "victim.h"
 
@@ -22,6 +24,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -33,13 +36,16 @@
 #define TEXTS_MAX 64
 #define KEPT_BYTES 56
 #define WORK_TURNS 2000                /* some microseconds */
+#define LINGER_NS 4000000
+#define RIGHTS 41
 
 static struct text {
 	uintptr_t start, end;
 } texts[TEXTS_MAX];
 static size_t text_count;
 
-static atomic_long hits, nested, ticks, blocks, bytes, allocations, frees, kept;
+static char *program;
+static atomic_long hits, nested, ticks, good, blocks, bytes, allocations, frees, kept;
 static long thread_count, hits_a_round, sleep_ms;
 static bool use_altstack;
 static atomic_int mode;                /* a command; 0: rest */
@@ -117,6 +123,24 @@ static void work_a_little(void)
 		;
 }
 
+/* The child has this stack, and allocates nothing. */
+static void run_program(void)
+{
+	const struct timespec moment = { 0, atomic_load(&ticks) * 7919 % 1000 * (LINGER_NS / 1000) };
+	char *const arguments[] = { program, NULL };
+	int status;
+	pid_t pid;
+
+	nanosleep(&moment, NULL);
+	pid = vfork();
+	if (pid == 0) {
+		execv(program, arguments);
+		_exit(127);
+	}
+	if (pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == RIGHTS)
+		atomic_fetch_add(&good, 1);
+}
+
 static void set_timer(timer_t timer, long ns)
 {
 	struct itimerspec spec = { .it_interval.tv_nsec = ns, .it_value.tv_nsec = ns };
@@ -157,7 +181,9 @@ static void on_tick(int sig, siginfo_t *info, void *context)
 	in_handler = true;
 	if (what == 'a')
 		keep_one();
-	if (what == 'n')
+	if (what == 'v')
+		run_program();
+	else if (what == 'n')
 		allocate_until_nested();
 	else
 		sleep_here();
@@ -246,8 +272,8 @@ static void go(int command)
 		nanosleep(&pause, NULL);
 	atomic_store(&mode, 0);
 	pthread_barrier_wait(&ends);
-	say("hits=%ld nested=%ld ticks=%ld blocks=%ld bytes=%ld allocations=%ld frees=%ld kept=%ld", atomic_load(&hits),
-	    atomic_load(&nested), atomic_load(&ticks), atomic_load(&blocks), atomic_load(&bytes), atomic_load(&allocations),
+	say("hits=%ld nested=%ld ticks=%ld good=%ld blocks=%ld bytes=%ld allocations=%ld frees=%ld kept=%ld", atomic_load(&hits),
+	    atomic_load(&nested), atomic_load(&ticks), atomic_load(&good), atomic_load(&blocks), atomic_load(&bytes), atomic_load(&allocations),
 	    atomic_load(&frees), atomic_load(&kept));
 }
 
@@ -260,6 +286,7 @@ int main(int argc, char **argv)
 	hits_a_round = option_number(argc, argv, "--hits", 4);
 	sleep_ms = option_number(argc, argv, "--sleep-ms", 400);
 	use_altstack = option_given(argc, argv, "--altstack");
+	program = argv[argc - 1];
 	if (thread_count > THREADS_MAX)
 		die("too many threads");
 	dl_iterate_phdr(note_text, NULL);
