@@ -450,13 +450,15 @@ static bool tells_nothing(const struct stop *stop)
 	       (stop->kind == STOP_SIGNAL && !is_trap(stop));
 }
 
-/* A signal of the program's own, of a thread that is not in our code: what it has recorded can be read when it has gone on. */
+/* A signal of the program's own, or a guest's system call but an exec, of a thread that is not in our code: what it has recorded can be read
+ * when it has gone on. */
 static bool can_be_read_later(const struct loop *loop, const struct task *task, const struct stop *stop)
 {
 	struct user_regs_struct regs;
 
-	return stop->kind == STOP_SIGNAL && !loop->session->leaving && engine_is_behind(loop->session->engine) &&
-	       ptrace_getregs(task->tid, &regs) == 0 && !jumps_contain(task->target, arch_pc(&regs)) &&
+	return (stop->kind == STOP_SIGNAL || stop->kind == STOP_SYSCALL) && !loop->session->leaving &&
+	       engine_is_behind(loop->session->engine) && ptrace_getregs(task->tid, &regs) == 0 &&
+	       (stop->kind == STOP_SIGNAL || !syscall_is_exec(&regs)) && !jumps_contain(task->target, arch_pc(&regs)) &&
 	       resident_resume(task->target, arch_pc(&regs)) == arch_pc(&regs);
 }
 
