@@ -43,25 +43,14 @@ static int trace_for_a_while(struct session *session, const struct options *opti
 	return show_finish();
 }
 
-static void print_ptrace(const json_t *reply)
-{
-	const char *reason = answer_text(reply, "hold_reason");
-
-	if (answer_true(reply, "released"))
-		printf(", without ptrace\n");
-	else
-		printf(", with ptrace%s%s\n", *reason ? ": " : "", reason);
-}
-
 static int print_attached(const char *name, const json_t *reply)
 {
 	uint64_t tasks = answer_number(reply, "tasks"), probes = answer_number(reply, "probes");
 
 	if (*answer_text(reply, "warning"))
 		note("warning: %s: %s", name, answer_text(reply, "warning"));
-	printf("tracing %s: %" PRIu64 " task%s, %" PRIu64 " probe%s", name, tasks, tasks == 1 ? "" : "s", probes,
-	       probes == 1 ? "" : "s");
-	print_ptrace(reply);
+	printf("tracing %s: %" PRIu64 " task%s, %" PRIu64 " probe%s%s\n", name, tasks, tasks == 1 ? "" : "s", probes,
+	       probes == 1 ? "" : "s", answer_true(reply, "released") ? ", without ptrace" : "");
 	return show_finish();
 }
 
