@@ -174,7 +174,7 @@ static void make_step(const struct step *step, struct subject *target, int heal_
 	if (step->orphans) {
 		kill(tool_daemon(tool), SIGKILL);
 		waitpid(tool_daemon(tool), NULL, 0);
-		if (!live_wait(state_is_untraced, &target->pid, FREE_MS))
+		if (!live_wait(state_has_no_tracer, &target->pid, FREE_MS))
 			end_round(LEFTOVERS, "its tracer does not leave without a daemon");
 	}
 	for (const char *c = step->work; c && *c; c++)

@@ -78,7 +78,7 @@ static void handlers_allocate_in_the_midst_of_calls(void)
 	struct subject *victim = victim_start("tests/victims/interrupted", "--threads", "8", "--hits", "8", "--sleep-ms", "0", NULL);
 	struct state *before = state_take(victim->pid);
 
-	tool_attach(tool, victim->pid);
+	tool_out(tool, "attach", pid_text(victim->pid), "--engine", "ring", NULL);
 	for (unsigned i = 0; i < live_rounds(1, 100); i++) {
 		subject_command(victim, 'a');
 		require_tally(tool, victim, 0);
