@@ -300,7 +300,7 @@ static void on_task_gone(void *context, struct task *task)
 
 void session_send_program(struct session *session, enum wire_type type, uint32_t serial)
 {
-	const char *warning = foreign_warning(session);
+	const char *warning = foreign_warning(session), *hold;
 	char missed[sizeof(((struct wire_attached *)NULL)->warning)], places[sizeof(missed) / 2], reason[256];
 	struct wire_attached answer = {
 		.head = { type, serial, session->target->pid, sizeof(answer) },
@@ -310,8 +310,9 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 		.probes = engine_probe_count(session->engine),
 	};
 
-	if (session_hold_text(session, reason, sizeof(reason)))
-		snprintf(answer.hold_reason, sizeof(answer.hold_reason), "%s", session_hold_text(session, reason, sizeof(reason)));
+	hold = session_hold_text(session, reason, sizeof(reason));
+	if (hold)
+		snprintf(answer.hold_reason, sizeof(answer.hold_reason), "%s", hold);
 	if (!warning)
 		warning = engine_refusal(session->engine);
 	if (!warning && session_engine_reason(session)) {
@@ -371,15 +372,22 @@ static int become_owner(struct link *link, const struct wire_attach *request)
 	return r;
 }
 
-static void refuse_release(struct session *session, const struct wire_attach *request)
+static void tell_refusal(const struct session *session, const struct wire_attach *request, const char *reason)
+{
+	session_fail(session->link, request->head.serial, request->head.pid, FAILURE_UNSUPPORTED, 0,
+		     "process %d cannot be traced without ptrace: %s; without --release it is traced with it", request->head.pid, reason);
+}
+
+/* undo: takes out what was planted, and lets it go. */
+static void refuse_release(struct session *session, const struct wire_attach *request,
+			   bool (*undo)(struct session *session, const char **ret_text))
 {
 	char reason[256], space[256];
 	const char *text;
 
 	snprintf(reason, sizeof(reason), "%s", hold_text(session, release_refusal(session), space, sizeof(space)));
-	session_detach(session, &text);
-	session_fail(session->link, request->head.serial, request->head.pid, FAILURE_UNSUPPORTED, 0,
-		     "process %d cannot be traced without ptrace: %s; without --release it is traced with it", request->head.pid, reason);
+	undo(session, &text);
+	tell_refusal(session, request, reason);
 }
 
 /* Its tracer is alive, though the kernel knows of none. */
@@ -480,7 +488,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 		return r;
 	}
 	if (is_refused(session)) {
-		refuse_release(session, request);
+		refuse_release(session, request, session_detach);
 		session_free(session);
 		return -ENOTSUP;
 	}
@@ -538,8 +546,13 @@ int session_resume(struct session *session, const struct wire_attach *request)
 	r = check_target(session->link, request, target);
 	if (r < 0)
 		return r;
-	heal_before_attach(session);
 	/* What its tracer could not do from the beginning it cannot now. */
+	if (request->release_or_fail && !session->may_release) {
+		tell_refusal(session, request, "what is kept of it was traced with ptrace, and its tracer may not take it back by itself ('allocwatch "
+			     "detach PID' without --keep ends that, and an attach begins anew)");
+		return -ENOTSUP;
+	}
+	heal_before_attach(session);
 	if (session->may_release)
 		release_take_wish(session, request);
 	session->loader_unwatched = session->execs_unwatched = false;
@@ -552,6 +565,10 @@ int session_resume(struct session *session, const struct wire_attach *request)
 	if (session->follows)
 		target->copy_made = follow_copy;
 	r = session_seize(session);
+	if (r >= 0 && is_refused(session)) {
+		refuse_release(session, request, session_set_aside);
+		return -ENOTSUP;
+	}
 	if (r >= 0)
 		r = release_decide(session);
 	if (r < 0) {

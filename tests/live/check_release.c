@@ -366,6 +366,29 @@ static void who_cannot_be_without_ptrace_is_refused_and_untouched(void)
 	subject_quit(plugins);
 }
 
+/* What is kept goes on with ptrace, or is ended, as the user is told; nothing is lost by asking. */
+static void what_was_kept_of_one_that_was_held_is_not_let_go(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start("tests/victims/hammer", "--threads", "2", "--ops", "500", NULL);
+	struct state *before = state_take(hammer->pid);
+	struct tool_run run;
+
+	tool_attach_held(tool, hammer->pid);
+	tool_out(tool, "detach", "--keep", pid_text(hammer->pid), NULL);
+	run = tool_try(tool, "attach", "--release", pid_text(hammer->pid), NULL);
+	require_equal(run.status, 1);
+	require_text(run.err, "cannot be traced without ptrace");
+	require_text(run.err, "without --keep");
+	require(state_is_untraced(&hammer->pid));
+	require_unharmed(hammer->pid, before);
+	tool_out(tool, "attach", pid_text(hammer->pid), NULL);
+	subject_command(hammer, 'g');
+	require_equal(json_number(tool_status(tool, hammer->pid), "unknown.probe_gaps"), 1);
+	require_equal(json_number(tool_status(tool, hammer->pid), "blocks"), subject_tally(hammer, "blocks"));
+	tool_end(tool, hammer, before);
+}
+
 /* Nobody puts a thread out of a record that a signal comes into: it is finished when the handler has ended. */
 static void a_handler_at_1_khz_allocates(void)
 {
@@ -605,11 +628,18 @@ static void allocate_from_own(struct subject *plugins, unsigned count)
 }
 
 /* Watched before its first call, though nobody is stopped by anything: the loader's hook waits. */
+static void end_with_nothing_unknown(struct tool *tool, struct subject *subject)
+{
+	json_t *status = tool_status(tool, subject->pid);
+
+	require_nothing_unknown(status, json_number(status, "unknown.before_attach_frees"));
+	tool_end(tool, subject, NULL);
+}
+
 static void is_served_from_its_first_call(char how, const char *threads)
 {
 	struct tool *tool = tool_start();
 	struct subject *plugins = start_plugins(threads ? "--threads" : NULL, threads);
-	json_t *status;
 
 	release(tool, plugins->pid);
 	subject_command(plugins, how);
@@ -617,10 +647,8 @@ static void is_served_from_its_first_call(char how, const char *threads)
 	allocate_from_own(plugins, 9);
 	subject_command(plugins, 'F');
 	require_own_blocks(tool, plugins->pid, 8);
-	status = tool_status(tool, plugins->pid);
-	require_nothing_unknown(status, json_number(status, "unknown.before_attach_frees"));
-	require(json_is_true(json_object_get(status, "released")));
-	tool_end(tool, plugins, NULL);
+	require(json_is_true(json_object_get(tool_status(tool, plugins->pid), "released")));
+	end_with_nothing_unknown(tool, plugins);
 }
 
 static void an_allocator_that_it_loads_is_served_from_its_first_call(void)
@@ -634,7 +662,6 @@ static void an_allocator_that_comes_right_after_a_fork_is_served_from_its_first_
 	struct tool *tool = tool_start();
 	struct subject *plugins = start_plugins("--threads", "2");
 	struct traced traced = { tool, plugins->pid };
-	json_t *status;
 
 	release(tool, plugins->pid);
 	subject_command(plugins, 'f');
@@ -644,10 +671,7 @@ static void an_allocator_that_comes_right_after_a_fork_is_served_from_its_first_
 	require(live_wait(is_released, &traced, WAIT_MS));
 	allocate_from_own(plugins, 3);
 	require_own_blocks(tool, plugins->pid, 8);
-	status = tool_status(tool, plugins->pid);
-	require_equal(json_number(status, "unknown.probe_gaps"), 0);
-	require_nothing_unknown(status, json_number(status, "unknown.before_attach_frees"));
-	tool_end(tool, plugins, NULL);
+	end_with_nothing_unknown(tool, plugins);
 }
 
 static void an_allocator_is_loaded_while_other_threads_allocate(void)
@@ -670,7 +694,6 @@ static void objects_come_and_go_in_8_threads_at_once(void)
 {
 	struct tool *tool = tool_start();
 	struct subject *plugins = start_plugins(NULL, NULL);
-	json_t *status;
 
 	release(tool, plugins->pid);
 	subject_command(plugins, 'S');
@@ -678,9 +701,7 @@ static void objects_come_and_go_in_8_threads_at_once(void)
 	allocate_from_own(plugins, 3);
 	require_row(tool_stats(tool, pid_text(plugins->pid)), "tests/victims/plugin.c", "/* plugin block */", 200 * 333, 200);
 	require_own_blocks(tool, plugins->pid, 3);
-	status = tool_status(tool, plugins->pid);
-	require_nothing_unknown(status, json_number(status, "unknown.before_attach_frees"));
-	tool_end(tool, plugins, NULL);
+	end_with_nothing_unknown(tool, plugins);
 }
 
 /* Each time it is another one, and is seized for. */
@@ -688,16 +709,13 @@ static void an_allocator_comes_and_goes(void)
 {
 	struct tool *tool = tool_start();
 	struct subject *plugins = start_plugins("--threads", "2");
-	json_t *status;
 
 	release(tool, plugins->pid);
 	subject_command(plugins, 'A');
 	subject_command(plugins, 'O');
 	allocate_from_own(plugins, 3);
 	require_own_blocks(tool, plugins->pid, 3);
-	status = tool_status(tool, plugins->pid);
-	require_nothing_unknown(status, json_number(status, "unknown.before_attach_frees"));
-	tool_end(tool, plugins, NULL);
+	end_with_nothing_unknown(tool, plugins);
 }
 
 static long long count_of_object(json_t *stats, const char *name)
@@ -1038,6 +1056,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_tracer_of_roots_daemon_keeps_one_right),
 	LIVE_CASE(places_without_room_for_a_jump_are_told_at_the_attach),
 	LIVE_CASE(who_cannot_be_without_ptrace_is_refused_and_untouched),
+	LIVE_CASE(what_was_kept_of_one_that_was_held_is_not_let_go),
 };
 
 int main(int argc, char **argv)
