@@ -89,12 +89,19 @@ void release_forget_threads(struct session *session)
 	session->released = false;
 }
 
-/* spared: who shares the memory is looked for, and left alone; NULL: is seized, too. */
+static bool are_there(const struct sharers *sharers)
+{
+	return sharers->found.count + sharers->suspects.count > 0;
+}
+
+/* spared: who shares the memory is looked for, and left alone, and nobody is seized where one was there before; NULL: is seized, too. */
 static int seize_again(struct target *target, struct sharers *spared)
 {
 	struct sharers seized = { .last_pid = 0 };
 	int r = sharers_look(target, spared ? spared : &seized);
 
+	if (r == 0 && spared && are_there(spared))
+		return -EAGAIN;
 	if (r == 0)
 		r = target_seize(target, spared ? NULL : &seized);
 	if (r == 0)
@@ -374,7 +381,7 @@ int release_settle(struct session *session, bool hold, bool *ret_held)
 		if (target_executed(target))
 			r = -ESRCH;
 		else
-			r = spared.found.count + spared.suspects.count == 0 && engine_settle(session->engine) ? 0 : -EAGAIN;
+			r = !are_there(&spared) && engine_settle(session->engine) ? 0 : -EAGAIN;
 		if (!*ret_held)
 			release_let_go_again(session);
 		give_calls(session, &ended, true);
