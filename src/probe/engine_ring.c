@@ -382,7 +382,8 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 			served++;       /* or who only moves the head would keep the reader for ever */
 			continue;
 		}
-		engine_ring_serve_signals(engine);
+		if (engine->ring.signals.count > 0)
+			engine_ring_serve_signals(engine);
 		ring_sighting_serve(&sighting, &record);
 		ring_done(engine->ring.ring);
 		served++;

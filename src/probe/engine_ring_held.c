@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define BEHIND_BYTES (256u << 10)      /* read in about a millisecond */
-#define SIGNALS_MAX 1024u              /* that wait for the reader: more of them hold their threads */
+#define SIGNALS_MAX 1024u              /* that wait for the reader: more of them hold their threads, or count as lost */
 
 void engine_ring_note(struct engine *engine, const struct task *task, raddr sp, bool pending)
 {
@@ -87,7 +87,7 @@ bool engine_is_behind(const struct engine *engine)
 
 void engine_signal_later(struct engine *engine, const struct task *task, raddr sp)
 {
-	struct ring_signal *signal = vec_push(&engine->ring.signals);
+	struct ring_signal *signal = engine->ring.signals.count < SIGNALS_MAX ? vec_push(&engine->ring.signals) : NULL;
 
 	if (signal)
 		*signal = (struct ring_signal){ .position = engine_ring_head(engine), .tid = task->tid, .sp = sp };
