@@ -136,35 +136,36 @@ static unsigned find_symbols(Elf *elf, Elf_Scn *section, const char *const *name
 	return found;
 }
 
-unsigned elf_file_program_symbols(int fd, const char *const *names, unsigned count, uint64_t *ret_vaddrs)
+/* The first table of this type that defines any. */
+static unsigned find_in_tables(Elf *elf, uint32_t type, const char *const *names, unsigned count, uint64_t *ret_vaddrs)
 {
-	Elf *elf = elf_table_begin(fd);
 	Elf_Scn *section = NULL;
 	unsigned found = 0;
 	GElf_Shdr shdr;
 
 	memset(ret_vaddrs, 0, count * sizeof(*ret_vaddrs));
-	while (elf && elf_table_is_static_program(elf) && found == 0 && (section = elf_nextscn(elf, section))) {
-		if (gelf_getshdr(section, &shdr) && shdr.sh_type == SHT_SYMTAB)
+	while (elf && found == 0 && (section = elf_nextscn(elf, section))) {
+		if (gelf_getshdr(section, &shdr) && shdr.sh_type == type)
 			found = find_symbols(elf, section, names, count, ret_vaddrs);
 	}
+	return found;
+}
+
+unsigned elf_file_program_symbols(int fd, const char *const *names, unsigned count, uint64_t *ret_vaddrs)
+{
+	Elf *elf = elf_table_begin(fd);
+	bool is_one = elf && elf_table_is_static_program(elf);
+	unsigned found = find_in_tables(is_one ? elf : NULL, SHT_SYMTAB, names, count, ret_vaddrs);
+
 	elf_end(elf);
 	return found;
 }
 
 unsigned elf_file_symbols(int fd, const char *const *names, unsigned count, uint64_t *ret_vaddrs)
 {
-	Elf_Scn *section = NULL;
-	unsigned found = 0;
-	GElf_Shdr shdr;
-	Elf *elf;
+	Elf *elf = elf_table_begin(fd);
+	unsigned found = find_in_tables(elf, SHT_DYNSYM, names, count, ret_vaddrs);
 
-	memset(ret_vaddrs, 0, count * sizeof(*ret_vaddrs));
-	elf = elf_table_begin(fd);
-	while (elf && found == 0 && (section = elf_nextscn(elf, section))) {
-		if (gelf_getshdr(section, &shdr) && shdr.sh_type == SHT_DYNSYM)
-			found = find_symbols(elf, section, names, count, ret_vaddrs);
-	}
 	elf_end(elf);
 	return found;
 }

@@ -72,7 +72,7 @@ static int look(idtype_t type, pid_t id, int flags, struct stop *ret_stop)
 
 		/* One that an exec in another thread has ended is ours a moment longer. */
 		if ((error != EINTR && error != ECHILD) ||
-		    (error == ECHILD && process_tracer(id) == getpid() && !process_thread_is_dead(id, id)))
+		    (error == ECHILD && type == P_PID && process_tracer(id) == getpid() && !process_thread_is_dead(id, id)))
 			ptrace_refused(id, -error);
 		return -error;
 	}
