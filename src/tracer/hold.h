@@ -18,7 +18,7 @@ enum hold_reason {
 	HOLD_MEMORY,                   /* its memory cannot be read otherwise */
 	HOLD_WAITS,                    /* a thread could not be held, and so looked at */
 	HOLD_LAST_REFUSAL = HOLD_WAITS,
-	HOLD_ASKED,                    /* the user wants it */
+	HOLD_ASKED,                    /* the user wants it, or nothing else */
 	HOLD_PLACES,                   /* places without room for a jump */
 	HOLD_LOADER,                   /* no jump stands where the loader tells of objects */
 	HOLD_EXEC,                     /* nor where it executes programs and forks */

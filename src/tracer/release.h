@@ -66,7 +66,7 @@ int release_settle(struct session *session, bool hold, bool *ret_held);
 struct settling {
 	struct awaited writer;
 	uint64_t position;             /* which it is */
-	uint64_t again_ns, pause_ns;   /* it was tried in vain: when that is done once more, and how long after that */
+	uint64_t again_ns, pause_ns;   /* it was tried in vain: when that is done once more, also for the next record, and how long after that */
 	uint64_t second_ns, took_ns;   /* when a second began, how long it took in that, */
 	unsigned count, busy;          /* how often it was done, and for how many seconds before it too much */
 };
