@@ -306,7 +306,7 @@ static void healers_at_the_same_time_do_not_fail(void)
 			healers[j] = tool_heal_begin(pid_text(hammer->pid));
 		for (unsigned j = 0; j < HEALERS; j++)
 			require_equal(subject_wait(healers[j]), 0);
-		require_unharmed(hammer->pid, before);
+		require_healed(hammer, before);
 		require_at_work(hammer);
 		subject_quit(hammer);
 	}

@@ -407,9 +407,19 @@ bool state_is_traced(void *context)
 	return status_number(*(pid_t *)context, "TracerPid", 10) > 0 || has_ring(*(pid_t *)context);
 }
 
+/* Threads are let go one after the other. */
 bool state_has_no_tracer(void *context)
 {
-	return status_number(*(pid_t *)context, "TracerPid", 10) == 0;
+	pid_t pid = *(pid_t *)context;
+	DIR *tasks = opendir(live_text("/proc/%d/task", pid));
+	struct dirent *entry;
+	bool traced = status_number(pid, "TracerPid", 10) != 0;
+
+	while (tasks && !traced && (entry = readdir(tasks)))
+		traced = is_number(entry) && status_number((pid_t)atoi(entry->d_name), "TracerPid", 10) > 0;
+	if (tasks)
+		closedir(tasks);
+	return !traced;
 }
 
 bool state_is_untraced(void *context)

@@ -26,7 +26,7 @@ void text_require_intact(pid_t pid);
 /* For live_wait(); context: the pid_t. */
 bool state_is_traced(void *context);              /* with ptrace, or without it */
 bool state_is_untraced(void *context);            /* neither, and what was there for the latter has been taken out */
-bool state_has_no_tracer(void *context);          /* by ptrace */
+bool state_has_no_tracer(void *context);          /* by ptrace, of any thread */
 bool state_text_is_intact(void *context);
 
 /* What every live test ends with: not traced, no thread stopped, text intact and, with before not NULL,
