@@ -306,7 +306,7 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 		.head = { type, serial, session->target->pid, sizeof(answer) },
 		.start_time = session->target->start_time,
 		.attached_realtime_ns = session->attached_realtime_ns,
-		.tasks = (uint32_t)session->target->tasks.count,
+		.tasks = session_task_count(session),
 		.probes = engine_probe_count(session->engine),
 	};
 
@@ -495,7 +495,6 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	/* The exec that is waited for may give it what its user may not look into: capabilities of a service's. */
 	if (!request->from_exec)
 		session_drop_privileges(session);
-	session_send_program(session, WIRE_ATTACHED, request->head.serial);
 	*ret_session = session;
 	return 0;
 }
@@ -583,6 +582,5 @@ int session_resume(struct session *session, const struct wire_attach *request)
 	session->probe_gaps++;
 	session->resumed = true;
 	session_name(session);
-	session_send_program(session, WIRE_ATTACHED, request->head.serial);
 	return 0;
 }

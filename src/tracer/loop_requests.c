@@ -75,11 +75,16 @@ static void beat(struct loop *loop)
 	link_beat(loop->link, loop->session ? loop->session->target->pid : 0, HEARTBEAT_PATIENCE_MS);
 }
 
+static bool begins_released(const struct session *session)
+{
+	return session->alone && !session->release_due && !session->waits_for_exec;
+}
+
 static void begin(struct loop *loop)
 {
 	struct session *session = loop->session;
 
-	if (session->alone && !session->release_due && !session->waits_for_exec)
+	if (begins_released(session))
 		release_begin(session);
 	else
 		loop_resume_held(loop);
@@ -119,6 +124,16 @@ static void end_exec(struct loop *loop)
 		loop_resume_held(loop);
 }
 
+/* Who is told of an attach may use a debugger on the process at once, where ptrace is let go; and of what becomes of it he hears later. */
+static void answer_and_begin(struct loop *loop, uint32_t serial)
+{
+	if (!begins_released(loop->session))
+		session_send_program(loop->session, WIRE_ATTACHED, serial);
+	begin(loop);
+	if (loop->session->released)
+		session_send_program(loop->session, WIRE_ATTACHED, serial);
+}
+
 static void attach(struct loop *loop, const struct wire_attach *request)
 {
 	int r;
@@ -126,7 +141,7 @@ static void attach(struct loop *loop, const struct wire_attach *request)
 	loop_begin_long_step(loop);
 	if (loop->session && loop->session->set_aside) {
 		if (session_resume(loop->session, request) == 0)
-			begin(loop);
+			answer_and_begin(loop, request->head.serial);
 		beat(loop);
 		return;
 	}
@@ -141,7 +156,7 @@ static void attach(struct loop *loop, const struct wire_attach *request)
 		loop->done = true;
 		return;
 	}
-	begin(loop);
+	answer_and_begin(loop, request->head.serial);
 	beat(loop);
 }
 

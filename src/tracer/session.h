@@ -129,10 +129,10 @@ void session_name(struct session *session);
 /* WIRE_ATTACHED or WIRE_EXECED: what program it is. */
 void session_send_program(struct session *session, enum wire_type type, uint32_t serial);
 
-/* attach.c: attaches as asked and answers.  0, or negative errno after the failure was told; all tasks are
- * then let go, -EUCLEAN: and session_left_something() holds.  On success all tasks are held. */
+/* attach.c: attaches as asked.  0, or negative errno after the failure was told; all tasks are then let go, -EUCLEAN: and
+ * session_left_something() holds.  On success all tasks are held, and WIRE_ATTACHED is to be sent. */
 int session_attach(struct link *link, const struct wire_attach *request, struct session **ret_session);
-/* Attaches again, after session_set_aside(), and answers, as session_attach(); when it fails the session stays set aside. */
+/* Attaches again, after session_set_aside(), as session_attach(); when it fails the session stays set aside. */
 int session_resume(struct session *session, const struct wire_attach *request);
 /* The tracer becomes the target's user, unless root's rights will be needed once more. */
 void session_drop_privileges(struct session *session);
@@ -185,6 +185,8 @@ void session_verify(struct session *session);
 
 /* Why it is not traced without ptrace, in words; NULL: it is, or is about to be. */
 const char *session_hold_text(const struct session *session, char *text, size_t space);
+/* Its threads, and processes that share its memory where ptrace is held. */
+uint32_t session_task_count(const struct session *session);
 /* Why the int3 engine serves though the ring was asked for; NULL: it does not, or was not. */
 const char *session_engine_reason(const struct session *session);
 /* Events that are not in the heap, nor counted by it, since the last clear. */

@@ -103,6 +103,13 @@ const char *session_hold_text(const struct session *session, char *text, size_t 
 	return session->leaving || !session->alone ? "it is being let go of" : NULL;
 }
 
+uint32_t session_task_count(const struct session *session)
+{
+	const struct target *target = session->target;
+
+	return session->released ? (uint32_t)process_threads(target->pid) : (uint32_t)target->tasks.count;
+}
+
 void session_send_status(struct session *session, uint32_t serial)
 {
 	struct engine_counters counters = engine_counters(session->engine);
@@ -121,7 +128,7 @@ void session_send_status(struct session *session, uint32_t serial)
 		.events = session->stops + counters.records,
 		.engine = engine_has_ring(session->engine) ? ENGINE_RING : ENGINE_INT3,
 		.children_not_followed = session->not_followed,
-		.tasks = session->released ? (uint32_t)process_threads(target->pid) : (uint32_t)target->tasks.count,
+		.tasks = session_task_count(session),
 		.probes = engine_probe_count(session->engine),
 		.frames_limit = session->frames_limit,
 		.pending_calls = engine_pending(session->engine),
