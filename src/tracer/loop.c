@@ -242,8 +242,7 @@ static bool settle_in_time(struct loop *loop, pid_t writer)
 	return loop_settle_in_time(loop, writer);
 }
 
-/* Of a process that is traced without ptrace: there are records, and ends of snapshots. */
-static void serve_released(struct loop *loop)
+void loop_serve_released(struct loop *loop)
 {
 	enum release_state state;
 	struct stop stop;
@@ -306,7 +305,7 @@ static void serve_next_stop(struct loop *loop)
 	int r;
 
 	if (target && loop->session->released) {
-		serve_released(loop);
+		loop_serve_released(loop);
 		return;
 	}
 	if (target && loop->session->watch_due && !loop->session->leaving) {

@@ -44,6 +44,11 @@ static void renew_note(struct target *target)
 	note_until(target, clock_monotonic_ns() + PARK_SECONDS * NSEC_PER_SEC);
 }
 
+void release_renew(struct session *session)
+{
+	renew_note(session->target);
+}
+
 static void note_ends_of_holding(const struct target *target)
 {
 	for (size_t i = 0; i < target->tasks.count; i++) {

@@ -29,6 +29,8 @@ int release_look_at_plan(struct session *session);
 int release_decide(struct session *session);
 /* Then: lets them go. */
 void release_begin(struct session *session);
+/* That it is traced, to be said each second. */
+void release_renew(struct session *session);
 /* Forgets the threads that have ended: reads their last records before.  Not while a record is served. */
 void release_drop_ended(struct session *session);
 /* Takes it back: all threads are held.  0; -EPERM: another tracer has it; -ESRCH: it has ended, or executed another program; or
