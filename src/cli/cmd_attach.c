@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "export/printable.h"
 #include "model/engine_kind.h"
 
 #include <errno.h>
@@ -46,11 +47,14 @@ static int trace_for_a_while(struct session *session, const struct options *opti
 static int print_attached(const char *name, const json_t *reply)
 {
 	uint64_t tasks = answer_number(reply, "tasks"), probes = answer_number(reply, "probes");
+	const char *hold = answer_text(reply, "hold_reason");
 
 	if (*answer_text(reply, "warning"))
 		note("warning: %s: %s", name, answer_text(reply, "warning"));
-	printf("tracing %s: %" PRIu64 " task%s, %" PRIu64 " probe%s%s\n", name, tasks, tasks == 1 ? "" : "s", probes,
-	       probes == 1 ? "" : "s", answer_true(reply, "released") ? ", without ptrace" : "");
+	printf("tracing %s: %" PRIu64 " task%s, %" PRIu64 " probe%s%s", name, tasks, tasks == 1 ? "" : "s", probes,
+	       probes == 1 ? "" : "s", *hold ? ", held by ptrace: " : "");
+	printable_write(stdout, hold, strlen(hold), false);
+	putchar('\n');
 	return show_finish();
 }
 

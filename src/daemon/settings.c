@@ -310,7 +310,7 @@ static const struct options defaults = {
 	.idle_exit_s = IDLE_EXIT_DEFAULT,
 	.heal_at_start = true,
 	.log_level = LOG_LEVEL_INFO,
-	.ptrace = PTRACE_HOLD,
+	.ptrace = PTRACE_AUTO,
 	.metrics_groups = METRICS_GROUPS_DEFAULT,
 	.metrics_interval_s = METRICS_INTERVAL_DEFAULT_S,
 	.alarms = { .slope_s = ALARM_SLOPE_DEFAULT_S, .least_s = ALARM_LEAST_DEFAULT_S, .events = true,

@@ -300,18 +300,18 @@ static void on_task_gone(void *context, struct task *task)
 
 void session_send_program(struct session *session, enum wire_type type, uint32_t serial)
 {
-	const char *warning = foreign_warning(session), *hold;
-	char missed[sizeof(((struct wire_attached *)NULL)->warning)], places[sizeof(missed) / 2], reason[256];
+	const char *warning = foreign_warning(session), *hold = session_hold_text(session);
+	char missed[sizeof(((struct wire_attached *)NULL)->warning)], places[sizeof(missed) / 2];
 	struct wire_attached answer = {
 		.head = { type, serial, session->target->pid, sizeof(answer) },
 		.start_time = session->target->start_time,
 		.attached_realtime_ns = session->attached_realtime_ns,
 		.tasks = session_task_count(session),
 		.probes = engine_probe_count(session->engine),
+		.released = !hold,
 	};
 
-	hold = session_hold_text(session, reason, sizeof(reason));
-	if (hold)
+	if (hold && !hold_is_told(session->hold))
 		snprintf(answer.hold_reason, sizeof(answer.hold_reason), "%s", hold);
 	if (!warning)
 		warning = engine_refusal(session->engine);
@@ -382,10 +382,11 @@ static void tell_refusal(const struct session *session, const struct wire_attach
 static void refuse_release(struct session *session, const struct wire_attach *request,
 			   bool (*undo)(struct session *session, const char **ret_text))
 {
-	char reason[256], space[256];
+	char reason[256];
 	const char *text;
 
-	snprintf(reason, sizeof(reason), "%s", hold_text(session, release_refusal(session), space, sizeof(space)));
+	/* Of an engine that is gone then. */
+	snprintf(reason, sizeof(reason), "%s", hold_text(session, release_refusal(session)));
 	undo(session, &text);
 	tell_refusal(session, request, reason);
 }

@@ -2,15 +2,14 @@
 
 #include "tracer/session.h"
 
-#include <stdio.h>
-
 static const char *const texts[HOLD_COUNT] = {
 	[HOLD_FORKS] = "forks are followed",
 	[HOLD_MAPPINGS] = "mmap and its like are watched, which int3 alone sees",
 	[HOLD_OPERATORS] = "what new has made is told apart, and the stacks that this takes at a delete come with int3 alone",
 	[HOLD_MEMORY] = "its memory cannot be read without ptrace",
 	[HOLD_WAITS] = "a thread of it is in a wait that nothing breaks off (in vfork, or for a disk)",
-	[HOLD_ASKED] = "nobody asked to let it go",
+	[HOLD_ASKED] = "it was asked for (--hold, or Ptrace=hold)",
+	[HOLD_PLACES] = "functions of an allocator have no room for a jump",
 	[HOLD_LOADER] = "there is no room for a jump where its loader tells of objects, or it has no such place",
 	[HOLD_EXEC] = "there is no room for a jump where it executes programs or forks",
 	[HOLD_FILTER] = "it has a system call filter",
@@ -18,21 +17,16 @@ static const char *const texts[HOLD_COUNT] = {
 	[HOLD_SIGNALS] = "signals come too often",
 };
 
-static const char *places_text(const struct session *session, char *text, size_t space)
-{
-	char places[256];
-
-	if (!engine_int3_beside(session->engine, places, sizeof(places)))
-		return "places have no room for a jump";
-	snprintf(text, space, "%s", places);
-	return text;
-}
-
-const char *hold_text(const struct session *session, enum hold_reason reason, char *text, size_t space)
+const char *hold_text(const struct session *session, enum hold_reason reason)
 {
 	if (reason == HOLD_ENGINE && !session->wants_ring)
 		return "int3 was asked for, which stops it by ptrace";
 	if (reason == HOLD_ENGINE)
 		return session_engine_reason(session) ? session_engine_reason(session) : "no ring serves it";
-	return reason == HOLD_PLACES ? places_text(session, text, space) : texts[reason];
+	return texts[reason];
+}
+
+bool hold_is_told(enum hold_reason reason)
+{
+	return reason == HOLD_ASKED || reason == HOLD_ENGINE;
 }

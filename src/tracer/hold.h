@@ -5,7 +5,7 @@
 #ifndef ALLOCWATCH_TRACER_HOLD_H
 #define ALLOCWATCH_TRACER_HOLD_H
 
-#include <stddef.h>
+#include <stdbool.h>
 
 struct session;
 
@@ -18,7 +18,7 @@ enum hold_reason {
 	HOLD_MEMORY,                   /* its memory cannot be read otherwise */
 	HOLD_WAITS,                    /* a thread could not be held, and so looked at */
 	HOLD_LAST_REFUSAL = HOLD_WAITS,
-	HOLD_ASKED,                    /* the user wants it, or nothing else */
+	HOLD_ASKED,                    /* the user or the configuration wants it */
 	HOLD_PLACES,                   /* places without room for a jump */
 	HOLD_LOADER,                   /* no jump stands where the loader tells of objects */
 	HOLD_EXEC,                     /* nor where it executes programs and forks */
@@ -28,7 +28,9 @@ enum hold_reason {
 	HOLD_COUNT
 };
 
-/* In words that follow "it is held by ptrace: "; text[]: where that takes a number.  NULL: HOLD_NOT. */
-const char *hold_text(const struct session *session, enum hold_reason reason, char *text, size_t space);
+/* In words that follow "it is held by ptrace: ".  NULL: HOLD_NOT. */
+const char *hold_text(const struct session *session, enum hold_reason reason);
+/* Whoever attaches to it knows already: it was asked for, or a warning says what serves it. */
+bool hold_is_told(enum hold_reason reason);
 
 #endif

@@ -126,13 +126,11 @@ int release_refrain(struct session *session)
 
 static void tell_refusal(struct session *session)
 {
-	char text[256];
-
 	if (session->ptrace != PTRACE_RELEASE)
 		return;
 	session_fail(session->link, 0, session->target->pid, FAILURE_UNSUPPORTED, 0,
 		     "the program that it executes is traced with ptrace: %s",
-		     hold_text(session, session->hold, text, sizeof(text)));
+		     hold_text(session, session->hold));
 }
 
 /* Planted or not, what it has now is what it keeps. */

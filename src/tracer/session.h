@@ -184,7 +184,7 @@ void session_start_sampling(struct session *session);
 void session_verify(struct session *session);
 
 /* Why it is not traced without ptrace, in words; NULL: it is, or is about to be. */
-const char *session_hold_text(const struct session *session, char *text, size_t space);
+const char *session_hold_text(const struct session *session);
 /* Its threads, and processes that share its memory where ptrace is held. */
 uint32_t session_task_count(const struct session *session);
 /* Why the int3 engine serves though the ring was asked for; NULL: it does not, or was not. */

@@ -90,12 +90,12 @@ static int add_domain(void *context, const struct heap_trace *trace)
 	return 0;
 }
 
-const char *session_hold_text(const struct session *session, char *text, size_t space)
+const char *session_hold_text(const struct session *session)
 {
 	if (session->released)
 		return NULL;
 	if (session->hold != HOLD_NOT)
-		return hold_text(session, session->hold, text, space);
+		return hold_text(session, session->hold);
 	if (session->exec_deadline_ns != 0)
 		return "it executes a program or forks just now";
 	if (session->waits_for_exec || session->release_due)
@@ -114,8 +114,7 @@ void session_send_status(struct session *session, uint32_t serial)
 {
 	struct engine_counters counters = engine_counters(session->engine);
 	struct target *target = session->target;
-	const char *reason, *hold;
-	char text[256];
+	const char *reason, *hold = session_hold_text(session);
 	struct wire_status status = {
 		.head = { WIRE_STATUS_REPLY, serial, target->pid, sizeof(status) },
 		.counters = heap_counters(session->heap),
@@ -141,7 +140,6 @@ void session_send_status(struct session *session, uint32_t serial)
 		.ring_wait_ms = engine_has_ring(session->engine) ? session->ring_wait_ms : 0,
 	};
 
-	hold = session_hold_text(session, text, sizeof(text));
 	if (hold)
 		snprintf(status.hold_reason, sizeof(status.hold_reason), "%s", hold);
 	/* Nothing of ours stops it, whatever it does with SIGTRAP. */

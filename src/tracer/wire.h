@@ -110,7 +110,8 @@ struct wire_attached {
 	char exe[WIRE_PATH_MAX];
 	char command[WIRE_TEXT_MAX];
 	char warning[256];         /* what the user should know of it, or "" */
-	char hold_reason[256];     /* why ptrace is not let go; "": it is */
+	char hold_reason[256];     /* why ptrace is not let go, where that was not asked for and is not said by `warning`; or "" */
+	uint32_t released, pad;    /* it is */
 };
 
 /* How a file that another tracer has stored is read: as the user whose process it was, who may have put anything there. */

@@ -194,7 +194,7 @@ static void a_handler_at_1_khz_jumps_out_of_calls(void)
 	go("a");
 }
 
-/* The program's own malloc, which does not mind. */
+/* The program's own malloc, which does not mind.  Without ptrace one or two blocks of 1,000 are nobody's (check_settle). */
 static void a_handler_at_1_khz_jumps_out_of_malloc_at_any_instruction(void)
 {
 	struct tool *tool = tool_start();
@@ -202,7 +202,7 @@ static void a_handler_at_1_khz_jumps_out_of_malloc_at_any_instruction(void)
 	struct state *before = state_take(jumper->pid);
 	unsigned rounds = live_rounds(10, 500);
 
-	tool_attach(tool, jumper->pid);
+	tool_attach_held(tool, jumper->pid);
 	for (unsigned i = 0; i < rounds; i++) {
 		subject_command(jumper, 'g');
 		require_exact(tool, jumper);

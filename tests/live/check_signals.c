@@ -52,7 +52,7 @@ static long cut_stacks(void (*attach)(struct tool *tool, pid_t pid))
 /* It goes on at a place that has CFI, but for who has just recorded a call. */
 static void a_profiler_in_the_process_sees_whole_stacks(void)
 {
-	long cut = cut_stacks(tool_attach);
+	long cut = cut_stacks(tool_attach_held);
 
 	require(cut < 250);
 }

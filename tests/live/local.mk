@@ -30,6 +30,7 @@ torture_tests = \
 	tests/live/check_exact \
 	tests/live/check_release \
 	tests/live/check_settle \
+	tests/live/check_ptrace \
 	tests/live/check_ring \
 	tests/live/check_namespaces \
 	tests/live/check_sampling \
@@ -125,6 +126,9 @@ tests_live_check_namespaces_LDADD = $(live_libs)
 tests_live_check_settle_SOURCES = tests/live/check_settle.c
 tests_live_check_settle_CFLAGS = $(live_cflags)
 tests_live_check_settle_LDADD = $(live_libs)
+tests_live_check_ptrace_SOURCES = tests/live/check_ptrace.c
+tests_live_check_ptrace_CFLAGS = $(live_cflags)
+tests_live_check_ptrace_LDADD = $(live_libs)
 tests_live_check_ring_SOURCES = tests/live/check_ring.c
 tests_live_check_ring_CFLAGS = $(live_cflags) -I$(srcdir)/tests/faults
 tests_live_check_ring_LDADD = $(live_libs)
@@ -370,7 +374,7 @@ tests_live_check_matrix_CFLAGS = $(oracle_cflags)
 tests_live_check_matrix_LDADD = $(oracle_libs)
 EXTRA_DIST += tests/oracle/stacks_and_names.py tests/live/matrix doc/MATRIX.md
 
-# They run with what `auto` means, the ring engine.  These run with int3 as well, and with `make check-int3` all do.
+# They run with what `auto` means, the ring engine, without ptrace.  These run with int3 as well, and with `make check-int3` all do.
 int3_tests = \
 	tests/live/int3_check_attach \
 	tests/live/int3_check_exact \
@@ -388,6 +392,39 @@ $(int3_tests): Makefile
 check-int3:
 	LIVE_ENGINE=int3 $(MAKE) $(AM_MAKEFLAGS) check TESTS="$(live_tests)"
 .PHONY: check-int3
+
+# And these, or some cases of them, with ptrace held; with `make check-held` all do.
+held_tests = \
+	tests/live/held_check_calls \
+	tests/live/held_check_exact \
+	tests/live/held_check_execs \
+	tests/live/held_check_ring \
+	tests/live/held_check_signals
+held_ring_cases = \
+	snapshots_and_their_difference_are_of_the_moment_they_are_asked_for \
+	the_place_of_an_allocator_that_has_gone_is_left_alone \
+	a_clear_ends_what_a_loss_has_begun \
+	jumps_that_are_overwritten_are_told_once
+held_signals_cases = \
+	a_handler_at_1_khz_allocates \
+	a_handler_on_a_sigaltstack_allocates \
+	handlers_allocate_in_the_midst_of_calls \
+	a_call_that_a_signal_interrupts_is_counted_once \
+	no_queued_signal_is_lost_doubled_or_reordered \
+	signals_to_a_stopped_process_wait_for_its_continuation \
+	no_wait_is_broken_off \
+	every_register_is_kept
+TESTS += $(held_tests)
+check_SCRIPTS += $(held_tests)
+CLEANFILES += $(held_tests)
+$(held_tests): Makefile
+	$(AM_V_GEN)$(MKDIR_P) tests/live && name=$@ && name=$${name#tests/live/held_} && \
+	case $$name in check_ring) cases='$(held_ring_cases)' ;; check_signals) cases='$(held_signals_cases)' ;; *) cases= ;; esac && \
+	printf '#!/bin/sh\n[ $$# -gt 0 ] || set -- %s\nLIVE_HOLD=1 exec tests/live/%s "$$@"\n' "$$cases" "$$name" >$@.part && \
+	chmod +x $@.part && mv $@.part $@
+check-held:
+	LIVE_HOLD=1 $(MAKE) $(AM_MAKEFLAGS) check TESTS="$(live_tests)"
+.PHONY: check-held
 
 # The long form: minutes to hours, by the counts in live_rounds(); that of check_chaos is a target of its own.
 torture: $(check_PROGRAMS) $(check_DATA) all

@@ -196,6 +196,9 @@ START_TEST(whether_ptrace_is_held_is_in_the_file_for_who_does_not_say)
 	reload_until("Ptrace= has changed");
 	require_wish("", "hold");
 	require_wish("release", "release or fail");
+	configure("[Tracing]\n");
+	reload_until("Ptrace= has changed");
+	require_wish("", "auto");
 	configure("[Tracing]\nPtrace=yes\n");
 	reload_until("the configuration is wrong");
 	daemon_log_must_hold("allocwatchd.conf:2: Ptrace= wants one of auto, hold, release, not 'yes'");
