@@ -275,8 +275,10 @@ bool target_undo(struct target *target, const char **ret_text)
 
 static void detach_held(struct task *task)
 {
-	if (task->stopped && !stop_is_end(task->stop.kind))
-		task_detach(task);
+	if (!task->stopped || stop_is_end(task->stop.kind))
+		return;
+	held_ends(task);
+	task_detach(task);
 }
 
 void target_let_go(struct target *target, void (*gone)(void *context, struct task *task), void *context)

@@ -3,7 +3,6 @@
 #include "tracer/guard.h"
 
 #include "target/attach.h"
-#include "target/held.h"
 #include "target/jumps.h"
 #include "target/park.h"
 #include "target/process.h"
@@ -49,14 +48,6 @@ void release_renew(struct session *session)
 	renew_note(session->target);
 }
 
-static void note_ends_of_holding(const struct target *target)
-{
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (target->tasks.items[i]->stopped)
-			held_ends(target->tasks.items[i]);
-	}
-}
-
 /* A thread that was not held, since it waits in vfork or makes a call of ours that comes late, is still seized: it is let go at its next
  * stop, and known until then, so that nothing is taken out below it. */
 static void note_seized(struct target *target)
@@ -74,7 +65,6 @@ void release_begin(struct session *session)
 	/* Where that cannot be it stays, and does no harm. */
 	resident_return_handler(session->target);
 	renew_note(session->target);
-	note_ends_of_holding(session->target);
 	target_let_go(session->target, on_let_go, session);
 	note_seized(session->target);
 	session->released = session->target->was_ours = true;
@@ -362,7 +352,6 @@ void release_let_go_again(struct session *session)
 	session->exec_seen = false;
 	session->hold = HOLD_NOT;
 	renew_note(session->target);
-	note_ends_of_holding(session->target);
 	target_let_go(session->target, kept ? NULL : on_let_go, session);
 	note_seized(session->target);
 	give_calls(session, &list, false);
