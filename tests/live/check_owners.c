@@ -356,7 +356,15 @@ struct last {
 	pid_t pid;
 };
 
-/* The daemon reads it when the process is let go already. */
+/* The daemon hears of it when the process is let go already, */
+static bool is_not_listed(void *context)
+{
+	const struct last *last = context;
+
+	return !tool_lists(last->tool, last->pid);
+}
+
+/* and reads it then. */
 static bool last_is_kept(void *context)
 {
 	const struct last *last = context;
@@ -384,7 +392,7 @@ static void exec_what_is_not_to_be_seen(struct tool *tool, enum special special,
 		require_at_least(status_number(execer->pid, "CapEff", 16), 2);
 	if (special == CAPABILITY)
 		require_equal(status_number(execer->pid, "CapEff", 16), 1);
-	require(!tool_lists(tool, execer->pid));
+	require(live_wait(is_not_listed, &last, LET_GO_MS));
 	require(live_wait(last_is_kept, &last, LET_GO_MS));
 	stats = tool_stats(tool, pid_text(execer->pid));
 	require_row(stats, EXECER_C, "/* kept */", 2 * KEPT_BYTES, 2);
