@@ -434,7 +434,6 @@ static bool catch_up_released(struct loop *loop)
 			release_renew(session);
 		}
 		loop_serve_released(loop);
-		/* That may have been the end of it, or of its memory. */
 		if (loop->done || session->leaving)
 			return true;
 	}
@@ -444,15 +443,20 @@ static bool catch_up_released(struct loop *loop)
 bool loop_catch_up(struct loop *loop, pid_t held)
 {
 	const struct timespec pause = { 0, CATCH_UP_PAUSE_NS };
-	struct engine *engine = loop->session->engine;
+	bool was_released = loop->session->released;
 	uint64_t head, deadline_ns;
+	struct engine *engine;
 	unsigned turns = 0;
 	pid_t writer;
 
+	if (was_released && !catch_up_released(loop))
+		return false;
+	/* Else it has been seized meanwhile. */
+	if (was_released && (loop->session->released || loop->session->leaving || loop->done))
+		return true;
+	engine = loop->session->engine;
 	if (!engine_has_ring(engine))
 		return true;
-	if (loop->session->released)
-		return catch_up_released(loop);
 	head = engine_ring_head(engine);
 	deadline_ns = clock_monotonic_ns() + CATCH_UP_DEADLINE_MS * NSEC_PER_MSEC;
 	while (!engine_read_until(engine, head, &writer)) {
