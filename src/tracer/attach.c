@@ -310,15 +310,15 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 		.probes = engine_probe_count(session->engine),
 		.released = !hold,
 	};
+	bool hold_is_known = hold_was_asked_for(session);
 
-	if (hold && !hold_is_told(session->hold))
-		snprintf(answer.hold_reason, sizeof(answer.hold_reason), "%s", hold);
 	if (!warning)
 		warning = engine_refusal(session->engine);
 	if (!warning && session_engine_reason(session)) {
 		snprintf(answer.warning, sizeof(answer.warning), "it is traced by int3, not by the ring engine: %s",
 			 session_engine_reason(session));
 		warning = answer.warning;
+		hold_is_known |= session->hold == HOLD_ENGINE;
 	}
 	if (!warning && engine_unwatched(session->engine) > 0) {
 		snprintf(missed, sizeof(missed), "answers are not exact: without ptrace %s",
@@ -334,6 +334,8 @@ void session_send_program(struct session *session, enum wire_type type, uint32_t
 	}
 	if (warning && warning != answer.warning)
 		snprintf(answer.warning, sizeof(answer.warning), "%s", warning);
+	if (hold && !hold_is_known)
+		snprintf(answer.hold_reason, sizeof(answer.hold_reason), "%s", hold);
 	memcpy(answer.exe, session->exe, sizeof(answer.exe));
 	memcpy(answer.command, session->command, sizeof(answer.command));
 	link_send(session->link, &answer, sizeof(answer), -1);

@@ -26,7 +26,7 @@ const char *hold_text(const struct session *session, enum hold_reason reason)
 	return texts[reason];
 }
 
-bool hold_is_told(enum hold_reason reason)
+bool hold_was_asked_for(const struct session *session)
 {
-	return reason == HOLD_ASKED || reason == HOLD_ENGINE;
+	return session->hold == HOLD_ASKED || (session->hold == HOLD_ENGINE && !session->wants_ring);
 }

@@ -30,7 +30,7 @@ enum hold_reason {
 
 /* In words that follow "it is held by ptrace: ".  NULL: HOLD_NOT. */
 const char *hold_text(const struct session *session, enum hold_reason reason);
-/* Whoever attaches to it knows already: it was asked for, or a warning says what serves it. */
-bool hold_is_told(enum hold_reason reason);
+/* Whoever attaches to it knows already. */
+bool hold_was_asked_for(const struct session *session);
 
 #endif

@@ -17,6 +17,7 @@
 #define FILTERED "tests/victims/filtered"
 #define SHARER "tests/victims/sharer"
 #define JEMALLOC "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
+#define FOURTH "fourth fourth_get(-, -, -, size)"
 #define WAIT_MS 30000
 
 struct traced {
@@ -126,6 +127,26 @@ static void what_was_asked_for_is_no_news(void)
 	}
 }
 
+/* Also where the warning is about another thing. */
+static void who_is_attached_to_again_hears_why_it_is_held(void)
+{
+	struct tool *tool = start();
+	struct subject *hammer = victim_start(HAMMER, NULL);
+	struct state *before = state_take(hammer->pid);
+	const char *pid = pid_text(hammer->pid);
+	struct tool_run run = tool_try(tool, "attach", "--allocator", FOURTH, pid, NULL);
+
+	require_equal(run.status, 0);
+	require_text(run.err, "by int3, not by the ring engine: a described allocator");
+	require_no_word(run.out);
+	tool_out(tool, "detach", "--keep", pid, NULL);
+	run = tool_try(tool, "attach", pid, NULL);
+	require_equal(run.status, 0);
+	require_text(run.err, "traced before");
+	require_text(run.out, " probes, held by ptrace: a described allocator is asked for its fourth argument");
+	tool_end(tool, hammer, before);
+}
+
 static bool is_ready(void *context)
 {
 	return __atomic_load_n(&((struct tallies *)context)->pid, __ATOMIC_SEQ_CST) != 0;
@@ -163,6 +184,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(ptrace_is_let_go_where_nobody_says),
 	LIVE_CASE(attach_says_why_ptrace_is_held),
 	LIVE_CASE(what_was_asked_for_is_no_news),
+	LIVE_CASE(who_is_attached_to_again_hears_why_it_is_held),
 	LIVE_CASE(a_command_that_is_run_is_let_go),
 };
 
