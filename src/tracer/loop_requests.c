@@ -127,10 +127,12 @@ static void end_exec(struct loop *loop)
 /* Who is told of an attach may use a debugger on the process at once, where ptrace is let go; and of what becomes of it he hears later. */
 static void answer_and_begin(struct loop *loop, uint32_t serial)
 {
-	if (!begins_released(loop->session))
+	bool let_go = begins_released(loop->session);
+
+	if (!let_go)
 		session_send_program(loop->session, WIRE_ATTACHED, serial);
 	begin(loop);
-	if (loop->session->released)
+	if (let_go)
 		session_send_program(loop->session, WIRE_ATTACHED, serial);
 }
 
