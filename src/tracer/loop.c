@@ -8,6 +8,7 @@
 
 #include "target/held.h"
 #include "target/jumps.h"
+#include "target/process.h"
 #include "target/ptrace.h"
 #include "target/resident.h"
 
@@ -30,6 +31,9 @@
 #define RING_PAUSE_SLOWLY_NS 1000000
 #define RING_PAUSE_MAX_NS 10000000
 #define STUCK_MS 1000                  /* that a record may be under way before it is asked by whom */
+#define RELEASED_CATCH_UP_MS 5000      /* for records that are being written, without ptrace; */
+#define STOPPED_CATCH_UP_MS 200        /* by whom job control or a debugger has; */
+#define SAID_EVERY_MS 250              /* and how often it is said meanwhile that this tracer is at work */
 #define STRANGER_DEADLINE_MS 200
 #define STRANGER_PAUSE_NS 20000
 
@@ -242,7 +246,8 @@ static bool settle_in_time(struct loop *loop, pid_t writer)
 	return loop_settle_in_time(loop, writer);
 }
 
-void loop_serve_released(struct loop *loop)
+/* Of a process that is traced without ptrace: there are records, and ends of snapshots.  One of them, or a pause. */
+static void serve_released(struct loop *loop)
 {
 	enum release_state state;
 	struct stop stop;
@@ -287,6 +292,41 @@ void loop_serve_released(struct loop *loop)
 	loop->idle_ns = longer_pause(loop->idle_ns);
 }
 
+/* By job control or a debugger: it waits for no processor. */
+static bool is_stopped(pid_t pid)
+{
+	char state = process_thread_state(pid, process_living_thread(pid));
+
+	return state == 'T' || state == 't';
+}
+
+bool loop_catch_up_released(struct loop *loop)
+{
+	struct session *session = loop->session;
+	const struct engine *engine = session->engine;
+	uint64_t head = engine_ring_head(engine), said_ns = clock_monotonic_ns();
+	uint64_t deadline_ns = said_ns + RELEASED_CATCH_UP_MS * NSEC_PER_MSEC;
+	uint64_t stopped_deadline_ns = said_ns + STOPPED_CATCH_UP_MS * NSEC_PER_MSEC;
+	pid_t pid = session->target->pid;
+
+	while (session->released && session->engine == engine && (int64_t)(head - engine_ring_position(engine)) > 0) {
+		bool late = clock_passed(deadline_ns) || (clock_passed(stopped_deadline_ns) && is_stopped(pid));
+
+		if (engine_is_late(session->engine, late))
+			return false;
+		if (clock_passed(said_ns + SAID_EVERY_MS * NSEC_PER_MSEC)) {
+			said_ns = clock_monotonic_ns();
+			link_beat(loop->link, pid, HEARTBEAT_PATIENCE_MS);
+			release_renew(session);
+		}
+		serve_released(loop);
+		/* That may have been the end of it, or of its memory. */
+		if (loop->done || session->leaving)
+			return true;
+	}
+	return true;
+}
+
 static int wait_for_stop(struct target *target, struct stop *ret_stop)
 {
 	uint64_t began_ns = clock_monotonic_ns();
@@ -305,7 +345,7 @@ static void serve_next_stop(struct loop *loop)
 	int r;
 
 	if (target && loop->session->released) {
-		loop_serve_released(loop);
+		serve_released(loop);
 		return;
 	}
 	if (target && loop->session->watch_due && !loop->session->leaving) {

@@ -35,8 +35,8 @@ struct loop {
 /* Attach, exec, new objects, the last snapshot, detach: no heartbeat comes in the middle of them. */
 void loop_begin_long_step(struct loop *loop);
 
-/* Of a process that is traced without ptrace: there are records, and ends of snapshots.  One of them, or a pause. */
-void loop_serve_released(struct loop *loop);
+/* As loop_catch_up(), without ptrace: nobody is held meanwhile, so whoever is in the midst of a record may wait for a processor for longer. */
+bool loop_catch_up_released(struct loop *loop);
 /* Without ptrace: a record is under way, by `writer` where that is known (0: not).  True: it was settled, by seizing the process. */
 bool loop_settle_in_time(struct loop *loop, pid_t writer);
 

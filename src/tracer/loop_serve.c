@@ -25,8 +25,6 @@
 #include <unistd.h>
 
 #define CATCH_UP_DEADLINE_MS 200       /* for records that are being written */
-#define RELEASED_CATCH_UP_MS 5000      /* the same, without ptrace, */
-#define SAID_EVERY_MS 250              /* and how often it is said meanwhile that this tracer is at work */
 #define CATCH_UP_PAUSE_NS 20000
 #define SETTLE_TURNS 50
 
@@ -417,29 +415,6 @@ static void settle_stopped(const struct target *target)
 	}
 }
 
-/* Nobody is held meanwhile: whoever is in the midst of a record may wait for a processor for longer. */
-static bool catch_up_released(struct loop *loop)
-{
-	struct session *session = loop->session;
-	const struct engine *engine = session->engine;
-	uint64_t head = engine_ring_head(engine), said_ns = clock_monotonic_ns();
-	uint64_t deadline_ns = said_ns + RELEASED_CATCH_UP_MS * NSEC_PER_MSEC;
-
-	while (session->released && session->engine == engine && (int64_t)(head - engine_ring_position(engine)) > 0) {
-		if (engine_is_late(session->engine, clock_passed(deadline_ns)))
-			return false;
-		if (clock_passed(said_ns + SAID_EVERY_MS * NSEC_PER_MSEC)) {
-			said_ns = clock_monotonic_ns();
-			link_beat(loop->link, session->target->pid, HEARTBEAT_PATIENCE_MS);
-			release_renew(session);
-		}
-		loop_serve_released(loop);
-		if (loop->done || session->leaving)
-			return true;
-	}
-	return true;
-}
-
 bool loop_catch_up(struct loop *loop, pid_t held)
 {
 	const struct timespec pause = { 0, CATCH_UP_PAUSE_NS };
@@ -449,7 +424,7 @@ bool loop_catch_up(struct loop *loop, pid_t held)
 	unsigned turns = 0;
 	pid_t writer;
 
-	if (was_released && !catch_up_released(loop))
+	if (was_released && !loop_catch_up_released(loop))
 		return false;
 	/* Else it has been seized meanwhile. */
 	if (was_released && (loop->session->released || loop->session->leaving || loop->done))

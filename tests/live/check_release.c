@@ -205,6 +205,43 @@ static void threads_may_wait_for_a_processor_in_the_midst_of_allocations(void)
 	tool_end(tool, hammer, before);
 }
 
+#define STOPS 12
+#define ANSWER_MOST_MS 3500            /* less than is waited for who may go on */
+
+static bool is_stopped(void *context)
+{
+	pid_t pid = *(pid_t *)context;
+
+	return thread_state(pid, pid) == 'T';
+}
+
+/* Who is in the midst of a record then does not go on by himself: nothing is gained by waiting for him. */
+static void who_asks_for_a_stopped_process_is_answered_soon(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = start_hammer_that_maps_nothing();
+	struct state *before = state_take(hammer->pid);
+	unsigned inexact = 0;
+
+	release(tool, hammer->pid);
+	subject_send(hammer, 'r');
+	for (unsigned i = 0; i < STOPS; i++) {
+		uint64_t asked_ns;
+
+		live_let_pass(live_random(20 * NSEC_PER_MSEC));
+		kill(hammer->pid, SIGSTOP);
+		require(live_wait(is_stopped, &hammer->pid, WAIT_MS));
+		asked_ns = clock_monotonic_ns();
+		inexact += !json_is_true(json_object_get(tool_status(tool, hammer->pid), "exact"));
+		require(clock_monotonic_ns() - asked_ns < ANSWER_MOST_MS * NSEC_PER_MSEC);
+		kill(hammer->pid, SIGCONT);
+		tool_out(tool, "clear", pid_text(hammer->pid), NULL);
+	}
+	live_note("in the midst of a record at %u of %u stops", inexact, STOPS);
+	subject_command(hammer, 's');
+	tool_end(tool, hammer, before);
+}
+
 static bool kernel_is_since(int version, int patch)
 {
 	struct utsname name;
@@ -1026,6 +1063,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_debugger_can_be_used_on_a_process_that_ptrace_has_let_go),
 	LIVE_CASE(a_debugger_may_hold_threads_in_the_midst_of_allocations),
 	LIVE_CASE(threads_may_wait_for_a_processor_in_the_midst_of_allocations),
+	LIVE_CASE(who_asks_for_a_stopped_process_is_answered_soon),
 	LIVE_CASE(a_daemon_that_ends_under_a_debugger_leaves_what_heals),
 	LIVE_CASE(another_daemon_leaves_it_alone),
 	LIVE_CASE(strace_can_be_used_while_it_allocates),
