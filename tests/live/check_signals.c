@@ -354,8 +354,8 @@ static void the_red_zone_is_kept(void)
 	subject_quit(v);
 }
 
-/* Each is told to its thread, and the thread comes on all the same: a record that it is put back to before, time and again, is made
- * for it. */
+/* With ptrace each is told to its thread, and the thread comes on all the same: a record that it is put back to before, time and again, is
+ * made for it. */
 static void signals_at_10_khz_hold_nobody_up(void)
 {
 	static const char *const engines[] = { "int3", "ring" };

@@ -71,7 +71,7 @@ static void a_debugger_gets_in_and_tracing_goes_on(void)
 	const char *pid = pid_text(victim->pid);
 	struct tool_run run;
 
-	tool_attach(tool, victim->pid);
+	tool_attach_held(tool, victim->pid);
 	keep_blocks(victim, 'g', 5);
 	detach_for_a_while(tool, victim->pid);
 	require_unharmed(victim->pid, before);
@@ -215,7 +215,7 @@ static void strace_gets_in_and_tracing_goes_on(void)
 	const char *argv[] = { "/usr/bin/strace", "-f", "-e", "trace=write", "-p", pid, "-o", log, NULL };
 	struct tool_run run;
 
-	tool_attach(tool, victim->pid);
+	tool_attach_held(tool, victim->pid);
 	keep_blocks(victim, 'g', 5);
 	detach_for_a_while(tool, victim->pid);
 	strace = subject_start(getuid(), argv);

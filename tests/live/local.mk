@@ -413,7 +413,9 @@ held_signals_cases = \
 	no_queued_signal_is_lost_doubled_or_reordered \
 	signals_to_a_stopped_process_wait_for_its_continuation \
 	no_wait_is_broken_off \
-	every_register_is_kept
+	a_sigtrap_handler_set_while_traced_stays \
+	every_register_is_kept \
+	signals_at_10_khz_hold_nobody_up
 TESTS += $(held_tests)
 check_SCRIPTS += $(held_tests)
 CLEANFILES += $(held_tests)
