@@ -374,7 +374,7 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 	[OPTION_HIDE] = { "hide", "RULE", "hide further leading frames: GLOB or @function=GLOB, @object=GLOB, "
 			  "@file=GLOB; can be repeated", set_hide },
 	[OPTION_HISTOGRAM] = { "histogram", NULL, "under each row, how many of its blocks have which size", NULL },
-	[OPTION_HOLD] = { "hold", NULL, "keep it traced by ptrace, also where nothing is given up without", NULL },
+	[OPTION_HOLD] = { "hold", NULL, "keep it traced by ptrace where it would be let go", NULL },
 	[OPTION_INTERVAL] = { "interval", "T", "refresh every T (2s unless given, at least 50ms)", set_interval },
 	[OPTION_ITERATIONS] = { "iterations", "N", "leave after N refreshes", set_iterations },
 	[OPTION_KEY] = { "key", "KEY", "the same as --by", set_by },
