@@ -311,9 +311,8 @@ bool loop_catch_up_released(struct loop *loop)
 
 	while (session->released && session->engine == engine && (int64_t)(head - engine_ring_position(engine)) > 0) {
 		bool late = clock_passed(deadline_ns) || (clock_passed(stopped_deadline_ns) && is_stopped(pid));
+		uint64_t position = engine_ring_position(engine);
 
-		if (engine_is_late(session->engine, late))
-			return false;
 		if (clock_passed(said_ns + SAID_EVERY_MS * NSEC_PER_MSEC)) {
 			said_ns = clock_monotonic_ns();
 			link_beat(loop->link, pid, HEARTBEAT_PATIENCE_MS);
@@ -323,6 +322,8 @@ bool loop_catch_up_released(struct loop *loop)
 		/* That may have been the end of it, or of its memory. */
 		if (loop->done || session->leaving)
 			return true;
+		if (session->engine == engine && engine_ring_position(engine) == position && engine_is_late(session->engine, late))
+			return false;
 	}
 	return true;
 }
