@@ -120,11 +120,11 @@
 #define SP_BELOW	32
 #define RED_ZONE	128
 
-#define NR_sched_yield	24
 #define NR_gettid	186
 #define NR_futex	202
 #define FUTEX_WAIT	0		/* the reader is another process */
 #define HOOK_LOOK_NS	1000000
+#define ROOM_LOOK_NS	50000		/* a part of what the reader takes for the rest of a full ring */
 #define NR_process_vm_readv 310
 
 #define PROT_ANY	7		/* whatever a page may be used for, it can be read */
@@ -828,7 +828,9 @@ x86_64_ring_out:
 	.endr
 	.popsection
 
-/* One turn of waiting for room: eax 0, try again; else this call is lost.  r10 when to give up; uses rcx, r11. */
+/* One turn of waiting for room: eax 0, try again; else this call is lost.  r10 when to give up; uses rcx, r11.  It sleeps, and nobody wakes
+ * it: with sched_yield one that shared its processor with the reader kept it until the wait was over (seen with Linux 6.18, the two being
+ * in different groups of the scheduler's by autogroup). */
 	.balign	16
 .Lwait:
 	push	%rdx
@@ -847,8 +849,21 @@ x86_64_ring_out:
 	pause
 	cmpl	$0, CONTROL_YIELD(%r8)
 	je	2f
-	mov	$NR_sched_yield, %eax
+	push	%rdi
+	push	%rsi
+	push	%r10
+	mov	CONTROL_TAIL(%r8), %edx
+	push	$ROOM_LOOK_NS
+	push	$0			/* a struct timespec */
+	lea	CONTROL_TAIL(%r8), %rdi
+	mov	$FUTEX_WAIT, %esi
+	mov	%rsp, %r10
+	mov	$NR_futex, %eax
 	syscall
+	add	$16, %rsp
+	pop	%r10
+	pop	%rsi
+	pop	%rdi
 2:	xor	%eax, %eax
 	pop	%rdx
 	ret

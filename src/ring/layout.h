@@ -109,7 +109,7 @@ struct ring_control {
 	uint64_t key;
 	uint64_t wait_ticks;                   /* of the time stamp counter */
 	uint32_t state;                        /* enum ring_state; writers turn it from on to stalled */
-	uint32_t may_yield;                    /* our code may call sched_yield, process_vm_readv, futex and gettid */
+	uint32_t may_yield;                    /* our code may call process_vm_readv, futex and gettid */
 	/* A thread is told by the word at this distance from its thread pointer, as far as the mask goes. */
 	uint64_t thread_offset, thread_mask;
 	/* Stacks that are mapped up to their end while a thread runs on them: of a thread, from the address in the word

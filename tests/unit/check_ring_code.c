@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -1642,6 +1643,20 @@ START_TEST(a_return_whose_entry_was_recorded_is_lost_while_it_is_stalled)
 }
 END_TEST
 
+/* Else the reader, where it has no other one, would not come to make room. */
+START_TEST(who_waits_for_room_leaves_its_processor_to_others)
+{
+	struct rusage before, after;
+
+	ck_assert_int_eq(getrusage(RUSAGE_THREAD, &before), 0);
+	while (control->lost == 0)
+		sample_free(1);
+	ck_assert_int_eq(getrusage(RUSAGE_THREAD, &after), 0);
+	ck_assert_uint_eq(control->waits, 1);
+	ck_assert_int_gt(after.ru_nvcsw, before.ru_nvcsw + 1);
+}
+END_TEST
+
 static void *read_all(void *unused)
 {
 	(void)unused;
@@ -2268,6 +2283,7 @@ int main(void)
 	tcase_add_test(tests, a_full_ring_holds_a_thread_up_once_and_then_it_runs_on);
 	tcase_add_test(tests, calls_that_a_stalled_ring_does_not_record_are_counted);
 	tcase_add_test(tests, a_return_whose_entry_was_recorded_is_lost_while_it_is_stalled);
+	tcase_add_test(tests, who_waits_for_room_leaves_its_processor_to_others);
 	tcase_add_test(tests, a_thread_that_waits_loses_nothing_when_room_is_made_in_time);
 	tcase_add_test(tests, who_is_in_the_loaders_hook_waits_until_it_is_served);
 	tcase_add_test(tests, nobody_waits_there_after_that_was_in_vain);
