@@ -13,6 +13,8 @@
 #define LOOKS_LEAST 3          /* before it is said of one that it was silent */
 #define THREADS_LOOKED_AT 8    /* of a tracer, which has two */
 #define LOOKS_STOPPED 4        /* somebody who stops and continues it is not waited for any longer */
+/* Whose threads wait for a processor by turns, between which they sleep, is not always found waiting for one. */
+#define LOOKS_IDLE 4
 #define LOOKS_STILL 8          /* two seconds in one and the same wait, whatever it did before */
 /* One that ran for less of its silence was kept from running. */
 #define BUSY_PERCENT 25
@@ -108,6 +110,7 @@ const char *heartbeat_look(struct heartbeat *heartbeat, pid_t tracer)
 	heartbeat->looks++;
 	heartbeat->stopped_looks = state == 'T' ? heartbeat->stopped_looks + 1 : 0;
 	heartbeat->still_looks = is_still(heartbeat, tracer) && (state == 'S' || state == 'D') ? heartbeat->still_looks + 1 : 0;
+	heartbeat->idle_looks = (state == 'S' || state == 'D') && !another_thread_would_run(tracer, state) ? heartbeat->idle_looks + 1 : 0;
 	if (heartbeat->stopped_looks >= LOOKS_STOPPED)
 		return "is stopped";
 	if (silence_ms < heartbeat->patience_ms || heartbeat->looks < LOOKS_LEAST)
@@ -115,8 +118,7 @@ const char *heartbeat_look(struct heartbeat *heartbeat, pid_t tracer)
 	switch (state) {
 	case 'S':
 	case 'D':
-		if ((used_ms(heartbeat, tracer) > 0 && heartbeat->still_looks < LOOKS_STILL) ||
-		    another_thread_would_run(tracer, state))
+		if ((used_ms(heartbeat, tracer) > 0 && heartbeat->still_looks < LOOKS_STILL) || heartbeat->idle_looks < LOOKS_IDLE)
 			return judge_runner(heartbeat, tracer, silence_ms);
 		return state == 'D' ? "hangs in the kernel" : "waits for something that does not come";
 	case 'T':

@@ -1,8 +1,8 @@
 /* Whether a tracer is at work: what it holds of its target while it is not runs no further.
  *
  * A tracer says every HEARTBEAT_MS that it is at work, and for how long it may be silent before its next step.  One
- * that is silent for longer is stuck, unless one of its threads runs, or would if others let it: on a machine with that much
- * to do its target would not get on without it, either.  Such a one has more time, ten seconds in all; one that has been in the
+ * that is silent for longer is stuck, unless one of its threads runs, or would if others let it, at one of the last few looks: on
+ * a machine with that much to do its target would not get on without it, either.  Such a one has more time, ten seconds in all; one that has been in the
  * same wait for a second has not, whatever it did before.  Time is counted in looks, too: after a pause of the whole machine,
  * or of the daemon, a tracer has as long as ever to be heard. */
 #ifndef ALLOCWATCH_DAEMON_HEARTBEAT_H
@@ -19,6 +19,7 @@ struct heartbeat {
 	unsigned looks, stopped_looks;  /* since it was heard; the last so many of them found it stopped */
 	uint64_t turns;                 /* on a CPU, at the last look */
 	unsigned still_looks;           /* the last so many of them found that it had had none since */
+	unsigned idle_looks;            /* the last so many of them found that it waits, and that none of its threads would run */
 };
 
 /* patience_ms: until it must be heard again. */
