@@ -114,7 +114,7 @@ END_TEST
 
 START_TEST(long_names_are_cut_and_what_looks_the_same_is_one)
 {
-	char names[3][1200];
+	char names[3][1200] = { 0 };
 	struct openmetrics_group groups[3];
 	struct openmetrics_target target = target_of(1, names[2]);
 	const struct openmetrics metrics = { .version = "v", .targets = &target, .target_count = 1 };
