@@ -398,6 +398,8 @@ START_TEST(a_pc_in_no_module_is_recorded_and_ends_the_stack)
 	struct pcs pcs;
 
 	with_frame_pointer();
+	/* What an earlier call has left where its return address would be is none. */
+	set_word(&recorded, recorded.regs.reg[ARCH_DWARF_SP], 0);
 	recorded.regs.reg[ARCH_DWARF_PC] = 0x123456789;
 	recorded.regs.reg[ARCH_DWARF_BP] = 0x1234;
 	pcs = unwind_recorded(&subject, &recorded, PCS_MAX);
