@@ -26,7 +26,7 @@ static void require_exact_snapshot(struct tool *tool, const struct subject *hamm
 	require_at_least((long long)i, 10);
 }
 
-static void hammer_with(const char *threads, const char *ops, const char *before, int rounds,
+static void hammer_with(const char *threads, const char *ops, const char *before, unsigned int rounds,
 			const char *more)
 {
 	struct tool *tool = tool_start();
@@ -35,7 +35,7 @@ static void hammer_with(const char *threads, const char *ops, const char *before
 	struct state *state = state_take(hammer->pid);
 
 	tool_attach(tool, hammer->pid);
-	for (int i = 0; i < rounds; i++) {
+	for (unsigned int i = 0; i < rounds; i++) {
 		subject_command(hammer, 'g');
 		require_tally(tool, hammer, atol(before));
 	}
@@ -48,22 +48,22 @@ static void hammer_with(const char *threads, const char *ops, const char *before
 
 static void one_thread_is_counted_exactly(void)
 {
-	hammer_with("1", "10000", "0", 4, NULL);
+	hammer_with("1", "10000", "0", live_rounds(2, 4), NULL);
 }
 
 static void four_threads_are_counted_exactly(void)
 {
-	hammer_with("4", "4000", "0", 4, NULL);
+	hammer_with("4", "4000", "0", live_rounds(2, 4), NULL);
 }
 
 static void sixteen_threads_are_counted_exactly(void)
 {
-	hammer_with("16", "1500", "0", 4, NULL);
+	hammer_with("16", "1500", "0", live_rounds(2, 4), NULL);
 }
 
 static void sixty_four_threads_are_counted_exactly(void)
 {
-	hammer_with("64", "500", "0", 4, NULL);
+	hammer_with("64", "500", "0", live_rounds(2, 4), NULL);
 }
 
 static void a_thousand_threads_are_counted_exactly(void)
