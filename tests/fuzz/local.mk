@@ -2,13 +2,14 @@
 # of its own, with libFuzzer where clang has it.
 fuzz_programs = tests/fuzz/fuzz_client tests/fuzz/fuzz_daemon tests/fuzz/fuzz_files tests/fuzz/fuzz_symbols \
 	tests/fuzz/fuzz_tracer
+fuzz_tests = tests/fuzz/check_fuzz
 fuzz_cflags = $(AM_CFLAGS) -I$(srcdir)/tests/fuzz $(FUZZ_FLAGS)
 fuzz_driver = tests/fuzz/driver.c tests/fuzz/fuzz.h
 fuzz_json = tests/fuzz/json.c tests/fuzz/json.h
 fuzz_use_snapshot = tests/fuzz/use_snapshot.c tests/fuzz/use_snapshot.h
 if SANITIZED
 check_PROGRAMS += $(fuzz_programs)
-TESTS += tests/fuzz/check_fuzz
+TESTS += $(fuzz_tests)
 else
 EXTRA_PROGRAMS += $(fuzz_programs)
 endif

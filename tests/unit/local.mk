@@ -22,9 +22,15 @@ check-unit:
 	@$(MAKE) $(AM_MAKEFLAGS) check TESTS="`echo '$(TESTS)' | $(without_live)`" \
 		check_PROGRAMS="`echo '$(check_PROGRAMS)' | $(without_live)` tests/victims/brief_static_pie" \
 		check_LIBRARIES= check_DATA=
-list-unit-tests:
-	@echo '$(TESTS)' | $(without_live)
-.PHONY: check-unit list-unit-tests
+# As in a sanitized build, for the one that distcheck makes.
+list-sanitized-tests:
+	@echo '$(TESTS) $(fuzz_tests)' | $(without_live)
+list-sanitized-programs:
+	@echo '$(check_PROGRAMS) $(fuzz_programs)' | $(without_live); echo tests/victims/brief_static_pie
+# For who takes the build away, as distcheck does.
+installcheck-local:
+	@if test -n "$$KEPT_LOGS"; then tar -cf "$$KEPT_LOGS" `find tests -name '*.log' -o -name '*.trs'`; fi
+.PHONY: check-unit list-sanitized-tests list-sanitized-programs
 
 # For what is said a million times, and for random tests with a share of their rounds.
 EXTRA_DIST += tests/unit/require.h tests/unit/share.h
