@@ -176,7 +176,7 @@ static void the_c_compiler(void)
 {
 	/* Its collector's table of pages is laid out by addresses, which our own mappings move; so are these of its sets. */
 	static const char *const differing[] = { "ggc_", "back_threader", NULL };
-	const char *source = write_text("source.c", c_function, live_rounds(12, 6));
+	const char *source = write_text("source.c", c_function, live_rounds(4, 6));
 	/* More passes have more stacks; more functions have more calls, which take int3 minutes. */
 	const char *level = live_text("-O%u", live_rounds(1, 3));
 	FILE *f = popen("gcc -print-prog-name=cc1", "r");
