@@ -103,6 +103,18 @@ static void print_ring(const json_t *status)
 	printf("%" PRIu64 ", of %" PRIu64 " ms at most\n", answer_number(status, "ring_waits"), wait_ms);
 }
 
+/* Nobody holds what is not traced any more. */
+static void print_ptrace(const json_t *status)
+{
+	const char *state = answer_text(status, "state");
+
+	if (strcmp(state, "lost") == 0 || strcmp(state, "kept") == 0)
+		return;
+	print_text("Ptrace", answer_true(status, "released") ? "let go" : "held");
+	if (*answer_text(status, "hold_reason"))
+		print_text("Why held", answer_text(status, "hold_reason"));
+}
+
 static int print_status(pid_t pid, const json_t *status)
 {
 	char name[TRACING_NAME_MAX];
@@ -116,9 +128,7 @@ static int print_status(pid_t pid, const json_t *status)
 		print_text(strcmp(answer_text(status, "engine"), "ring") == 0 ? "Beside it" : "Why not ring",
 			   answer_text(status, "engine_reason"));
 	print_ring(status);
-	print_text("Ptrace", answer_true(status, "released") ? "let go" : "held");
-	if (*answer_text(status, "hold_reason"))
-		print_text("Why held", answer_text(status, "hold_reason"));
+	print_ptrace(status);
 	print_exact(status);
 	print_crash_safe(status);
 	print_number("Frames limit", answer_number(status, "frames_limit"));

@@ -37,6 +37,18 @@ static void require_free_again(struct subject *subject, int timeout_ms)
 	subject_quit(subject);
 }
 
+struct search {
+	struct tool *tool;
+	const char *name;
+};
+
+static bool is_lost(void *context)
+{
+	const struct search *search = context;
+
+	return strstr(tool_try(search->tool, "status", search->name, NULL).out, "lost");
+}
+
 static void a_stopped_tracer_is_killed_and_its_target_healed(void)
 {
 	struct tool *tool = tool_start();
@@ -49,6 +61,9 @@ static void a_stopped_tracer_is_killed_and_its_target_healed(void)
 		subject_send(hammer, 'r');
 		live_let_pass(live_random(MOMENT_MS * NSEC_PER_MSEC));
 		kill(tool_tracer(hammer->pid), SIGSTOP);
+		require(live_wait(state_is_untraced, &hammer->pid, STUCK_MS));
+		require(live_wait(is_lost, &(struct search){ tool, pid_text(hammer->pid) }, STUCK_MS));
+		require(!strstr(tool_out(tool, "status", pid_text(hammer->pid), NULL), "Ptrace"));
 		require_free_again(hammer, STUCK_MS);
 	}
 	live_survey("tracer stopped while it traces", rounds, rounds, rounds, rounds);
@@ -234,11 +249,6 @@ static void require_last_of(struct tool *tool, struct subject *tree, const char 
 	require(!tool_lists(tool, tree->pid));
 	subject_quit(tree);
 }
-
-struct search {
-	struct tool *tool;
-	const char *name;
-};
 
 static bool is_kept(void *context)
 {
