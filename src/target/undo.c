@@ -204,14 +204,14 @@ static bool undo_held(struct target *target, const char **ret_text)
 	target->left_something = *ret_text || (r < 0 && r != -EKEYREJECTED && r != -EAGAIN && r != -ESRCH);
 	target->undo_due = r == -EAGAIN;
 	if (r == -EKEYREJECTED)
-		*ret_text = "its seccomp filter might kill it for a system call of ours: the SIGTRAP handler stays, and does no "
-			    "harm; 'allocwatchd --heal' as root takes it out";
+		*ret_text = "its seccomp filter might kill it for a system call of ours: our code stays in it, and does no harm; "
+			    "'allocwatchd --heal' as root takes it out";
 	else if (r == -EAGAIN)
 		*ret_text = "all its threads are in waits that nothing breaks off (in vfork until the child executes a program, "
-			    "in D state for a disk): the SIGTRAP handler stays, and does no harm; the next attach or "
+			    "in D state for a disk): our code stays in it, and does no harm; the next attach or "
 			    "'allocwatchd --heal' takes it out";
 	else if (r < 0)
-		*ret_text = "the SIGTRAP handler could not be taken out: it stays, and does no harm";
+		*ret_text = "our code could not be taken out: it stays, and does no harm";
 	return *ret_text == NULL;
 }
 
