@@ -125,6 +125,7 @@
 #define FUTEX_WAIT	0		/* the reader is another process */
 #define HOOK_LOOK_NS	1000000
 #define ROOM_LOOK_NS	50000		/* a part of what the reader takes for the rest of a full ring */
+#define ROOM_LOOK_MAX_NS 4000000	/* twice as much as all of it takes */
 #define NR_process_vm_readv 310
 
 #define PROT_ANY	7		/* whatever a page may be used for, it can be read */
@@ -830,7 +831,8 @@ x86_64_ring_out:
 
 /* One turn of waiting for room: eax 0, try again; else this call is lost.  r10 when to give up; uses rcx, r11.  It sleeps, and nobody wakes
  * it: with sched_yield one that shared its processor with the reader kept it until the wait was over (seen with Linux 6.18, the two being
- * in different groups of the scheduler's by autogroup). */
+ * in different groups of the scheduler's by autogroup).  The longer it has waited, the longer it sleeps, a quarter of the ticks taken for
+ * nanoseconds: many threads that look all the time would leave the reader as little. */
 	.balign	16
 .Lwait:
 	push	%rdx
@@ -849,11 +851,19 @@ x86_64_ring_out:
 	pause
 	cmpl	$0, CONTROL_YIELD(%r8)
 	je	2f
-	push	%rdi
+	mov	%rax, %rcx
+	sub	%r10, %rcx
+	add	CONTROL_WAIT(%r8), %rcx
+	shr	$2, %rcx
+	add	$ROOM_LOOK_NS, %rcx
+	cmp	$ROOM_LOOK_MAX_NS, %rcx
+	jbe	3f
+	mov	$ROOM_LOOK_MAX_NS, %ecx
+3:	push	%rdi
 	push	%rsi
 	push	%r10
 	mov	CONTROL_TAIL(%r8), %edx
-	push	$ROOM_LOOK_NS
+	push	%rcx
 	push	$0			/* a struct timespec */
 	lea	CONTROL_TAIL(%r8), %rdi
 	mov	$FUTEX_WAIT, %esi
