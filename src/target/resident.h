@@ -56,6 +56,8 @@ raddr resident_find(struct target *target);
 bool resident_is_left(pid_t pid);
 /* Whether the process of that area is on its way from one tracer to another (park.h). */
 bool resident_is_parked(struct target *target, raddr start);
+/* Until when, on the monotonic clock, in nanoseconds; 0: it is not. */
+uint64_t resident_parked_until(struct target *target, raddr start);
 /* Takes that over, as if this process had put it there: breakpoints, areas, the old action.  Nothing is changed
  * in the target.  0; -ENODATA: neither is the file of an object to be had, nor was its text noted; -ENOENT, -EBADMSG:
  * what stands there is not what this version leaves. */

@@ -131,14 +131,20 @@ raddr resident_find(struct target *target)
 	return found;
 }
 
-bool resident_is_parked(struct target *target, raddr start)
+uint64_t resident_parked_until(struct target *target, raddr start)
 {
 	struct resident_header header;
 	uint64_t now_ns = clock_monotonic_ns();
 
 	/* A time that park_leave() cannot have written is the target's own doing. */
-	return read_header(target, start, &header) == 0 && header.note > now_ns &&
-	       header.note - now_ns <= PARK_SECONDS * NSEC_PER_SEC;
+	if (read_header(target, start, &header) < 0 || header.note <= now_ns || header.note - now_ns > PARK_SECONDS * NSEC_PER_SEC)
+		return 0;
+	return header.note;
+}
+
+bool resident_is_parked(struct target *target, raddr start)
+{
+	return resident_parked_until(target, start) != 0;
 }
 
 raddr resident_note(const struct target *target)
