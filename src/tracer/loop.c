@@ -315,7 +315,7 @@ bool loop_catch_up_released(struct loop *loop)
 
 		if (clock_passed(said_ns + SAID_EVERY_MS * NSEC_PER_MSEC)) {
 			said_ns = clock_monotonic_ns();
-			link_beat(loop->link, pid, HEARTBEAT_PATIENCE_MS);
+			link_beat(loop->link, pid, HEARTBEAT_RELEASED_MS);
 			release_renew(session);
 		}
 		serve_released(loop);

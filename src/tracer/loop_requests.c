@@ -69,10 +69,13 @@ void loop_resume_held(struct loop *loop)
 	}
 }
 
-/* It is heard of again before HEARTBEAT_PATIENCE_MS have passed: a long step is over. */
+/* It is heard of again before that has passed: a long step is over.  Without ptrace it may wait for what a thread of the process holds in the
+ * kernel (its mappings) that gets no processor. */
 static void beat(struct loop *loop)
 {
-	link_beat(loop->link, loop->session ? loop->session->target->pid : 0, HEARTBEAT_PATIENCE_MS);
+	bool released = loop->session && loop->session->released;
+
+	link_beat(loop->link, loop->session ? loop->session->target->pid : 0, released ? HEARTBEAT_RELEASED_MS : HEARTBEAT_PATIENCE_MS);
 }
 
 static bool begins_released(const struct session *session)

@@ -184,6 +184,7 @@ struct wire_module {
 
 #define HEARTBEAT_MS 500
 #define HEARTBEAT_PATIENCE_MS 1000
+#define HEARTBEAT_RELEASED_MS 5000     /* without ptrace: nobody is held meanwhile */
 
 struct wire_heartbeat {
 	struct wire_head head;
