@@ -104,13 +104,15 @@ const char *heartbeat_look(struct heartbeat *heartbeat, pid_t tracer)
 {
 	uint64_t silence_ms = heartbeat_silence_ms(heartbeat);
 	char path[STAT_PATH_MAX], state;
+	bool waits;
 
 	stat_path(tracer, path);
 	state = proc_stat_state(path);
 	heartbeat->looks++;
 	heartbeat->stopped_looks = state == 'T' ? heartbeat->stopped_looks + 1 : 0;
-	heartbeat->still_looks = is_still(heartbeat, tracer) && (state == 'S' || state == 'D') ? heartbeat->still_looks + 1 : 0;
-	heartbeat->idle_looks = (state == 'S' || state == 'D') && !another_thread_would_run(tracer, state) ? heartbeat->idle_looks + 1 : 0;
+	waits = state == 'S' || state == 'D';
+	heartbeat->still_looks = is_still(heartbeat, tracer) && waits ? heartbeat->still_looks + 1 : 0;
+	heartbeat->idle_looks = waits && !another_thread_would_run(tracer, state) ? heartbeat->idle_looks + 1 : 0;
 	if (heartbeat->stopped_looks >= LOOKS_STOPPED)
 		return "is stopped";
 	if (silence_ms < heartbeat->patience_ms || heartbeat->looks < LOOKS_LEAST)

@@ -1,10 +1,11 @@
 /* Whether a tracer is at work: what it holds of its target while it is not runs no further.
  *
  * A tracer says every HEARTBEAT_MS that it is at work, and for how long it may be silent before its next step.  One
- * that is silent for longer is stuck, unless one of its threads runs, or would if others let it, at one of the last few looks: on
- * a machine with that much to do its target would not get on without it, either.  Such a one has more time, ten seconds in all; one that has been in the
- * same wait for a second has not, whatever it did before.  Time is counted in looks, too: after a pause of the whole machine,
- * or of the daemon, a tracer has as long as ever to be heard. */
+ * that is silent for longer is stuck, unless one of its threads runs, or would if others let it, at one of the last few
+ * looks: on a machine with that much to do its target would not get on without it, either.  Such a one has more time, ten
+ * seconds in all; one that has been in the same wait for a second has not, whatever it did before.  Time is counted in
+ * looks, too: after a pause of the whole machine, or of the daemon, a tracer has as long as ever to be heard.
+ */
 #ifndef ALLOCWATCH_DAEMON_HEARTBEAT_H
 #define ALLOCWATCH_DAEMON_HEARTBEAT_H
 

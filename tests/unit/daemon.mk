@@ -28,6 +28,12 @@ tests_unit_check_alarm_files_SOURCES = tests/unit/check_alarm_files.c
 tests_unit_check_alarm_files_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS) $(SYSTEMD_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_check_alarm_files_LDADD = src/libdaemon.a $(DAEMON_LIBS) $(CHECK_LIBS)
 
+check_PROGRAMS += tests/unit/check_heartbeat
+TESTS += tests/unit/check_heartbeat
+tests_unit_check_heartbeat_SOURCES = tests/unit/check_heartbeat.c
+tests_unit_check_heartbeat_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_heartbeat_LDADD = src/libdaemon.a $(DAEMON_LIBS) $(CHECK_LIBS)
+
 check_PROGRAMS += tests/unit/check_intake
 TESTS += tests/unit/check_intake
 tests_unit_check_intake_SOURCES = tests/unit/check_intake.c
