@@ -98,19 +98,23 @@ static enum heal_result undo(struct target *target, char text[HEAL_TEXT_MAX])
 }
 
 /* One that is on its way from one tracer to another is taken within milliseconds; when its tracer is dead, it goes on
- * by itself once its time is over.  `first_until`: that time, as it was seen first; 0: it is seen now.  Somebody who renews
- * it traces the process without ptrace. */
-static bool is_taken(struct target *target, raddr area, uint64_t first_until)
+ * by itself once its time is over; somebody who renews that time traces the process without ptrace.  *until: that time, as it was
+ * seen before; 0: it is put there, and not waited for.  NULL: it is seen now, and waited for. */
+static bool is_taken(struct target *target, raddr area, uint64_t *until)
 {
 	const struct timespec pause = { 0, PARKED_PAUSE_NS };
 	uint64_t deadline_ns = clock_monotonic_ns() + (PARK_SECONDS + 1) * NSEC_PER_SEC;
-	uint64_t until = resident_parked_until(target, area), first = first_until != 0 ? first_until : until;
+	uint64_t now = resident_parked_until(target, area), first = until && *until != 0 ? *until : now;
 
-	while (process_tracer(target->memory_tid) == 0 && until != 0 && until == first && !clock_passed(deadline_ns)) {
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-		until = resident_parked_until(target, area);
+	if (until && *until == 0) {
+		*until = now;
+		return process_tracer(target->memory_tid) != 0 || now != 0;
 	}
-	return process_tracer(target->memory_tid) != 0 || until != 0;
+	while (process_tracer(target->memory_tid) == 0 && now != 0 && now == first && !clock_passed(deadline_ns)) {
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+		now = resident_parked_until(target, area);
+	}
+	return process_tracer(target->memory_tid) != 0 || now != 0;
 }
 
 /* One of those that have the memory is in the hands of another tracer (that of a process in vfork, say, which can let it
@@ -137,7 +141,7 @@ static int seize(struct target *target, struct sharers *sharers)
 	return r;
 }
 
-static enum heal_result heal_target(struct target *target, uint64_t parked_until, char text[HEAL_TEXT_MAX])
+static enum heal_result heal_target(struct target *target, uint64_t *until, char text[HEAL_TEXT_MAX])
 {
 	struct sharers sharers = { .last_pid = 0 };
 	enum heal_result result;
@@ -150,7 +154,7 @@ static enum heal_result heal_target(struct target *target, uint64_t parked_until
 		return say_unseen(target->pid, r, text);
 	area = resident_find(target);
 	/* Its tracer may have let it go while that was waited for. */
-	if (area == 0 || is_taken(target, area, parked_until) || resident_find(target) == 0)
+	if (area == 0 || is_taken(target, area, until) || resident_find(target) == 0)
 		return HEAL_NOTHING;
 	r = sharers_look(target, &sharers);
 	if (r == 0)
@@ -175,7 +179,8 @@ static void drop_task(void *context, struct task *task)
 	task_remove(task);
 }
 
-static enum heal_result heal_parked(pid_t pid, uint64_t start_time, uint64_t parked_until, char text[HEAL_TEXT_MAX])
+/* until: as is_taken() has it. */
+static enum heal_result heal_parked(pid_t pid, uint64_t start_time, uint64_t *until, char text[HEAL_TEXT_MAX])
 {
 	enum heal_result result = HEAL_NOTHING;
 	struct target *target;
@@ -191,30 +196,14 @@ static enum heal_result heal_parked(pid_t pid, uint64_t start_time, uint64_t par
 		return say_unseen(pid, r, text);
 	target->task_gone = drop_task;
 	if (start_time == 0 || start_time == target->start_time)
-		result = heal_target(target, parked_until, text);
+		result = heal_target(target, until, text);
 	target_free(target);
 	return result;
 }
 
 enum heal_result heal_process(pid_t pid, uint64_t start_time, char text[HEAL_TEXT_MAX])
 {
-	return heal_parked(pid, start_time, 0, text);
-}
-
-/* As resident_parked_until(); 0 also where that cannot be seen. */
-static uint64_t parked_until(pid_t pid)
-{
-	uint64_t until = 0;
-	struct target *target;
-	bool changed;
-	raddr area;
-
-	if (process_tracer(pid) != 0 || target_new(pid, &target) < 0)
-		return 0;
-	if (target_scan_modules(target, &changed) == 0 && (area = resident_find(target)) != 0)
-		until = resident_parked_until(target, area);
-	target_free(target);
-	return until;
+	return heal_parked(pid, start_time, NULL, text);
 }
 
 /* --- the command line's form --- */
@@ -228,7 +217,7 @@ static bool same_program(pid_t pid, const struct stat *program)
 	return stat(path, &st) == 0 && st.st_dev == program->st_dev && st.st_ino == program->st_ino;
 }
 
-static bool heal_and_tell(pid_t pid, uint64_t until, uint64_t patience_ms)
+static bool heal_and_tell(pid_t pid, uint64_t *until, uint64_t patience_ms)
 {
 	const struct timespec pause = { 0, OTHERS_PAUSE_NS };
 	uint64_t deadline_ns = clock_monotonic_ns() + patience_ms * NSEC_PER_MSEC;
@@ -248,7 +237,10 @@ static bool heal_and_tell(pid_t pid, uint64_t until, uint64_t patience_ms)
  * once for all of them until its time is over, or renewed. */
 static bool heal_all(const struct stat *program)
 {
-	struct { pid_t pid; uint64_t until; } parked[PARKED_MAX];
+	struct {
+		pid_t pid;
+		uint64_t until;
+	} parked[PARKED_MAX];
 	DIR *proc = opendir("/proc");
 	int r = proc ? 0 : -errno;
 	size_t count = 0;
@@ -259,14 +251,15 @@ static bool heal_all(const struct stat *program)
 	while (proc && (r = proc_next(proc, &pid)) > 0) {
 		if ((program && !same_program(pid, program)) || !resident_is_left(pid))
 			continue;
-		until = count < PARKED_MAX ? parked_until(pid) : 0;
-		if (until == 0)
-			good &= heal_and_tell(pid, 0, 0);
-		else
-			parked[count].pid = pid, parked[count++].until = until;
+		until = 0;
+		good &= heal_and_tell(pid, count < PARKED_MAX ? &until : NULL, 0);
+		if (until != 0) {
+			parked[count].pid = pid;
+			parked[count++].until = until;
+		}
 	}
 	for (size_t i = 0; i < count; i++)
-		good &= heal_and_tell(parked[i].pid, parked[i].until, 0);
+		good &= heal_and_tell(parked[i].pid, &parked[i].until, 0);
 	if (r < 0)
 		fprintf(stderr, "allocwatch: /proc cannot be read%s: %s\n", proc ? " to its end" : "", strerror(-r));
 	if (proc)
@@ -285,7 +278,7 @@ static int heal_with_copies(pid_t pid)
 	known = stat(path, &program) == 0;
 	if (!known && (errno == ENOENT || errno == ESRCH))
 		return EXIT_SUCCESS;
-	good = heal_and_tell(pid, 0, OTHERS_MS);
+	good = heal_and_tell(pid, NULL, OTHERS_MS);
 	return known && heal_all(&program) && good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

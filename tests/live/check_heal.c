@@ -30,6 +30,7 @@
 #define HELD_MS 300
 #define WAITS_MS 200
 #define ROUNDS_LONG 200
+#define BESIDE 4
 #define TIMED_ROUNDS 10
 #define HEALED_AT_ONCE_US 1000000
 #define LOOK_EVERY_NS (NSEC_PER_MSEC / 10)
@@ -391,6 +392,34 @@ static void the_next_daemon_heals(void)
 	subject_quit(tree);
 }
 
+/* Each of these may have lost its tracer, too, as far as can be seen at once. */
+static void the_next_daemon_heals_beside_what_others_trace(void)
+{
+	struct tool *others = tool_start_named("others"), *tool = tool_start();
+	struct subject *beside[BESIDE], *tree;
+	pid_t daemon;
+	int status;
+
+	for (unsigned i = 0; i < BESIDE; i++) {
+		beside[i] = victim_start(FORKTREE, NULL);
+		tool_attach(others, beside[i]->pid);
+	}
+	tree = victim_start(FORKTREE, NULL);
+	tool_attach(tool, tree->pid);
+	kill_both(tool, tree);
+	daemon = start_systems_daemon();
+	require_healed(tree, NULL);
+	kill(daemon, SIGTERM);
+	require(waitpid(daemon, &status, 0) == daemon);
+	require_equal(status, 0);
+	subject_quit(tree);
+	for (unsigned i = 0; i < BESIDE; i++) {
+		subject_command(beside[i], 'g');
+		require_nothing_unknown(tool_status(others, beside[i]->pid), 0);
+		tool_end(others, beside[i], NULL);
+	}
+}
+
 static void what_another_one_traces_is_left_alone(void)
 {
 	struct tool *tool = tool_start();
@@ -699,6 +728,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_process_that_is_let_go_while_a_healer_waits_is_not_touched),
 	LIVE_CASE(an_attach_waits_for_a_healer),
 	LIVE_CASE(the_next_daemon_heals),
+	LIVE_CASE(the_next_daemon_heals_beside_what_others_trace),
 	LIVE_CASE(what_another_one_traces_is_left_alone),
 	LIVE_CASE(a_process_that_its_tracer_cannot_let_go_yet_is_left_alone),
 };
