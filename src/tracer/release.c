@@ -38,14 +38,9 @@ static void note_until(struct target *target, uint64_t until_ns)
 	target_write(target, resident_note(target), &until_ns, sizeof(until_ns));
 }
 
-static void renew_note(struct target *target)
-{
-	note_until(target, clock_monotonic_ns() + PARK_SECONDS * NSEC_PER_SEC);
-}
-
 void release_renew(struct session *session)
 {
-	renew_note(session->target);
+	note_until(session->target, clock_monotonic_ns() + PARK_SECONDS * NSEC_PER_SEC);
 }
 
 /* A thread that was not held, since it waits in vfork or makes a call of ours that comes late, is still seized: it is let go at its next
@@ -64,7 +59,7 @@ void release_begin(struct session *session)
 {
 	/* Where that cannot be it stays, and does no harm. */
 	resident_return_handler(session->target);
-	renew_note(session->target);
+	release_renew(session);
 	target_let_go(session->target, on_let_go, session);
 	note_seized(session->target);
 	session->released = session->target->was_ours = true;
@@ -351,7 +346,7 @@ void release_let_go_again(struct session *session)
 
 	session->exec_seen = false;
 	session->hold = HOLD_NOT;
-	renew_note(session->target);
+	release_renew(session);
 	target_let_go(session->target, kept ? NULL : on_let_go, session);
 	note_seized(session->target);
 	give_calls(session, &list, false);
@@ -576,7 +571,7 @@ bool release_look(struct session *session)
 {
 	bool held = false;
 
-	renew_note(session->target);
+	release_renew(session);
 	release_drop_ended(session);
 	session_verify(session);
 	if (engine_take_missed_change(session->engine) || !engine_watches_loader(session->engine))

@@ -1,6 +1,7 @@
-/* A process that is traced without ptrace, as all are for which nothing speaks against it (hold.h), or where `attach --release` asks for
- * it.  The ring alone serves it, nothing stops it, and a debugger or strace can be used on it.  To let it go it is seized once more, and for a moment when it has loaded an allocator, so that this gets jumps:
- * the thread that loads it waits for that in the loader's hook.
+/* A process that is traced without ptrace, as all are for which nothing speaks against it (hold.h), or where `attach --release`
+ * asks for it.  The ring alone serves it, nothing stops it, and a debugger or strace can be used on it.  To let it go it is seized
+ * once more, and for a moment when it has loaded an allocator, so that this gets jumps: the thread that loads it waits for that in
+ * the loader's hook.
  *
  * A thread that executes a program waits likewise until the process is seized for that.
  *
