@@ -89,11 +89,10 @@ static long compare(struct sums *sums, const char *when, struct tool *tool, stru
 	return after;
 }
 
-/* waited_us: of that, how long at most the tracer would have run and was not let. */
-static void end_round(struct sums *sums, long longest, long long waited_us)
+static void end_round(struct sums *sums, long longest)
 {
 	sums->rounds++;
-	sums->too_long += longest - waited_us > HELD_MOST_US;
+	sums->too_long += longest > HELD_MOST_US;
 	sums->too_much += sums->says_too_much;
 	sums->says_too_much = false;
 	if (longest > sums->longest)
@@ -103,7 +102,6 @@ static void end_round(struct sums *sums, long longest, long long waited_us)
 static void play(struct tool *tool, const char *threads, struct sums *sums)
 {
 	struct subject *held = start(threads);
-	long long waited_us;
 	long longest;
 
 	tool_attach(tool, held->pid);
@@ -111,10 +109,9 @@ static void play(struct tool *tool, const char *threads, struct sums *sums)
 	longest = compare(sums, "dlopen", tool, held, ask(held, 'o', longest));
 	tool_out(tool, "snapshot", pid_text(held->pid), "--blocks", NULL);
 	longest = compare(sums, "snapshot", tool, held, ask(held, 'g', longest));
-	waited_us = tracer_waited_us(held->pid);
 	tool_detach(tool, held->pid);
 	longest = ask(held, 'g', longest);
-	end_round(sums, longest, waited_us);
+	end_round(sums, longest);
 	require_unharmed(held->pid, NULL);
 	subject_quit(held);
 }
@@ -160,7 +157,7 @@ static void healing_holds_no_thread_for_long(void)
 		kill(tool_tracer(held->pid), SIGKILL);
 		require(live_wait(state_text_is_intact, &held->pid, HEALED_MS));
 		require(live_wait(state_is_untraced, &held->pid, HEALED_MS));
-		end_round(&sums, ask(held, 'g', 0), 0);
+		end_round(&sums, ask(held, 'g', 0));
 		subject_quit(held);
 	}
 	tell(&sums, "healing");

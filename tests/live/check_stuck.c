@@ -46,7 +46,7 @@ static bool is_lost(void *context)
 {
 	const struct search *search = context;
 
-	return strstr(tool_try(search->tool, "status", search->name, NULL).out, "lost");
+	return strstr(tool_try(search->tool, "status", search->name, NULL).out, " lost\n");
 }
 
 static void a_stopped_tracer_is_killed_and_its_target_healed(void)
