@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 """What sampling costs real programs: redis under redis-benchmark, json in python3, and cc1.  Prints one JSON object a
 line, judges nothing.
 
