@@ -91,10 +91,20 @@ static int note(struct sharers *sharers, bool suspect, pid_t pid)
 	return 0;
 }
 
+static bool is_own_thread(const struct target *target, pid_t pid)
+{
+	const struct task *task = task_find(pid);
+
+	return task && task->target == target && !task->guest;
+}
+
 static int look_at(const struct target *target, struct sharers *sharers, pid_t pid)
 {
-	long r = syscall(SYS_kcmp, target->memory_tid, pid, KCMP_VM, 0, 0);
+	long r;
 
+	if (is_own_thread(target, pid))
+		return 0;
+	r = syscall(SYS_kcmp, target->memory_tid, pid, KCMP_VM, 0, 0);
 	/* Its own threads are among the numbers that are tried. */
 	if (r == 0)
 		return proc_thread_group(pid) == target->pid ? 0 : note(sharers, false, pid);
