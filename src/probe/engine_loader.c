@@ -40,6 +40,11 @@ static int add_place(struct engine *engine, const struct ring_window *wanted, ra
 	return (int)number;
 }
 
+void engine_expect_loader(struct engine *engine, raddr hook)
+{
+	engine->ring.expected = (struct jump_range){ hook, hook + ARCH_WINDOW_MAX };
+}
+
 static bool is_alone(const struct engine *engine)
 {
 	return engine->ring.ring && engine->ring.options.alone;

@@ -65,6 +65,7 @@ struct ring_side {
 	struct ring_drawn forking;         /* with sampling: of the thread that has forked last */
 	struct thread_layout layout;
 	struct jump_words awaited;         /* while it is planted */
+	struct jump_range expected;        /* is asked for behind that, in the same stop */
 	VEC_OF(struct ring_place) places;  /* by number */
 	VEC_OF(struct ring_signal) signals;        /* that the reader has not come to, in their order */
 	uint64_t late;                     /* position of a record that was awaited in vain; UINT64_MAX: none */

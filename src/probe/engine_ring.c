@@ -191,13 +191,16 @@ void engine_ring_begin(struct engine *engine)
 
 	if (!engine_ring_is_open(engine) || count == 0)
 		return;
+	if (engine->ring.expected.end > 0 && count < RANGES_MAX)
+		ranges[count++] = engine->ring.expected;
 	jump_words_fini(&engine->ring.awaited);
 	r = jumps_look_at_stacks(engine->target, ranges, count, &engine->ring.awaited);
 	if (r == 0) {
 		engine->ring.planting = begin_ring(engine);
 	} else if (!engine->ring.begun) {
 		engine->ring.begun = true;
-		give_up(engine, "a thread of it is in a wait that nothing breaks off (in vfork, or for a disk)");
+		give_up(engine, r == -EBUSY ? "a thread of it is in a wait that nothing breaks off (in vfork, or for a disk)"
+					    : r == -E2BIG ? "its threads' stacks are full of addresses of its allocator's object" : strerror(-r));
 	}
 }
 

@@ -183,5 +183,5 @@ static void note_frameless(void *context, struct task *task, const struct target
 
 void target_look_for_frames(struct target *target)
 {
-	stacks_show(target, LOOK_BYTES, note_frameless, target);
+	stacks_show(target, LOOK_BYTES, NULL, note_frameless, target);
 }

@@ -510,6 +510,8 @@ void jumps_forget(struct target *target)
 		free(area);
 	}
 	vec_fini(&target->jumps);
+	vec_fini(&target->code_words);
+	vec_fini(&target->code_ranges);
 	target->ring = target->ring_size = target->area_lost = 0;
 	target->ring_lost = false;
 }

@@ -35,8 +35,10 @@ struct jump_range {
 int jumps_map_ring(struct target *target, uint64_t control, uint64_t data, int *ret_fd);
 
 /* What the held threads may come back to in these ranges: saved pcs, and whatever else looks like one on the newest
- * JUMP_STACK_LOOK bytes of their stacks.  -EBUSY: not all threads are held. */
+ * JUMP_STACK_LOOK bytes of their stacks.  Each stack is read once while its thread stands, however often and for which ranges of the same
+ * object's code that is asked.  -EBUSY: not all threads are held; -E2BIG: more than JUMP_WORDS_MAX words look like that; -ENOMEM. */
 #define JUMP_STACK_LOOK STACK_LOOK_MAX
+#define JUMP_WORDS_MAX (4u << 20)
 struct jump_words {
 	VEC_OF(raddr) words;
 };

@@ -8,39 +8,34 @@
 
 struct look {
 	struct target *target;
-	const struct jump_range *ranges;
-	size_t count;
-	struct jump_range all;                 /* from the first one to the last: most words are in none */
-	struct jump_words *found;
+	struct jump_range all;                 /* from the first one of code_ranges to the last: most words are in none */
+	bool failed;
 };
-
-static struct jump_range range_of_all(const struct jump_range *ranges, size_t count)
-{
-	struct jump_range all = { UINT64_MAX, 0 };
-
-	for (size_t i = 0; i < count; i++) {
-		all.start = ranges[i].start < all.start ? ranges[i].start : all.start;
-		all.end = ranges[i].end > all.end ? ranges[i].end : all.end;
-	}
-	return all;
-}
 
 static bool is_in(raddr word, const struct jump_range *range)
 {
 	return word > range->start && word < range->end;
 }
 
-static void note_word(const struct look *look, raddr word)
+static void note_word(struct look *look, raddr word)
 {
-	for (size_t i = 0; i < look->count; i++) {
-		raddr *slot = is_in(word, &look->ranges[i]) ? vec_push(&look->found->words) : NULL;
+	struct target *target = look->target;
 
+	for (size_t i = 0; i < target->code_ranges.count; i++) {
+		raddr *slot;
+
+		if (!is_in(word, &target->code_ranges.items[i]))
+			continue;
+		slot = target->code_words.count < JUMP_WORDS_MAX ? vec_push(&target->code_words) : NULL;
 		if (slot)
 			*slot = word;
+		else
+			look->failed = true;
+		return;
 	}
 }
 
-static void look_at_words(const struct look *look, const uint64_t *words, size_t count)
+static void look_at_words(struct look *look, const uint64_t *words, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (is_in(words[i], &look->all))
@@ -49,7 +44,7 @@ static void look_at_words(const struct look *look, const uint64_t *words, size_t
 }
 
 /* Of a stack that ends before that. */
-static void look_at_pages(const struct look *look, const struct target_part *part)
+static void look_at_pages(struct look *look, const struct target_part *part)
 {
 	raddr at = part->at, end = part->at + part->len;
 	uint64_t *words = part->buf;
@@ -64,9 +59,14 @@ static void look_at_pages(const struct look *look, const struct target_part *par
 	}
 }
 
+static bool is_new(const struct task *task)
+{
+	return !task->is_looked_at;
+}
+
 static void look_at_stack(void *context, struct task *task, const struct target_part *part)
 {
-	const struct look *look = context;
+	struct look *look = context;
 
 	task->is_looked_at = task->regs_known;
 	if (part->is_there)
@@ -75,14 +75,109 @@ static void look_at_stack(void *context, struct task *task, const struct target_
 		look_at_pages(look, part);
 }
 
+/* --- what was seen, for as long as the threads stand --- */
+
+static bool any_is_looked_at(const struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i]->is_looked_at)
+			return true;
+	}
+	return false;
+}
+
+static void forget_seen(struct target *target)
+{
+	for (size_t i = 0; i < target->tasks.count; i++)
+		target->tasks.items[i]->is_looked_at = false;
+	target->code_words.count = 0;
+}
+
+/* All code beside it: of that more may be asked in the same stop. */
+static struct jump_range whole_code(const struct target *target, const struct jump_range *range)
+{
+	const struct module_range *module = module_map_find(&target->modules, range->start);
+
+	return module && range->end <= module->end ? (struct jump_range){ module->start, module->end } : *range;
+}
+
+static bool is_covered(const struct target *target, const struct jump_range *range)
+{
+	for (size_t i = 0; i < target->code_ranges.count; i++) {
+		const struct jump_range *seen = &target->code_ranges.items[i];
+
+		if (range->start >= seen->start && range->end <= seen->end)
+			return true;
+	}
+	return false;
+}
+
+static int cover(struct target *target, const struct jump_range *ranges, size_t count)
+{
+	if (!any_is_looked_at(target)) {
+		target->code_ranges.count = 0;
+		forget_seen(target);
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct jump_range *slot;
+
+		if (is_covered(target, &ranges[i]))
+			continue;
+		slot = vec_push(&target->code_ranges);
+		if (!slot)
+			return -ENOMEM;
+		*slot = whole_code(target, &ranges[i]);
+		forget_seen(target);
+	}
+	return 0;
+}
+
+static struct jump_range range_of_all(const struct target *target)
+{
+	struct jump_range all = { UINT64_MAX, 0 };
+
+	for (size_t i = 0; i < target->code_ranges.count; i++) {
+		const struct jump_range *range = &target->code_ranges.items[i];
+
+		all.start = range->start < all.start ? range->start : all.start;
+		all.end = range->end > all.end ? range->end : all.end;
+	}
+	return all;
+}
+
+static int take_words(const struct target *target, const struct jump_range *ranges, size_t count, struct jump_words *ret)
+{
+	for (size_t i = 0; i < target->code_words.count; i++) {
+		for (size_t k = 0; k < count; k++) {
+			raddr *slot;
+
+			if (!is_in(target->code_words.items[i], &ranges[k]))
+				continue;
+			slot = vec_push(&ret->words);
+			if (!slot)
+				return -ENOMEM;
+			*slot = target->code_words.items[i];
+		}
+	}
+	return 0;
+}
+
 int jumps_look_at_stacks(struct target *target, const struct jump_range *ranges, size_t count, struct jump_words *ret)
 {
-	struct look look = { .target = target, .ranges = ranges, .count = count, .all = range_of_all(ranges, count), .found = ret };
+	struct look look = { .target = target };
+	int r;
 
 	if (!target_holds_all(target))
 		return -EBUSY;
-	stacks_show(target, JUMP_STACK_LOOK, look_at_stack, &look);
-	return 0;
+	r = cover(target, ranges, count);
+	if (r < 0)
+		return r;
+	look.all = range_of_all(target);
+	stacks_show(target, JUMP_STACK_LOOK, is_new, look_at_stack, &look);
+	r = look.failed ? -E2BIG : take_words(target, ranges, count, ret);
+	if (r < 0)
+		forget_seen(target);
+	return r;
 }
 
 void jump_words_fini(struct jump_words *words)

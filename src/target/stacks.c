@@ -38,7 +38,7 @@ static void show(struct target *target, struct stacks *stacks, stack_shown *show
 	stacks->count = stacks->words_used = 0;
 }
 
-void stacks_show(struct target *target, size_t most, stack_shown *shown, void *context)
+void stacks_show(struct target *target, size_t most, bool (*wanted)(const struct task *task), stack_shown *shown, void *context)
 {
 	static struct stacks stacks;
 
@@ -49,7 +49,7 @@ void stacks_show(struct target *target, size_t most, stack_shown *shown, void *c
 		size_t length;
 		raddr at;
 
-		if (!task->stopped || stop_is_end(task->stop.kind) || task_getregs(task, &regs) < 0)
+		if (!task->stopped || stop_is_end(task->stop.kind) || (wanted && !wanted(task)) || task_getregs(task, &regs) < 0)
 			continue;
 		at = arch_sp(&regs) & ~(raddr)7;
 		length = stack_look_length(at, arch_thread_pointer(&regs), most);

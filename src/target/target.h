@@ -19,6 +19,8 @@
 
 struct breakpoint;
 struct jump;
+struct jump_range;
+struct jump_range;
 struct jump_area;
 struct resident_area;
 struct target;
@@ -106,6 +108,8 @@ struct target {
 	struct resident_area *areas;   /* the main one first */
 	VEC_OF(struct jump) jumps;     /* of the ring engine, by number: see jumps.h */
 	struct jump_area *jump_areas;
+	VEC_OF(raddr) code_words;      /* on the stacks that are looked at (is_looked_at), into the code of: */
+	VEC_OF(struct jump_range) code_ranges;
 	raddr ring, ring_size;         /* the ring's mapping; 0: none */
 	bool ring_lost;                /* a call for it was not seen to its end: what it has made is found by its name */
 	raddr area_lost;               /* likewise where an area of jumps may be mapped; 0: nowhere */

@@ -332,8 +332,11 @@ static int prepare(struct session *session)
 int session_plant_engine(struct session *session)
 {
 	struct target *target = session->target;
-	int r = engine_install(session->engine);
+	int r;
 
+	if (session->alone && session->hook_is_found && session->hook_found.address != 0)
+		engine_expect_loader(session->engine, session->hook_found.address);
+	r = engine_install(session->engine);
 	session_tell_refusal(session);
 	/* Where there is no ring to be alone that is the reason for a refusal. */
 	if (r >= 0 && session->alone && !engine_has_ring(session->engine))

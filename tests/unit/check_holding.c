@@ -453,6 +453,87 @@ START_TEST(what_each_thread_comes_back_to_is_found)
 }
 END_TEST
 
+/* Every word of the newest part of a stack that is `from` becomes `to`. */
+static unsigned replace_on_stack(struct task *task, uint64_t from, uint64_t to)
+{
+	struct user_regs_struct regs;
+	unsigned replaced = 0;
+
+	ck_assert_int_eq(task_getregs(task, &regs), 0);
+	for (raddr at = arch_sp(&regs) & ~(raddr)7; at < arch_thread_pointer(&regs); at += sizeof(uint64_t)) {
+		uint64_t word;
+
+		if (target_read(task->target, at, &word, sizeof(word)) == 0 && word == from &&
+		    target_write(task->target, at, &to, sizeof(to)) == 0)
+			replaced++;
+	}
+	return replaced;
+}
+
+/* The one that has this word on its stack, which is another one then. */
+static struct task *replace_on_any_stack(struct target *target, uint64_t from, uint64_t to)
+{
+	struct task *found = NULL;
+
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (replace_on_stack(target->tasks.items[i], from, to) > 0)
+			found = target->tasks.items[i];
+	}
+	ck_assert_ptr_nonnull(found);
+	return found;
+}
+
+static bool finds(struct target *target, uint64_t word)
+{
+	const struct jump_range range = { word - 1, word + 1 };
+	struct jump_words words = { 0 };
+	bool found;
+
+	ck_assert_int_eq(jumps_look_at_stacks(target, &range, 1, &words), 0);
+	found = words.words.count > 0;
+	jump_words_fini(&words);
+	return found;
+}
+
+START_TEST(a_stack_is_looked_at_once_while_its_thread_stands)
+{
+	const struct jump_range range = { MARK, MARK + 2 * THREADS };
+	const uint64_t other = MARK + THREADS + 5;
+	pid_t pid = crowded_child();
+	struct target *target = hold(pid);
+	struct jump_words words = { 0 };
+	struct task *task;
+
+	ck_assert_int_eq(jumps_look_at_stacks(target, &range, 1, &words), 0);
+	jump_words_fini(&words);
+	task = replace_on_any_stack(target, MARK + 3, other);
+	ck_assert(finds(target, MARK + 3));
+	ck_assert(!finds(target, other));
+	/* As it does when a call has been made in it. */
+	task_forget_seen(task);
+	ck_assert(finds(target, other));
+	ck_assert(finds(target, MARK + 4));
+	end_target(target, pid);
+}
+END_TEST
+
+START_TEST(other_code_is_looked_for_on_all_stacks_in_the_same_stop)
+{
+	const uint64_t far = 2 * MARK + 9;
+	pid_t pid = crowded_child();
+	struct target *target = hold(pid);
+
+	ck_assert(finds(target, MARK + 3));
+	ck_assert(!finds(target, far));
+	replace_on_any_stack(target, MARK + 7, far);
+	ck_assert_msg(!finds(target, far), "it was looked for before, and nothing of it was there");
+	ck_assert(finds(target, far + 0x100) == false);
+	ck_assert_msg(finds(target, far), "what is looked for beside that reads all anew");
+	ck_assert(finds(target, MARK + 3));
+	end_target(target, pid);
+}
+END_TEST
+
 START_TEST(the_number_of_each_thread_is_where_the_layout_says)
 {
 	pid_t pid = crowded_child();
@@ -838,6 +919,8 @@ int main(void)
 	tcase_add_test(tcase, parts_are_read_as_each_alone_would_be);
 	tcase_add_test(tcase, our_int3_is_hidden_in_a_part);
 	tcase_add_test(tcase, what_each_thread_comes_back_to_is_found);
+	tcase_add_test(tcase, a_stack_is_looked_at_once_while_its_thread_stands);
+	tcase_add_test(tcase, other_code_is_looked_for_on_all_stacks_in_the_same_stop);
 	tcase_add_test(tcase, the_number_of_each_thread_is_where_the_layout_says);
 	tcase_add_test(tcase, a_thread_without_its_number_leaves_no_layout);
 	tcase_add_test(tcase, a_thread_that_nobody_told_of_is_held_with_the_others);
