@@ -22,15 +22,30 @@ check-unit:
 	@$(MAKE) $(AM_MAKEFLAGS) check TESTS="`echo '$(TESTS)' | $(without_live)`" \
 		check_PROGRAMS="`echo '$(check_PROGRAMS)' | $(without_live)` tests/victims/brief_static_pie" \
 		check_LIBRARIES= check_DATA=
-# As in a sanitized build, for the one that distcheck makes.
+# All tests, and those of a sanitized build, for the one that distcheck makes.
+list-tests:
+	@echo '$(TESTS)' | tr ' ' '\n' | $(long_first)
 list-sanitized-tests:
-	@echo '$(TESTS) $(fuzz_tests)' | $(without_live)
+	@echo '$(TESTS) $(fuzz_tests)' | $(without_live) | tr ' ' '\n' | $(long_first)
+# They wait most: begun first, they have others beside them, and none runs on alone when all others are done.  Who heals looks at
+# all processes of a program, so that check_heal is best beside these.
+long_tests = \
+	tests/live/check_heal \
+	tests/unit/check_daemon_tracers \
+	tests/live/check_shares \
+	tests/live/check_names \
+	tests/live/check_debuginfo \
+	tests/unit/check_symbol_server
+long_first = awk -v long='$(long_tests)' 'NF { is_test[$$0]; tests[++count] = $$0 } \
+	END { n = split(long, first); \
+		for (i = 1; i <= n; i++) if (first[i] in is_test) { printf "%s ", first[i]; delete is_test[first[i]] } \
+		for (i = 1; i <= count; i++) if (tests[i] in is_test) { printf "%s ", tests[i]; delete is_test[tests[i]] } print "" }'
 list-sanitized-programs:
 	@echo '$(check_PROGRAMS) $(fuzz_programs)' | $(without_live); echo tests/victims/brief_static_pie
 # For who takes the build away, as distcheck does.
 installcheck-local:
 	@if test -n "$$KEPT_LOGS"; then tar -cf "$$KEPT_LOGS" `find tests -name '*.log' -o -name '*.trs'`; fi
-.PHONY: check-unit list-sanitized-tests list-sanitized-programs
+.PHONY: check-unit list-tests list-sanitized-tests list-sanitized-programs
 
 # For what is said a million times, and for random tests with a share of their rounds.
 EXTRA_DIST += tests/unit/require.h tests/unit/share.h
