@@ -79,6 +79,17 @@ int park_leave(pid_t tid, raddr stub, raddr note, struct parking *ret_parking)
 	return 0;
 }
 
+/* Until then it has run no instruction of its own, and stands before the one in `regs`. */
+static int require_parked(struct task *task, const struct parking *parking)
+{
+	struct user_regs_struct regs;
+	int r = task_getregs(task, &regs);
+
+	if (r < 0)
+		return r;
+	return arch_pc(&regs) >= parking->stub && arch_pc(&regs) < parking->stub + parking->length ? 0 : -ETIMEDOUT;
+}
+
 int park_take(struct target *target, const struct parking *parking, struct task **ret_task)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + TAKE_DEADLINE_MS * NSEC_PER_MSEC;
@@ -95,6 +106,9 @@ int park_take(struct target *target, const struct parking *parking, struct task 
 		task->interrupt_due = true;
 		r = task_wait(task, deadline_ns);
 	}
+	/* A busy machine may have kept this process from a processor for longer than the other one waits. */
+	if (r == 0 && (r = require_parked(task, parking)) == -ETIMEDOUT)
+		task_detach(task);
 	if (r == 0)
 		r = ptrace_setregs(parking->tid, &parking->regs);
 	if (r == 0)

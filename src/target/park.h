@@ -23,7 +23,7 @@ struct parking {
 #define PARK_DATA 24               /* bytes behind a stub's code */
 int park_leave(pid_t tid, raddr stub, raddr note, struct parking *ret_parking);
 /* Seizes the parked task: on success it is held, a task of the target, with its registers back and the stub's bytes
- * zero again. */
+ * zero again.  -ETIMEDOUT: it has gone on by itself, and goes on. */
 int park_take(struct target *target, const struct parking *parking, struct task **ret_task);
 
 #endif

@@ -11,4 +11,10 @@ tests_unit_check_holding_SOURCES = tests/unit/check_holding.c
 tests_unit_check_holding_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_holding_LDADD = src/libtarget.a src/libarch.a src/libmodel.a src/libbase.a \
 	$(ELF_LIBS) $(ZYDIS_LIBS) $(CHECK_LIBS)
+check_PROGRAMS += tests/unit/check_park
+TESTS += tests/unit/check_park
+tests_unit_check_park_SOURCES = tests/unit/check_park.c
+tests_unit_check_park_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_park_LDADD = src/libtarget.a src/libarch.a src/libmodel.a src/libbase.a \
+	$(ELF_LIBS) $(ZYDIS_LIBS) $(CHECK_LIBS)
 endif
