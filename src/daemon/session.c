@@ -115,6 +115,18 @@ void session_tell_limit(struct session *session, const char *limit, const char *
 	owner->limit(owner->context, session, limit, message);
 }
 
+/* Its tracer came too late for it, say, on a busy machine: it went on by itself (target/park.h). */
+static void count_as_not_followed(const struct session *child)
+{
+	struct session *parent = child->parent > 0 ? sessions_find(child->sessions, child->parent) : NULL;
+
+	if (!parent || parent->start_time != child->parent_start_time)
+		return;
+	parent->not_followed++;
+	if (session_may_log(parent))
+		log_warning("process %d: its child %d is not followed: its tracer could not take it", parent->pid, child->pid);
+}
+
 void session_end(struct session *session, int error)
 {
 	struct sessions *sessions = session->sessions;
@@ -122,6 +134,8 @@ void session_end(struct session *session, int error)
 	if (session->over)
 		return;
 	session->over = true;
+	if (session->state == SESSION_ATTACHING && !sessions->closing)
+		count_as_not_followed(session);
 	sessions_remove(session);
 	if (!sessions->closing)
 		session_leave_refuge(session);
@@ -263,6 +277,8 @@ static int session_adopt(struct session *parent, const struct wire_forked *messa
 	if (session && vec_reserve(&sessions->list, 1) == 0) {
 		const struct tracer_owner owner = session_listener(session);
 
+		session->parent = parent->pid;
+		session->parent_start_time = parent->start_time;
 		module_files_set_user(session->modules, module_files_user(parent->modules));
 		r = tracer_adopt(sessions->tracers, parent->tracer, message->child, message->tracer, *fd, &owner,
 				 &session->tracer);

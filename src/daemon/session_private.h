@@ -45,7 +45,9 @@ struct session {
 	struct tracer *tracer;                 /* NULL: let go */
 	struct module_files *modules;
 	bool modules_warned;
-	uint64_t not_followed;       /* children that the daemon did not take */
+	uint64_t not_followed;       /* children that the daemon did not take, or whose tracer has not taken them */
+	int parent;                            /* whose child it is that is followed; 0: nobody's */
+	uint64_t parent_start_time;
 	char *exe, *command;
 	bool has_executed;                     /* another program since it was attached to */
 	uint64_t since_ns;

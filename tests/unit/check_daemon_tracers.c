@@ -73,6 +73,33 @@ START_TEST(an_unclean_detach_is_told)
 }
 END_TEST
 
+static bool one_is_not_followed(void *context)
+{
+	json_t *reply = call_ok("GetStatus", pid_of(*(pid_t *)context));
+	bool is_told = number_of(member(reply, "status"), "children_not_followed") == 1;
+
+	json_decref(reply);
+	return is_told;
+}
+
+/* It was heard of, and then went on by itself. */
+START_TEST(a_child_whose_tracer_ends_before_it_has_it_counts_as_not_followed)
+{
+	pid_t pid = target_start(), child = target_start();
+	char mode[32], line[96];
+
+	snprintf(mode, sizeof(mode), "follow %d", child);
+	tracer_mode(mode);
+	daemon_start_default();
+	attach_ok(pid);
+	wait_until(is_noted, (void *)"heard for a child", "the child's tracer");
+	wait_until(one_is_not_followed, &pid, "a child that is not followed");
+	ck_assert_str_eq(state_of(child), "");
+	snprintf(line, sizeof(line), "process %d: its child %d is not followed: its tracer could not take it", pid, child);
+	daemon_log_must_hold(line);
+}
+END_TEST
+
 START_TEST(a_stopped_target_is_shown_as_stopped)
 {
 	pid_t pid = target_start();
@@ -850,6 +877,7 @@ static void add_tests(Suite *suite)
 
 	tcase_add_test(t, a_target_is_attached_shown_and_let_go);
 	tcase_add_test(t, an_unclean_detach_is_told);
+	tcase_add_test(t, a_child_whose_tracer_ends_before_it_has_it_counts_as_not_followed);
 	tcase_add_test(t, a_stopped_target_is_shown_as_stopped);
 	tcase_add_test(t, refusals_become_typed_errors);
 	tcase_add_test(t, what_is_no_process_is_told_apart);

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/proc.h"
 #include "model/heap.h"
 #include "model/snapshot.h"
 #include "model/stack.h"
@@ -351,6 +352,35 @@ static void send_module(void)
 	close(fd);
 }
 
+/* The daemon has it by then, who answers a heartbeat. */
+static void __attribute__((noreturn)) die_for_child(int sock, int child)
+{
+	struct wire_heartbeat beat = { .head = { WIRE_HEARTBEAT, 0, child, sizeof(beat) }, .patience_ms = 60000 };
+	struct wire_head alive;
+
+	if (fd_send_message(sock, &beat, sizeof(beat), -1) == 0 && recv(sock, &alive, sizeof(alive), 0) > 0)
+		note("heard for a child");
+	_exit(EXIT_FAILURE);
+}
+
+/* A child of the target, whose tracer ends without having taken it. */
+static void follow_in_vain(int child)
+{
+	struct wire_forked forked = { .child = child };
+	int socks[2];
+
+	if (proc_start_time(child, &forked.start_time) < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) < 0 || (forked.tracer = fork()) < 0)
+		abort();
+	if (forked.tracer == 0) {
+		close(socks[0]);
+		die_for_child(socks[1], child);
+	}
+	close(socks[1]);
+	send_head(&forked, WIRE_FORKED, 0, sizeof(forked), socks[0]);
+	close(socks[0]);
+}
+
 static void attach(const struct wire_attach *request)
 {
 	struct wire_attached attached = { .start_time = request->start_time, .tasks = 1, .probes = 7 };
@@ -385,6 +415,8 @@ static void attach(const struct wire_attach *request)
 	die_if("die-when-attached");
 	if (mode_is("log-flood"))
 		flood_log();
+	if (strncmp(mode, "follow ", strlen("follow ")) == 0)
+		follow_in_vain(atoi(mode + strlen("follow ")));
 	for (int i = 0; mode_is("exec-flood") && i < 200; i++)
 		send_snapshot(0, SNAPSHOT_EXEC, false);
 }
