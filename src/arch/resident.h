@@ -46,10 +46,10 @@ struct resident_header {
 	uint32_t table_offset;         /* of the entries, from the header */
 	uint32_t slots_offset;
 	uint32_t entry_capacity;       /* as many slots */
-	uint32_t reserved;
+	uint32_t tracer;               /* who has put a time there and is to renew it; 0: nobody is */
 	uint64_t note;                 /* the tracer's own; the handler does not look at it.  A time of
 					* CLOCK_MONOTONIC, ns: until then the process is on its way
-					* from one tracer to another */
+					* from one tracer to another, or traced without ptrace */
 	uint64_t masks;                /* address of a struct resident_masks, 0: none; the handler does not look at
 					* it, either */
 	uint64_t begun;                /* address of an area or of masks that is not linked yet, or not any more, 0:

@@ -98,6 +98,24 @@ int process_call(pid_t tid, long *ret_number, uint64_t *ret_argument)
 	return 0;
 }
 
+bool process_has_opened(pid_t holder, pid_t pid)
+{
+	char path[64], link[64], folder[32];
+	int length = snprintf(folder, sizeof(folder), "/proc/%d/", pid), fd;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", holder);
+	dir = opendir(path);
+	while (dir && !found && proc_next(dir, &fd) > 0) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%d", holder, fd);
+		found = readlink(path, link, sizeof(link)) > length && memcmp(link, folder, (size_t)length) == 0;
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
 bool process_thread_is_exiting(pid_t pid, pid_t tid)
 {
 	uint64_t flags, signals;

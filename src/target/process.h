@@ -39,6 +39,8 @@ uint64_t process_threads(pid_t pid);
 /* How a process that is no child of ours ended, as from waitpid.  0; -ENODATA: that cannot be known, as with kernels before 6.15 once its
  * parent has waited for it. */
 int process_wait_status(pid_t pid, uint64_t start_time, int pid_fd, int *ret_status);
+/* Whether `holder` has a file of that process's folder in /proc open, such as its memory; where that may not be seen, it has not. */
+bool process_has_opened(pid_t holder, pid_t pid);
 /* Gone, or a zombie. */
 bool process_thread_is_dead(pid_t pid, pid_t tid);
 /* Or about to be: it was killed, or exits, and runs no more of its program. */

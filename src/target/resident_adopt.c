@@ -12,6 +12,7 @@
 #include "target/maps.h"
 #include "target/masks.h"
 #include "target/park.h"
+#include "target/process.h"
 #include "target/resident_area.h"
 #include "target/rights.h"
 
@@ -20,6 +21,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -131,15 +133,24 @@ raddr resident_find(struct target *target)
 	return found;
 }
 
+/* A busy machine may keep a tracer without ptrace from a processor, or from the target's mappings, which a thread of that holds that gets
+ * none, for longer than the time that it has noted.  In a copy that a fork has made of its process it is nobody's tracer. */
+static bool is_late(const struct target *target, const struct resident_header *header)
+{
+	return header->note != 0 && header->tracer != 0 && header->tracer <= INT_MAX &&
+	       process_has_opened((pid_t)header->tracer, target->pid);
+}
+
 uint64_t resident_parked_until(struct target *target, raddr start)
 {
 	struct resident_header header;
 	uint64_t now_ns = clock_monotonic_ns();
 
 	/* A time that park_leave() cannot have written is the target's own doing. */
-	if (read_header(target, start, &header) < 0 || header.note <= now_ns || header.note - now_ns > PARK_SECONDS * NSEC_PER_SEC)
+	if (read_header(target, start, &header) < 0 ||
+	    (header.note > now_ns && header.note - now_ns > PARK_SECONDS * NSEC_PER_SEC))
 		return 0;
-	return header.note;
+	return header.note > now_ns || is_late(target, &header) ? header.note : 0;
 }
 
 bool resident_is_parked(struct target *target, raddr start)
@@ -150,6 +161,18 @@ bool resident_is_parked(struct target *target, raddr start)
 raddr resident_note(const struct target *target)
 {
 	return target->areas->start + offsetof(struct resident_header, note);
+}
+
+int resident_note_traced(struct target *target, pid_t tracer, uint64_t until_ns)
+{
+	const struct {
+		uint32_t tracer;
+		uint64_t note;
+	} __attribute__((packed)) noted = { (uint32_t)tracer, until_ns };
+
+	_Static_assert(offsetof(struct resident_header, note) - offsetof(struct resident_header, tracer) == sizeof(noted.tracer),
+		       "one behind the other");
+	return target_write(target, target->areas->start + offsetof(struct resident_header, tracer), &noted, sizeof(noted));
 }
 
 /* Slack is in the last page of an executable mapping. */

@@ -297,6 +297,29 @@ static void another_daemon_leaves_it_alone(void)
 	tool_end(tool, hammer, before);
 }
 
+/* As on a machine that lets it wait for a processor longer than what it has noted in the process holds. */
+static void a_tracer_that_is_late_is_not_taken_for_dead(void)
+{
+	struct tool *tool = tool_start(), *other = tool_start_named("other");
+	struct subject *hammer = victim_start(HAMMER, "--threads", "2", "--ops", "500", NULL);
+	struct state *before = state_take(hammer->pid);
+	pid_t tracer;
+
+	tool_keep_healers_out();
+	release(tool, hammer->pid);
+	tracer = tool_tracer(hammer->pid);
+	kill(tool_daemon(tool), SIGSTOP);       /* else it kills a tracer that is stopped for a second */
+	kill(tracer, SIGSTOP);
+	/* Which waits until that time has passed. */
+	require_equal(tool_heal(pid_text(hammer->pid)), 0);
+	require_text(tool_try(other, "attach", pid_text(hammer->pid), NULL).err, "traced by another daemon");
+	kill(tracer, SIGCONT);
+	kill(tool_daemon(tool), SIGCONT);
+	subject_command(hammer, 'g');
+	require_tally(tool, hammer, 0);
+	tool_end(tool, hammer, before);
+}
+
 static void strace_can_be_used_while_it_allocates(void)
 {
 	struct tool *tool = tool_start();
@@ -1062,6 +1085,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(who_asks_for_a_stopped_process_is_answered_soon),
 	LIVE_CASE(a_daemon_that_ends_under_a_debugger_leaves_what_heals),
 	LIVE_CASE(another_daemon_leaves_it_alone),
+	LIVE_CASE(a_tracer_that_is_late_is_not_taken_for_dead),
 	LIVE_CASE(strace_can_be_used_while_it_allocates),
 	LIVE_CASE(the_end_of_a_process_without_ptrace_is_seen),
 	LIVE_CASE(how_a_process_without_ptrace_ended_is_told),
