@@ -256,4 +256,12 @@ uint64_t arch_moved_from(const struct arch_moved *moved, size_t len, uint64_t fr
 /* A jump at `from` to `to`.  False: it does not reach. */
 bool arch_put_jump(uint64_t from, uint64_t to, uint8_t out[ARCH_JUMP_SIZE]);
 
+/* --- jumps that breakpoints do not change (arch/x86_64_spared.c) --- */
+
+/* At which bytes of a jump over code[0..len) instructions begin, but the first: bit i for byte i, 1 to 4. */
+unsigned arch_starts_within(const uint8_t *code, size_t len);
+/* Where a jump at `from` leads whose bytes there are int3s: of several places the choice-th, or ARCH_NOWHERE when nothing can be there;
+ * 0: there are no more. */
+uint64_t arch_spared_target(uint64_t from, unsigned starts, unsigned choice);
+
 #endif

@@ -20,6 +20,7 @@ src_libarch_a_SOURCES = \
 	src/arch/x86_64_room.c \
 	src/arch/x86_64_scan.h \
 	src/arch/x86_64_sigframe.c \
+	src/arch/x86_64_spared.c \
 	src/arch/x86_64_stub.c \
 	src/arch/x86_64_switch.c src/arch/x86_64_switch.h \
 	src/arch/x86_64_syscall.c \

@@ -20,9 +20,10 @@ static bool set_window(struct plan_window *window, struct elf_code *code, uint64
 	return true;
 }
 
-static uint32_t room_of(struct elf_code *code, uint64_t end, const struct arch_room *room, uint32_t length)
+/* Bytes from the instruction on. */
+static uint32_t room_from(struct elf_code *code, uint64_t end, const struct arch_room *room, uint32_t length)
 {
-	uint32_t bytes = room->before + length + room->behind;
+	uint32_t bytes = length + room->behind;
 	const uint8_t *text;
 	size_t len;
 
@@ -32,11 +33,16 @@ static uint32_t room_of(struct elf_code *code, uint64_t end, const struct arch_r
 	return bytes + (text ? arch_padding(text, len, end + room->behind) : 0);
 }
 
+/* Whoever debugs the process may have a breakpoint at every instruction that the jump lies over, and at the first of them does no harm.  So
+ * the jump lies rather over what is never run. */
 void plan_set_exit_window(struct plan_site *site, struct elf_code *code, uint64_t vaddr, uint32_t length,
 			  const struct arch_room *room)
 {
-	if (room_of(code, vaddr + length, room, length) >= ARCH_JUMP_SIZE)
-		set_window(&site->window, code, vaddr - room->before, room->before + length, room->before);
+	uint32_t bytes = room_from(code, vaddr + length, room, length);
+	uint32_t before = bytes >= ARCH_JUMP_SIZE ? 0 : room->before;
+
+	if (bytes + before >= ARCH_JUMP_SIZE)
+		set_window(&site->window, code, vaddr - before, before + length, before);
 }
 
 bool plan_find_entry_window(struct plan_window *window, struct elf_code *code, uint64_t vaddr,

@@ -1,6 +1,8 @@
 if HAVE_CHECK
-check_PROGRAMS += tests/unit/check_cut tests/unit/check_forms tests/unit/check_probe tests/unit/check_serve tests/unit/check_tick_clock
-TESTS += tests/unit/check_cut tests/unit/check_forms tests/unit/check_probe tests/unit/check_serve tests/unit/check_tick_clock
+check_PROGRAMS += tests/unit/check_cut tests/unit/check_forms tests/unit/check_probe tests/unit/check_serve tests/unit/check_spared \
+	tests/unit/check_tick_clock
+TESTS += tests/unit/check_cut tests/unit/check_forms tests/unit/check_probe tests/unit/check_serve tests/unit/check_spared \
+	tests/unit/check_tick_clock
 tests_unit_check_probe_SOURCES = tests/unit/check_probe.c
 tests_unit_check_probe_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_probe_LDADD = src/libprobe.a src/libring.a src/libtarget.a src/libaw_unwind.a src/libarch.a src/libmodel.a \
@@ -15,6 +17,9 @@ tests_unit_check_forms_LDADD = $(tests_unit_check_probe_LDADD)
 tests_unit_check_serve_SOURCES = tests/unit/check_serve.c
 tests_unit_check_serve_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_serve_LDADD = $(tests_unit_check_probe_LDADD)
+tests_unit_check_spared_SOURCES = tests/unit/check_spared.c
+tests_unit_check_spared_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_spared_LDADD = $(tests_unit_check_probe_LDADD)
 tests_unit_check_tick_clock_SOURCES = tests/unit/check_tick_clock.c
 tests_unit_check_tick_clock_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_tick_clock_LDADD = $(tests_unit_check_probe_LDADD)
