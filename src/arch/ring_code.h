@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define RING_CODE_MAGIC "allocwatch.codeC"     /* 16 bytes, no NUL; the last one is the version */
+#define RING_CODE_MAGIC "allocwatch.codeD"     /* 16 bytes, no NUL; the last one is the version */
 #define RING_CODE_MAGIC_SIZE 16
 #define RING_CODE_SIZE 65536u
 
@@ -38,6 +38,7 @@ struct ring_code_header {
 /* Of one site; the first one ends the area, the next ones lie before it. */
 struct ring_code_note {
 	uint64_t window, site;                 /* addresses */
+	uint64_t pad;                          /* where the jump leads that leads to the site; 0: there is none */
 	uint32_t number;
 	uint8_t length, record, is_return, hands_on;
 	uint8_t text[ARCH_WINDOW_MAX];         /* what stood there, as far as the jump or the window reaches */

@@ -120,6 +120,8 @@ size_t engine_unwatched(const struct engine *engine);
 bool engine_lacks_room(const struct engine *engine);
 /* With a ring: how many places have breakpoints all the same, and why one of them has; NULL: none. */
 const char *engine_int3_beside(const struct engine *engine, char *text, size_t space);
+/* That, and how many jumps are not proof against a debugger's breakpoints (jumps_exposed); NULL: neither is to be said. */
+const char *engine_ring_limits(const struct engine *engine, char *text, size_t space);
 /* Serves records.  How many, at most `most`; 0: there were none; -EAGAIN: the next one is still being written, by *ret_writer
  * (may be NULL) where that is known, else 0. */
 int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer);

@@ -496,6 +496,20 @@ const char *engine_int3_beside(const struct engine *engine, char *text, size_t s
 	return text;
 }
 
+const char *engine_ring_limits(const struct engine *engine, char *text, size_t space)
+{
+	size_t exposed = engine->ring.ring ? jumps_exposed(engine->target) : 0, length = 0;
+
+	if (engine_int3_beside(engine, text, space))
+		length = strlen(text);
+	else if (exposed == 0)
+		return NULL;
+	if (exposed > 0)
+		snprintf(text + length, space - length, "%sa debugger's breakpoint in the midst of %zu jump%s would end the process",
+			 length > 0 ? "; " : "", exposed, exposed > 1 ? "s" : "");
+	return text;
+}
+
 bool engine_has_ring(const struct engine *engine)
 {
 	return engine->ring.ring != NULL;

@@ -144,6 +144,12 @@ static bool is_awaited(const struct jump_words *words, const struct ring_window 
 	return false;
 }
 
+/* The last one. */
+static raddr note_of(const struct jump_area *area)
+{
+	return area->start + RING_CODE_SIZE - area->notes * sizeof(struct ring_code_note);
+}
+
 static int write_note(struct target *target, struct jump_area *area, const struct ring_window *window, raddr site)
 {
 	struct ring_code_note note = {
@@ -158,7 +164,7 @@ static int write_note(struct target *target, struct jump_area *area, const struc
 	int r;
 
 	memcpy(note.text, window->text, covered_by(window->length));
-	r = target_write(target, area->start + RING_CODE_SIZE - (area->notes + 1) * sizeof(note), &note, sizeof(note));
+	r = target_write(target, note_of(area) - sizeof(note), &note, sizeof(note));
 	if (r < 0)
 		return r;
 	area->notes++;
@@ -214,6 +220,7 @@ int jumps_add(struct target *target, struct ring_window *window, uint32_t module
 		target->jumps.count--;
 		return r;
 	}
+	jumps_spare(target, jump, note_of(area) + offsetof(struct ring_code_note, pad));
 	*ret_number = window->number;
 	return 0;
 }
@@ -222,8 +229,8 @@ int jumps_add(struct target *target, struct ring_window *window, uint32_t module
 
 static void jump_bytes(const struct jump *jump, uint8_t bytes[ARCH_JUMP_SIZE])
 {
-	/* It reaches: that was seen when the way back was made. */
-	arch_put_jump(jump->site.window, jump->site.at, bytes);
+	/* It reaches: that was seen when the way back was made, and a pad's place is chosen so. */
+	arch_put_jump(jump->site.window, jump->pad != 0 ? jump->pad : jump->site.at, bytes);
 }
 
 static bool is_to_plant(const struct jump *jump)
@@ -418,7 +425,7 @@ void jumps_drop_module(struct target *target, uint32_t module)
 
 bool jumps_contain(const struct target *target, raddr pc)
 {
-	return jumps_area_at(target, pc) != NULL;
+	return jumps_area_at(target, pc) != NULL || jumps_pads_contain(target, pc);
 }
 
 bool jumps_await(struct task *task)
@@ -434,11 +441,13 @@ bool jumps_await(struct task *task)
 
 static const struct jump *jump_at(const struct target *target, raddr pc)
 {
-	if (!jumps_area_at(target, pc))
+	if (!jumps_contain(target, pc))
 		return NULL;
 	for (size_t i = 0; i < target->jumps.count; i++) {
-		if (pc - target->jumps.items[i].site.at < target->jumps.items[i].site.length)
-			return &target->jumps.items[i];
+		const struct jump *jump = &target->jumps.items[i];
+
+		if (pc - jump->site.at < jump->site.length || (pc == jump->pad && !jump->gone))
+			return jump;
 	}
 	return NULL;
 }
@@ -448,6 +457,8 @@ raddr jumps_origin(const struct target *target, raddr pc)
 	const struct jump *jump = jump_at(target, pc);
 	raddr origin = jump ? ring_site_leave(&jump->site, pc) : pc;
 
+	if (jump && pc == jump->pad)
+		return jump->site.window;
 	return origin == ARCH_NOWHERE ? pc : origin;
 }
 
@@ -490,6 +501,11 @@ int jumps_remove(struct target *target, struct task *task)
 		failed = jumps_close_descriptor(target, task);
 	if (failed == 0 && target->area_lost != 0)
 		failed = resident_remove_unlinked(target, task, target->area_lost);
+	/* It is the areas' notes that tell where pads are. */
+	if (failed == 0)
+		failed = jumps_remove_pads(target, task);
+	if (failed < 0)
+		return failed;
 	for (const struct jump_area *area = target->jump_areas; area; area = area->next) {
 		int r = resident_unmap(task, area->start, RING_CODE_SIZE + JUMPS_PAGE);
 
@@ -509,6 +525,7 @@ void jumps_forget(struct target *target)
 		target->jump_areas = area->next;
 		free(area);
 	}
+	jumps_forget_pads(target);
 	vec_fini(&target->jumps);
 	vec_fini(&target->code_words);
 	vec_fini(&target->code_ranges);

@@ -20,7 +20,9 @@ struct jump {
 	bool was_planted;              /* at some time: a copy of the memory may have it still */
 	bool gone;                     /* with its object */
 	bool overwritten;              /* when it was last looked at */
+	bool exposed;                  /* a debugger's breakpoint behind its first byte would change where it leads */
 	uint8_t text[ARCH_WINDOW_MAX]; /* what stood there */
+	raddr pad;                     /* it leads there, and that to the site; 0: to the site */
 	struct ring_site site;
 };
 
@@ -55,6 +57,8 @@ int jumps_plant(struct target *target);
 /* How many are not there, or not as they were made, and were when this was last asked: another tool has put something of its own
  * into them, or the program has.  Where nothing is told of calls, as at the loader's hook, they are not among them. */
 unsigned jumps_verify(struct target *target);
+/* How many are exposed. */
+size_t jumps_exposed(const struct target *target);
 /* Takes all jumps out.  How many could not be. */
 unsigned jumps_restore(struct target *target);
 /* The same in a copy, where more may stand than is known to. */

@@ -50,8 +50,10 @@ static int adopt_jump(struct target *target, const struct jump_area *area, const
 	r = ring_site_build(&window, area->start, note->site, code, &jump->site, &reason);
 	if (r == 0)
 		r = target_read_surely(target, note->site, there, jump->site.length);
-	if (r == 0 && memcmp(code, there, jump->site.length) == 0)
+	if (r == 0 && memcmp(code, there, jump->site.length) == 0) {
+		jumps_adopt_pad(target, jump, note->pad);
 		return 0;
+	}
 	target->jumps.count--;
 	return -EBADMSG;
 }

@@ -2,6 +2,7 @@
 #ifndef ALLOCWATCH_TARGET_JUMPS_PRIVATE_H
 #define ALLOCWATCH_TARGET_JUMPS_PRIVATE_H
 
+#include "target/jumps.h"
 #include "target/maps.h"
 #include "target/target.h"
 
@@ -34,5 +35,17 @@ int jumps_find_ring(struct target *target);
 /* Whose code a pc is in; NULL: none of them. */
 const struct jump_area *jumps_area_at(const struct target *target, raddr pc);
 int jumps_add_area(struct target *target, raddr start, struct jump_area **ret_area);
+
+/* jumps_pads.c */
+
+/* A jump that is prepared gets a pad, when it has to have one and there is a place for it; else it is exposed.  note_at: of its note's
+ * pad. */
+void jumps_spare(struct target *target, struct jump *jump, raddr note_at);
+/* The one that a note names. */
+void jumps_adopt_pad(struct target *target, struct jump *jump, raddr pad);
+bool jumps_pads_contain(const struct target *target, raddr pc);
+/* The jumps are out, and no thread is in a pad.  0 or negative errno. */
+int jumps_remove_pads(struct target *target, struct task *task);
+void jumps_forget_pads(struct target *target);
 
 #endif

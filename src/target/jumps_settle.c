@@ -262,7 +262,7 @@ bool jumps_is_extra_step(struct task *task)
 	raddr pc;
 	int code;
 
-	if (!target->jump_areas || ptrace_getregs(task->tid, &regs) < 0 || !jumps_area_at(target, arch_pc(&regs)) ||
+	if (!target->jump_areas || ptrace_getregs(task->tid, &regs) < 0 || !jumps_contain(target, arch_pc(&regs)) ||
 	    ptrace_signal_code(task->tid, &code) < 0 || code != TRAP_TRACE)
 		return false;
 	pc = arch_pc(&regs);

@@ -17,7 +17,7 @@ src_libtarget_a_SOURCES = \
 	src/target/inject.c src/target/inject.h \
 	src/target/jumps.c src/target/jumps.h src/target/jumps_private.h \
 	src/target/jumps_adopt.c \
-	src/target/jumps_ring.c src/target/jumps_settle.c src/target/jumps_stacks.c \
+	src/target/jumps_pads.c src/target/jumps_ring.c src/target/jumps_settle.c src/target/jumps_stacks.c \
 	src/target/layout.c src/target/layout.h \
 	src/target/loader.c src/target/loader.h \
 	src/target/mapped_file.c src/target/mapped_file.h \

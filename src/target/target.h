@@ -110,6 +110,7 @@ struct target {
 	struct jump_area *jump_areas;
 	VEC_OF(raddr) code_words;      /* on the stacks that are looked at (is_looked_at), into the code of: */
 	VEC_OF(struct jump_range) code_ranges;
+	struct jump_pads *jump_pads;   /* see jumps_pads.c */
 	raddr ring, ring_size;         /* the ring's mapping; 0: none */
 	bool ring_lost;                /* a call for it was not seen to its end: what it has made is found by its name */
 	raddr area_lost;               /* likewise where an area of jumps may be mapped; 0: nowhere */

@@ -152,7 +152,7 @@ void session_send_status(struct session *session, uint32_t serial)
 	if (session_engine_reason(session))
 		snprintf(status.engine_reason, sizeof(status.engine_reason), "%s", session_engine_reason(session));
 	else
-		engine_int3_beside(session->engine, status.engine_reason, sizeof(status.engine_reason));
+		engine_ring_limits(session->engine, status.engine_reason, sizeof(status.engine_reason));
 	if (reason)
 		snprintf(status.crash_unsafe_reason, sizeof(status.crash_unsafe_reason), "%s", reason);
 	link_send(session->link, &status, sizeof(status), -1);

@@ -70,6 +70,7 @@ torture_tests = \
 	tests/live/check_errors \
 	tests/live/check_foreign \
 	tests/live/check_tracers \
+	tests/live/check_breakpoints \
 	tests/live/check_uprobes \
 	tests/live/check_perf \
 	tests/live/check_traps \
@@ -248,6 +249,10 @@ tests_live_check_moments_LDADD = $(live_libs)
 tests_live_check_foreign_SOURCES = tests/live/check_foreign.c
 tests_live_check_foreign_CFLAGS = $(live_cflags) -DSOURCE_FOLDER='"$(srcdir)"'
 tests_live_check_foreign_LDADD = $(live_libs)
+
+tests_live_check_breakpoints_SOURCES = tests/live/check_breakpoints.c
+tests_live_check_breakpoints_CFLAGS = $(live_cflags)
+tests_live_check_breakpoints_LDADD = $(live_libs) src/libarch.a src/libbase.a $(ZYDIS_LIBS)
 
 tests_live_check_tracers_SOURCES = tests/live/check_tracers.c
 tests_live_check_tracers_CFLAGS = $(live_cflags)

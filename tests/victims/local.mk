@@ -381,7 +381,7 @@ EXTRA_DIST += tests/victims/builds.c tests/victims/builds.h tests/victims/builds
 	tests/victims/builds_coroutines.c tests/victims/builds_deep.c tests/victims/builds_large.c \
 	tests/victims/builds_objects.c \
 	tests/victims/builds_threads.c tests/victims/object.c tests/victims/ifuncs.c tests/victims/ifuncs.map \
-	tests/victims/boxes.rs tests/victims/boxes_jemalloc.rs tests/victims/cgo.go tests/victims/news.cc tests/victims/ownnews.cc tests/victims/leaky.c tests/victims/containers.cc tests/victims/list.c tests/victims/misuses.cc tests/victims/pools.c tests/victims/prefixed.c tests/victims/twice.c tests/victims/vectors.rs \
+	tests/victims/boxes.rs tests/victims/boxes_jemalloc.rs tests/victims/cgo.go tests/victims/news.cc tests/victims/ownnews.cc tests/victims/leaky.c tests/victims/containers.cc tests/victims/crowded.h tests/victims/list.c tests/victims/misuses.cc tests/victims/pools.c tests/victims/prefixed.c tests/victims/twice.c tests/victims/vectors.rs \
 	tests/victims/wrappers.c tests/victims/wrappers.h
 
 tests_victims_spawner_SOURCES = tests/victims/spawner.c
