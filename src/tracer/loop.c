@@ -408,7 +408,9 @@ static bool is_busy(const struct loop *loop)
 
 int loop_run(struct link *link, struct session *session)
 {
-	struct loop loop = { .link = link, .session = session, .idle_ns = RING_PAUSE_NS };
+	const uint64_t now_ns = clock_monotonic_ns();
+	struct loop loop = { .link = link, .session = session, .idle_ns = RING_PAUSE_NS,
+			     .next_beat_ns = now_ns + HEARTBEAT_MS * NSEC_PER_MSEC, .next_look_ns = now_ns + NSEC_PER_SEC };
 	int status = EXIT_SUCCESS;
 
 	if (session && session->refused)

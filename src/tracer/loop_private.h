@@ -13,7 +13,7 @@ struct loop {
 	struct link *link;
 	struct session *session;
 	struct placement placement;
-	unsigned ticks;
+	uint64_t next_beat_ns, next_look_ns;
 	unsigned since_sweep;          /* stops served since all tasks were looked at */
 	uint64_t swept_ns;             /* when that was */
 	uint64_t stuck_ns;             /* since when a record has been under way; 0: none */

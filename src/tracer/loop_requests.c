@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TICKS_PER_SECOND (1000 / LINK_TICK_MS)
-#define TICKS_PER_BEAT (HEARTBEAT_MS / LINK_TICK_MS)
+/* Ticks are never early. */
+#define EARLY_NS (LINK_TICK_MS / 2 * NSEC_PER_MSEC)
 
 void loop_answer_detach(struct loop *loop, uint32_t serial, bool clean, const char *text)
 {
@@ -75,6 +75,7 @@ static void beat(struct loop *loop)
 {
 	bool released = loop->session && loop->session->released;
 
+	loop->next_beat_ns = clock_monotonic_ns() + HEARTBEAT_MS * NSEC_PER_MSEC - EARLY_NS;
 	link_beat(loop->link, loop->session ? loop->session->target->pid : 0, released ? HEARTBEAT_RELEASED_MS : HEARTBEAT_PATIENCE_MS);
 }
 
@@ -254,6 +255,9 @@ void loop_leave(struct loop *loop, uint32_t serial)
 
 static void verify(struct loop *loop)
 {
+	loop->next_look_ns = clock_monotonic_ns() + NSEC_PER_SEC - EARLY_NS;
+	if (!loop->session || loop->session->leaving)
+		return;
 	if (loop->session->released) {
 		if (release_look(loop->session))
 			loop_resume_held(loop);
@@ -263,16 +267,16 @@ static void verify(struct loop *loop)
 	loop_ask_in_time(loop);
 }
 
+/* By the clock: where others have the processors ticks come late, and few of them. */
 static void tick(struct loop *loop)
 {
-	loop->ticks++;
 	if (loop->session && release_exec_failed(loop->session))
 		end_exec(loop);
 	if (loop->session && loop->session->heap)
 		snapshot_start_waiting(loop->session);
-	if (loop->ticks % TICKS_PER_SECOND == 0 && loop->session && !loop->session->leaving)
+	if (clock_passed(loop->next_look_ns))
 		verify(loop);
-	if (loop->ticks % TICKS_PER_BEAT == 0)
+	if (clock_passed(loop->next_beat_ns))
 		beat(loop);
 }
 

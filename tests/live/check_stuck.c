@@ -7,10 +7,13 @@
 #include "tool.h"
 
 #include "base/clock.h"
+#include "tracer/wire.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,6 +38,68 @@ static void require_free_again(struct subject *subject, int timeout_ms)
 	subject_command(subject, 's');
 	require_at_least(subject_tally(subject, "allocations"), 1);
 	subject_quit(subject);
+}
+
+#define BEATS 6
+#define BEAT_STOP_MS 600               /* longer than from one heartbeat to the next */
+#define BEAT_LATE_MS 250               /* less than four ticks */
+
+/* A tracer that traces nothing, whose daemon this is; the daemon's end of the socket. */
+static pid_t lone_tracer(int *ret_sock)
+{
+	int socks[2];
+	pid_t pid;
+
+	require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks) == 0);
+	pid = fork();
+	require(pid >= 0);
+	if (pid == 0) {
+		dup2(socks[1], 3);
+		execl(live_text("%s/src/allocwatch-tracer", live_build()), "allocwatch-tracer", (char *)NULL);
+		_exit(127);
+	}
+	close(socks[1]);
+	*ret_sock = socks[0];
+	return pid;
+}
+
+/* Up to the next heartbeat, which is answered. */
+static void wait_for_beat(int sock)
+{
+	struct wire_head beat, alive = { WIRE_ALIVE, 0, 0, sizeof(alive) };
+	struct pollfd word = { sock, POLLIN, 0 };
+
+	do {
+		require(poll(&word, 1, STUCK_MS) == 1);
+		require(recv(sock, &beat, sizeof(beat), 0) == (ssize_t)sizeof(beat));
+	} while (beat.type != WIRE_HEARTBEAT);
+	require(send(sock, &alive, sizeof(alive), MSG_NOSIGNAL) == (ssize_t)sizeof(alive));
+}
+
+/* As on a machine where others have the processors: it says so with its first tick, and not when it has had as many as it has ticks
+ * between two heartbeats, for which it would be taken for one that hangs. */
+static void a_tracer_that_seldom_runs_is_heard_as_soon_as_it_does(void)
+{
+	uint64_t least_ms = UINT64_MAX;
+	int sock;
+	pid_t pid = lone_tracer(&sock);
+
+	for (unsigned i = 0; i < BEATS; i++) {
+		uint64_t went_on_ns, ms;
+
+		wait_for_beat(sock);
+		kill(pid, SIGSTOP);
+		live_let_pass(BEAT_STOP_MS * NSEC_PER_MSEC);
+		kill(pid, SIGCONT);
+		went_on_ns = clock_monotonic_ns();
+		wait_for_beat(sock);
+		ms = (clock_monotonic_ns() - went_on_ns) / NSEC_PER_MSEC;
+		least_ms = ms < least_ms ? ms : least_ms;
+	}
+	live_note("at best %llu ms behind its going on", (unsigned long long)least_ms);
+	require_at_least(BEAT_LATE_MS, (long long)least_ms);
+	close(sock);
+	require(waitpid(pid, NULL, 0) == pid);
 }
 
 struct search {
@@ -312,6 +377,7 @@ static void a_tracer_on_a_busy_machine_is_not_taken_for_stuck(void)
 }
 
 static const struct live_case cases[] = {
+	LIVE_CASE(a_tracer_that_seldom_runs_is_heard_as_soon_as_it_does),
 	LIVE_CASE(a_stopped_tracer_is_killed_and_its_target_healed),
 	LIVE_CASE(a_tracer_that_is_stopped_in_the_attach_does_no_harm),
 	LIVE_CASE(a_tracer_that_is_stopped_in_the_detach_does_no_harm),
