@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -57,10 +58,12 @@ static void require_at_work(struct subject *hammer)
 	require_at_least(subject_tally(hammer, "allocations"), 1);
 }
 
+/* What is left there is the case's own to take out. */
 static void kill_both(struct tool *tool, struct subject *subject)
 {
 	int status;
 
+	tool_keep_healers_out();
 	kill(tool_daemon(tool), SIGSTOP);       /* so that it heals nothing */
 	kill_tracer(subject->pid);
 	kill(tool_daemon(tool), SIGKILL);
@@ -355,13 +358,14 @@ static void a_copy_is_healed_with_its_original(void)
 	subject_quit(forker);
 }
 
-/* As systemd would, but on a socket of its own. */
+/* As systemd would, but on a socket of its own.  It heals all processes there are. */
 static pid_t start_systems_daemon(void)
 {
 	const char *socket = live_text("%s/system", live_folder());
 	char path[512];
 	pid_t daemon;
 
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	snprintf(path, sizeof(path), "%s/src/allocwatchd", live_build());
 	daemon = fork();
 	if (daemon == 0) {
@@ -371,25 +375,32 @@ static pid_t start_systems_daemon(void)
 	return daemon;
 }
 
+static void end_systems_daemon(pid_t daemon)
+{
+	int status;
+
+	kill(daemon, SIGTERM);
+	require(waitpid(daemon, &status, 0) == daemon);
+	require_equal(status, 0);
+}
+
 static void the_next_daemon_heals(void)
 {
 	struct tool *tool = tool_start();
 	struct subject *tree = victim_start(FORKTREE, NULL);
 	struct state *before = state_take(tree->pid);
 	pid_t daemon;
-	int status;
 
 	tool_attach(tool, tree->pid);
 	kill_both(tool, tree);
 	require(!state_text_is_intact(&tree->pid));
 	daemon = start_systems_daemon();
 	require_healed(tree, before);
-	kill(daemon, SIGTERM);
-	require(waitpid(daemon, &status, 0) == daemon);
-	require_equal(status, 0);
+	end_systems_daemon(daemon);
 	subject_command(tree, 'g');
 	require_equal(subject_tally(tree, "bad"), 0);
 	subject_quit(tree);
+	live_end_children();    /* who heals for it goes on when it has ended, and would heal what other cases need as it is */
 }
 
 /* Each of these may have lost its tracer, too, as far as can be seen at once. */
@@ -398,7 +409,6 @@ static void the_next_daemon_heals_beside_what_others_trace(void)
 	struct tool *others = tool_start_named("others"), *tool = tool_start();
 	struct subject *beside[BESIDE], *tree;
 	pid_t daemon;
-	int status;
 
 	for (unsigned i = 0; i < BESIDE; i++) {
 		beside[i] = victim_start(FORKTREE, NULL);
@@ -409,15 +419,14 @@ static void the_next_daemon_heals_beside_what_others_trace(void)
 	kill_both(tool, tree);
 	daemon = start_systems_daemon();
 	require_healed(tree, NULL);
-	kill(daemon, SIGTERM);
-	require(waitpid(daemon, &status, 0) == daemon);
-	require_equal(status, 0);
+	end_systems_daemon(daemon);
 	subject_quit(tree);
 	for (unsigned i = 0; i < BESIDE; i++) {
 		subject_command(beside[i], 'g');
 		require_nothing_unknown(tool_status(others, beside[i]->pid), 0);
 		tool_end(others, beside[i], NULL);
 	}
+	live_end_children();
 }
 
 static void what_another_one_traces_is_left_alone(void)

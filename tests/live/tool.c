@@ -253,23 +253,31 @@ struct subject *tool_heal_begin(const char *pid)
 	return subject_start(geteuid(), argv);
 }
 
-/* Until the case ends. */
-static void keep_out(const char *others)
+/* Until the case ends; once is enough. */
+static void keep_out(const char *others, bool *kept)
 {
-	int lock = open(live_text("%s/tests/live/%s.lock", live_build(), others), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int lock;
 
+	if (*kept)
+		return;
+	*kept = true;
+	lock = open(live_text("%s/tests/live/%s.lock", live_build(), others), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (lock < 0 || flock(lock, LOCK_EX) < 0)
 		live_fail("cannot keep other tests' %s out: %s", others, strerror(errno));
 }
 
 void tool_keep_healers_out(void)
 {
-	keep_out("healers");
+	static bool kept;
+
+	keep_out("healers", &kept);
 }
 
 void tool_keep_uprobes_out(void)
 {
-	keep_out("uprobes");
+	static bool kept;
+
+	keep_out("uprobes", &kept);
 }
 
 int tool_heal(const char *pid)
