@@ -60,7 +60,7 @@ START_TEST(what_was_told_last_is_there)
 			uint64_t start = hash_pair(round, 2 * i) % SPACE, size = hash_pair(round, 2 * i + 1) % 60;
 			const struct jit_entry entry = { .start = start, .size = size, .name_at = i + 1, .name_len = 1 };
 
-			ck_assert_int_eq(jit_table_add(table, &entry), 0);
+			REQUIRE(jit_table_add(table, &entry) == 0);
 			for (uint64_t at = start; at < start + size && at < SPACE; at++)
 				painted[at] = i + 1;
 		}
@@ -68,7 +68,7 @@ START_TEST(what_was_told_last_is_there)
 		for (uint64_t at = 0; at < SPACE; at++) {
 			const struct jit_entry *entry = jit_table_find(table, at);
 
-			ck_assert_uint_eq(entry ? entry->name_at : 0, painted[at]);
+			REQUIRE((entry ? entry->name_at : 0) == painted[at]);
 		}
 		jit_table_free(table);
 	}
@@ -82,7 +82,7 @@ START_TEST(past_the_limit_the_oldest_make_way)
 	for (uint64_t i = 0; i < JIT_ENTRIES_MAX + 2; i++) {
 		const struct jit_entry entry = { .start = 16 * i, .size = 16, .name_at = i, .name_len = 1 };
 
-		ck_assert_int_eq(jit_table_add(table, &entry), 0);
+		REQUIRE(jit_table_add(table, &entry) == 0);
 	}
 	ck_assert_uint_eq(jit_table_count(table), JIT_ENTRIES_MAX);
 	ck_assert_uint_eq(jit_table_newest(table, 0)->name_at, JIT_ENTRIES_MAX + 1);

@@ -623,6 +623,7 @@ END_TEST
 
 /* --- much debug information --- */
 
+#define LARGE_FUNCTIONS 3000
 #define LARGE_FRAMES 5000
 /* The bounds that allocwatchd(8) states: of memory, for each byte of the file, and for the process itself; of a processor's time, for
  * 500 MB, and to begin with; of time, SYMBOLIZE_MODULE_MS.  The client waits for an answer no longer than the daemon. */
@@ -691,7 +692,7 @@ static void require_within_bounds(pid_t symbolizer, uint64_t size, uint64_t took
 	ck_assert_uint_lt(peak, LARGE_BYTES + LARGE_BYTES_A_BYTE * size);
 }
 
-/* 30 MB of it; or $LARGE_FILE, which is of 500 MB in make bench-names. */
+/* 30 MB of it, or a share; or $LARGE_FILE, which is of 500 MB in make bench-names. */
 START_TEST(what_much_debug_information_takes_is_in_proportion_to_it)
 {
 	const char *path = getenv("LARGE_FILE");
@@ -701,11 +702,11 @@ START_TEST(what_much_debug_information_takes_is_in_proportion_to_it)
 	uint64_t began;
 
 	if (!path) {
-		fixture_run("%s large 16 3000", LARGE_OBJECT);
+		fixture_run("%s large 16 %u", LARGE_OBJECT, share_of(LARGE_FUNCTIONS));
 		path = "large";
 	}
 	ck_assert_int_eq(stat(path, &st), 0);
-	ck_assert_int_gt(st.st_size, 25 << 20);
+	ck_assert_int_gt(st.st_size, share_of(25 << 20));
 	fixture_function_addresses(path, LARGE_FRAMES, &addresses);
 	client_start(&client);
 	began = clock_monotonic_ns();
