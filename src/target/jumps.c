@@ -19,6 +19,7 @@
 
 #define REACH ((raddr)1 << 31)
 #define SITE_ALIGN 16u
+#define INT3 0xcc
 #define HANDLERS_MAX 64                    /* of signals that come to one thread while it makes our calls */
 
 /* --- calls of the target --- */
@@ -366,10 +367,28 @@ unsigned jumps_verify(struct target *target)
 	return missing;
 }
 
+/* What is to stand there without the jump.  Where another tool has put an int3 (perf a uprobe, a debugger that was killed) that stays, and
+ * what of the jump is left goes: it would be found there when the int3 goes.  False: nothing of it is there. */
+static bool without_jump(const struct jump *jump, uint8_t there[ARCH_JUMP_SIZE])
+{
+	uint8_t ours[ARCH_JUMP_SIZE];
+
+	jump_bytes(jump, ours);
+	for (size_t i = 0; i < ARCH_JUMP_SIZE; i++) {
+		if (there[i] == ours[i])
+			there[i] = jump->text[i];
+		else if (there[i] != INT3)
+			return false;
+	}
+	return true;
+}
+
 static bool restore(struct target *target, const struct jump *jump)
 {
-	return is_there(target, jump) != 1 ||
-	       target_write(target, jump->site.window, jump->text, ARCH_JUMP_SIZE) == 0;
+	uint8_t bytes[ARCH_JUMP_SIZE];
+
+	return target_read_surely(target, jump->site.window, bytes, sizeof(bytes)) < 0 || !without_jump(jump, bytes) ||
+	       target_write(target, jump->site.window, bytes, sizeof(bytes)) == 0;
 }
 
 unsigned jumps_restore(struct target *target)

@@ -1,11 +1,10 @@
 /* A debugger's breakpoints over our jumps, with a real gdb: it knows nothing of the jumps, and may put one at any instruction of
  * the files. */
+#include "jump_places.h"
 #include "live.h"
 #include "state.h"
 #include "subject.h"
 #include "tool.h"
-
-#include "arch/arch.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -19,135 +18,11 @@
 #define GDB "/usr/bin/gdb"
 #define INT3 0xcc
 #define GDB_MS 60000
-#define PLACES_MAX 512
-#define TEXT 20                        /* of a place: the jump, and the longest instruction behind it */
 
 /* Those of tests/victims/pools.c, but for pool_put and cell_make, which are too short for a jump. */
 #define ALLOCATORS \
 	"--allocator", "pool pool_get(-, size)", "--allocator", "box box_new(count, size) box_resize(old, size) box_free(old)", \
 	"--allocator", "slab slab_get(-)=64", "--allocator", "forward forward_get(size) forward_put(old)"
-
-/* --- where the jumps are --- */
-
-struct place {
-	uint64_t address;
-	uint8_t file[TEXT], memory[ARCH_JUMP_SIZE];
-	unsigned starts;               /* bit i: an instruction of the file begins at byte i */
-};
-
-struct places {
-	size_t count;
-	struct place items[PLACES_MAX];
-};
-
-/* Behind a return nothing is run. */
-static unsigned starts_of(const uint8_t *text)
-{
-	unsigned starts = arch_starts_within(text, TEXT) | 1;
-
-	for (unsigned i = 0; i < ARCH_JUMP_SIZE; i++) {
-		if ((starts & 1U << i) && (text[i] == 0xc3 || (text[i] == 0xf3 && text[i + 1] == 0xc3)))
-			return starts & ((2U << i) - 1) & ~1U;
-	}
-	return starts & ~1U;
-}
-
-/* Code of no file, as ours is. */
-static bool is_anonymous_code(pid_t pid, uint64_t address)
-{
-	FILE *maps = fopen(live_text("/proc/%d/maps", pid), "re");
-	unsigned long long start, end, inode;
-	bool found = false;
-	char line[4096], permissions[8];
-
-	require(maps != NULL);
-	while (!found && fgets(line, sizeof(line), maps))
-		found = sscanf(line, "%llx-%llx %7s %*s %*s %llu", &start, &end, permissions, &inode) == 4 && address >= start &&
-			address < end && permissions[2] == 'x' && inode == 0;
-	fclose(maps);
-	return found;
-}
-
-static void note_place(struct places *places, pid_t pid, uint64_t address, const uint8_t *file, const uint8_t *memory)
-{
-	struct place *place = &places->items[places->count];
-	int32_t distance;
-
-	memcpy(&distance, memory + 1, sizeof(distance));
-	if (memory[0] != 0xe9 || !is_anonymous_code(pid, address + ARCH_JUMP_SIZE + (uint64_t)(int64_t)distance))
-		return;
-	require(places->count < PLACES_MAX);
-	*place = (struct place){ .address = address, .starts = starts_of(file) };
-	memcpy(place->file, file, TEXT);
-	memcpy(place->memory, memory, ARCH_JUMP_SIZE);
-	places->count++;
-}
-
-static void compare(struct places *places, pid_t pid, uint64_t start, size_t size, const char *path, uint64_t offset)
-{
-	uint8_t *memory = malloc(size), *file = calloc(1, size);
-	int mem = open(live_text("/proc/%d/mem", pid), O_RDONLY | O_CLOEXEC), fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	require(memory && file && mem >= 0 && fd >= 0);
-	require(pread(mem, memory, size, (off_t)start) == (ssize_t)size);
-	require(pread(fd, file, size, (off_t)offset) > 0);
-	for (size_t i = 0; i + TEXT <= size; i++) {
-		if (memory[i] == file[i])
-			continue;
-		note_place(places, pid, start + i, file + i, memory + i);
-		i += ARCH_JUMP_SIZE - 1;
-	}
-	close(mem);
-	close(fd);
-	free(memory);
-	free(file);
-}
-
-/* Where a jump leads from the text of its files to code that is in no file. */
-static const struct places *find_places(pid_t pid)
-{
-	static struct places places;
-	FILE *maps = fopen(live_text("/proc/%d/maps", pid), "re");
-	char line[4096], permissions[8], path[4096];
-	unsigned long long start, end, offset;
-
-	require(maps != NULL);
-	places.count = 0;
-	while (fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %4095s", &start, &end, permissions, &offset, path) == 5 &&
-		    permissions[2] == 'x' && path[0] == '/')
-			compare(&places, pid, start, end - start, path, offset);
-	}
-	fclose(maps);
-	return &places;
-}
-
-static unsigned starts_within(const struct places *places)
-{
-	unsigned count = 0;
-
-	for (size_t i = 0; i < places->count; i++)
-		count += (unsigned)__builtin_popcount(places->items[i].starts);
-	return count;
-}
-
-static void require_bytes(pid_t pid, const struct place *place, const uint8_t *bytes)
-{
-	int mem = open(live_text("/proc/%d/mem", pid), O_RDONLY | O_CLOEXEC);
-	uint8_t there[ARCH_JUMP_SIZE];
-
-	require(mem >= 0 && pread(mem, there, sizeof(there), (off_t)place->address) == sizeof(there));
-	close(mem);
-	if (memcmp(there, bytes, sizeof(there)) != 0)
-		live_fail("at %#llx there is %02x %02x %02x %02x %02x", (unsigned long long)place->address, there[0], there[1], there[2],
-			  there[3], there[4]);
-}
-
-static void require_jumps(pid_t pid, const struct places *places)
-{
-	for (size_t i = 0; i < places->count; i++)
-		require_bytes(pid, &places->items[i], places->items[i].memory);
-}
 
 /* --- gdb --- */
 
@@ -456,6 +331,37 @@ static void what_a_killed_debugger_left_within_a_jump_goes_with_it(void)
 	subject_quit(run.subject);
 }
 
+/* Of a killed gdb, or as a uprobe's is: what is put back there later is one byte of the file. */
+static void beside_a_breakpoint_at_its_first_byte_nothing_of_a_jump_stays(void)
+{
+	const char *path = live_text("%s/script", live_folder());
+	struct run run = begin("clang -O2");
+	FILE *file = fopen(path, "we");
+	pid_t pid = run.subject->pid;
+	const struct places *places;
+	struct subject *gdb;
+
+	attach(&run);
+	work_at_first(&run);
+	places = find_places(pid);
+	require(file != NULL);
+	for (size_t i = 0; i < places->count; i++)
+		fprintf(file, "break *%#llx\n", (unsigned long long)places->items[i].address);
+	fprintf(file, "break *%#llx\n", (unsigned long long)raise_of(pid));
+	require_equal(fclose(file), 0);
+	gdb = debug(pid, path);
+	subject_kill(gdb);
+	require(live_wait(state_has_no_tracer, &pid, GDB_MS));
+	tool_detach(run.tool, pid);
+	for (size_t i = 0; i < places->count; i++) {
+		struct place place = places->items[i];
+
+		place.file[0] = INT3;
+		require_bytes(pid, &place, place.file);
+	}
+	subject_kill(run.subject);
+}
+
 static const struct place *first_with_starts(const struct places *places, pid_t pid)
 {
 	char exe[4096];
@@ -574,6 +480,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(hardware_breakpoints_within_jumps_do_no_harm),
 	LIVE_CASE(a_detach_waits_for_who_debugs),
 	LIVE_CASE(what_a_killed_debugger_left_within_a_jump_goes_with_it),
+	LIVE_CASE(beside_a_breakpoint_at_its_first_byte_nothing_of_a_jump_stays),
 	LIVE_CASE(a_breakpoint_that_was_there_before_stays_as_it_is),
 	LIVE_CASE(who_heals_takes_out_where_jumps_lead),
 	LIVE_CASE(jumps_that_cannot_be_spared_are_told),

@@ -250,7 +250,8 @@ tests_live_check_foreign_SOURCES = tests/live/check_foreign.c
 tests_live_check_foreign_CFLAGS = $(live_cflags) -DSOURCE_FOLDER='"$(srcdir)"'
 tests_live_check_foreign_LDADD = $(live_libs)
 
-tests_live_check_breakpoints_SOURCES = tests/live/check_breakpoints.c
+tests_live_check_breakpoints_SOURCES = tests/live/check_breakpoints.c \
+	tests/live/jump_places.c tests/live/jump_places.h
 tests_live_check_breakpoints_CFLAGS = $(live_cflags)
 tests_live_check_breakpoints_LDADD = $(live_libs) src/libarch.a src/libbase.a $(ZYDIS_LIBS)
 
