@@ -40,6 +40,7 @@ static int adopt_jump(struct target *target, const struct jump_area *area, const
 
 	if (!is_plausible(note) || note->site - area->start > RING_CODE_SIZE - RING_SITE_MAX)
 		return -EBADMSG;
+	jumps_adopt_pads(target, note->pad);
 	if (!range)
 		return 0;                      /* its object is gone, and the jump with it */
 	jump = vec_push(&target->jumps);

@@ -24,7 +24,7 @@
 struct jump_pads {
 	struct jump_pads *next;
 	raddr start;
-	enum { PADS_OURS, PADS_PERHAPS, PADS_TAKEN } state;    /* perhaps: it is looked at before it goes */
+	enum { PADS_OURS, PADS_PERHAPS, PADS_TAKEN } state;
 };
 
 static raddr start_of(raddr pad)
@@ -170,22 +170,27 @@ size_t jumps_exposed(const struct target *target)
 
 /* --- of a tracer that died --- */
 
-void jumps_adopt_pad(struct target *target, struct jump *jump, raddr pad)
+void jumps_adopt_pads(struct target *target, raddr pad)
 {
-	uint8_t bytes[ARCH_JUMP_SIZE], there[ARCH_JUMP_SIZE];
 	const raddr starts[] = { start_of(pad), start_of(pad + ARCH_JUMP_SIZE - 1) };
 
-	if (pad == 0)
-		return;
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; pad != 0 && i < 2; i++) {
 		if (!find(target, starts[i]))
 			note(target, starts[i], PADS_PERHAPS);
 	}
+}
+
+void jumps_adopt_pad(struct target *target, struct jump *jump, raddr pad)
+{
+	uint8_t bytes[ARCH_JUMP_SIZE], there[ARCH_JUMP_SIZE];
+
 	/* Of an object that is gone, in whose place another one may be, or not there yet: then the jump is not planted. */
-	if (arch_put_jump(pad, jump->site.at, bytes) && target_read_surely(target, pad, there, sizeof(there)) == 0 &&
+	if (pad != 0 && arch_put_jump(pad, jump->site.at, bytes) && target_read_surely(target, pad, there, sizeof(there)) == 0 &&
 	    memcmp(there, bytes, sizeof(bytes)) == 0)
 		jump->pad = pad;
 }
+
+/* --- going --- */
 
 static bool leads_to_area(const struct target *target, raddr pad, const uint8_t bytes[ARCH_JUMP_SIZE])
 {
@@ -195,54 +200,57 @@ static bool leads_to_area(const struct target *target, raddr pad, const uint8_t 
 	return bytes[0] == 0xe9 && jumps_area_at(target, pad + ARCH_JUMP_SIZE + (raddr)(int64_t)distance);
 }
 
-static bool has_pads_alone(struct target *target, raddr start)
+static bool has_pads_alone(struct target *target, raddr start, uint64_t size)
 {
 	static uint8_t bytes[PADS_SIZE];
 
-	if (target_read(target, start, bytes, sizeof(bytes)) < 0)
+	if (target_read(target, start, bytes, size) < 0)
 		return false;
-	for (size_t i = 0; i < PADS_SIZE; i++) {
+	for (size_t i = 0; i < size; i++) {
 		if (bytes[i] == 0)
 			continue;
-		/* One may begin before this mapping, or end behind it. */
-		if (i + ARCH_JUMP_SIZE <= PADS_SIZE && leads_to_area(target, start + i, bytes + i))
+		/* One may begin before this, or end behind it. */
+		if (i + ARCH_JUMP_SIZE <= size && leads_to_area(target, start + i, bytes + i))
 			i += ARCH_JUMP_SIZE - 1;
-		else if (i >= ARCH_JUMP_SIZE - 1 && i + ARCH_JUMP_SIZE <= PADS_SIZE)
+		else if (i >= ARCH_JUMP_SIZE - 1 && i + ARCH_JUMP_SIZE <= size)
 			return false;
 	}
 	return true;
 }
 
-/* Two of them side by side are one to the kernel. */
-static bool is_mapped_so(const struct target *target, raddr start)
+static bool may_be_pads(const struct map_line *map)
+{
+	return map->inode == 0 && !map->shared && map->readable && !map->writable && map->executable && map->path[0] == '\0';
+}
+
+/* Two mappings side by side are one to the kernel; and of one the program may have put its own over a part. */
+static int remove_within(struct target *target, struct task *task, const struct jump_pads *pads, const struct map_line *map)
+{
+	raddr start = map->start > pads->start ? map->start : pads->start;
+	raddr end = map->end < pads->start + PADS_SIZE ? map->end : pads->start + PADS_SIZE;
+
+	return start < end && has_pads_alone(target, start, end - start) ? resident_unmap(task, start, end - start) : 0;
+}
+
+/* What was mapped as ours may be the program's by now, which maps where it likes: MAP_FIXED takes what is there away. */
+int jumps_remove_pads(struct target *target, struct task *task)
 {
 	struct map_line map;
 	struct maps maps;
-	bool found = false;
+	int failed = 0, r;
 
-	if (maps_open(target->memory_tid, &maps) < 0)
-		return false;
-	while (!found && maps_next(&maps.cursor, &map))
-		found = map.start <= start && map.end >= start + PADS_SIZE && map.inode == 0 && !map.shared && map.readable &&
-			!map.writable && map.executable && map.path[0] == '\0';
-	maps_close(&maps);
-	return found;
-}
-
-/* --- going --- */
-
-int jumps_remove_pads(struct target *target, struct task *task)
-{
-	int failed = 0;
-
-	for (const struct jump_pads *pads = target->jump_pads; pads; pads = pads->next) {
-		int r = 0;
-
-		if (pads->state == PADS_OURS ||
-		    (pads->state == PADS_PERHAPS && is_mapped_so(target, pads->start) && has_pads_alone(target, pads->start)))
-			r = resident_unmap(task, pads->start, PADS_SIZE);
-		failed = r < 0 ? r : failed;
+	if (!target->jump_pads)
+		return 0;
+	r = maps_open(target->memory_tid, &maps);
+	if (r < 0)
+		return r;
+	while (maps_next(&maps.cursor, &map)) {
+		for (const struct jump_pads *pads = target->jump_pads; pads && may_be_pads(&map); pads = pads->next) {
+			r = pads->state != PADS_TAKEN ? remove_within(target, task, pads, &map) : 0;
+			failed = r < 0 ? r : failed;
+		}
 	}
+	maps_close(&maps);
 	return failed;
 }
 

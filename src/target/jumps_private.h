@@ -42,6 +42,8 @@ int jumps_add_area(struct target *target, raddr start, struct jump_area **ret_ar
  * pad. */
 void jumps_spare(struct target *target, struct jump *jump, raddr note_at);
 /* The one that a note names. */
+/* Of a jump that a tracer left which died: first where its note says its pad is, also when its object is gone. */
+void jumps_adopt_pads(struct target *target, raddr pad);
 void jumps_adopt_pad(struct target *target, struct jump *jump, raddr pad);
 bool jumps_pads_contain(const struct target *target, raddr pc);
 /* The jumps are out, and no thread is in a pad.  0 or negative errno. */

@@ -71,6 +71,7 @@ torture_tests = \
 	tests/live/check_foreign \
 	tests/live/check_tracers \
 	tests/live/check_breakpoints \
+	tests/live/check_pads \
 	tests/live/check_uprobes \
 	tests/live/check_perf \
 	tests/live/check_traps \
@@ -254,6 +255,10 @@ tests_live_check_breakpoints_SOURCES = tests/live/check_breakpoints.c \
 	tests/live/jump_places.c tests/live/jump_places.h
 tests_live_check_breakpoints_CFLAGS = $(live_cflags)
 tests_live_check_breakpoints_LDADD = $(live_libs) src/libarch.a src/libbase.a $(ZYDIS_LIBS)
+
+tests_live_check_pads_SOURCES = tests/live/check_pads.c
+tests_live_check_pads_CFLAGS = $(live_cflags)
+tests_live_check_pads_LDADD = $(live_libs)
 
 tests_live_check_tracers_SOURCES = tests/live/check_tracers.c
 tests_live_check_tracers_CFLAGS = $(live_cflags)

@@ -47,6 +47,7 @@ check_PROGRAMS += \
 	tests/victims/masks \
 	tests/victims/nested \
 	tests/victims/otherids \
+	tests/victims/places \
 	tests/victims/plugins \
 	tests/victims/privileged \
 	tests/victims/profiled \
@@ -269,6 +270,11 @@ tests_victims_mainless_SOURCES = tests/victims/mainless.c
 tests_victims_mainless_CFLAGS = $(victim_cflags)
 tests_victims_mainless_LDFLAGS = $(victim_ldflags)
 tests_victims_mainless_LDADD = $(victim_libs)
+
+tests_victims_places_SOURCES = tests/victims/places.c
+tests_victims_places_CFLAGS = $(victim_cflags)
+tests_victims_places_LDFLAGS = $(victim_ldflags)
+tests_victims_places_LDADD = $(victim_libs)
 
 tests_victims_plugins_SOURCES = tests/victims/plugins.c
 tests_victims_plugins_CFLAGS = $(victim_cflags)

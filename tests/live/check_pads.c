@@ -1,0 +1,99 @@
+/* Where jumps lead that a debugger's breakpoints do not change: 820 MiB below, which others may want. */
+#include "live.h"
+#include "state.h"
+#include "subject.h"
+#include "tool.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TIMEOUT_MS 60000
+
+struct run {
+	struct tool *tool;
+	struct subject *subject;
+	struct state *before;
+	struct outline outline;
+};
+
+/* tests/victims/pools.c as an object: by this compiler its slab_get has a jump that needs a pad. */
+static struct run begin(void)
+{
+	const char *object = live_text("%s/pools.so", live_folder());
+	struct run run = { .tool = tool_start() };
+
+	require_equal(system(live_text("clang -O2 -g -w -fno-builtin -fPIC -shared -Dmain=unused_main -o %s $(realpath %s/tests/victims/pools.c)",
+				       object, live_source())), 0);
+	run.subject = victim_start("tests/victims/places", object, NULL);
+	run.before = state_take(run.subject->pid);
+	run.outline = outline_take(run.subject->pid);
+	subject_command(run.subject, 'o');
+	return run;
+}
+
+static void attach(const struct run *run)
+{
+	tool_out(run->tool, "attach", pid_text(run->subject->pid), "--allocator", "slab slab_get(-)=64", "--allocator",
+		 "box box_new(count, size) box_resize(old, size) box_free(old)", NULL);
+	subject_command(run->subject, 'g');
+	/* Code and pads at least. */
+	require_at_least(outline_take(run->subject->pid).executable, run->outline.executable + 3);
+}
+
+static void require_clean(const struct run *run)
+{
+	const char *difference = outline_wait(run->subject->pid, &run->outline, true, TIMEOUT_MS);
+
+	if (difference)
+		live_fail("%s", difference);
+	require_unharmed(run->subject->pid, run->before);
+}
+
+static void pads_of_an_object_that_is_gone_go_with_a_heal(void)
+{
+	struct run run = begin();
+	pid_t pid = run.subject->pid, tracer;
+
+	attach(&run);
+	subject_command(run.subject, 'c');
+	tool_out(run.tool, "status", pid_text(pid), NULL);
+	tracer = tool_tracer(pid);
+	kill(tracer, SIGSTOP);
+	tool_kill_daemon(run.tool);
+	kill(tracer, SIGKILL);
+	require_equal(tool_heal(pid_text(pid)), 0);
+	require_clean(&run);
+	subject_command(run.subject, 'o');
+	subject_command(run.subject, 'g');
+	subject_quit(run.subject);
+}
+
+static void what_a_program_maps_over_them_stays(void)
+{
+	static const char how[] = { 'm', 'p' };
+
+	for (size_t i = 0; i < sizeof(how); i++) {
+		struct run run = begin();
+
+		attach(&run);
+		subject_command(run.subject, how[i]);
+		require_at_least(subject_tally(run.subject, "mapped"), 4096);
+		tool_detach(run.tool, run.subject->pid);
+		subject_command(run.subject, 'h');
+		subject_command(run.subject, 'g');
+		subject_command(run.subject, 'c');
+		require_clean(&run);
+		subject_quit(run.subject);
+	}
+}
+
+static const struct live_case cases[] = {
+	LIVE_CASE(pads_of_an_object_that_is_gone_go_with_a_heal),
+	LIVE_CASE(what_a_program_maps_over_them_stays),
+};
+
+int main(int argc, char **argv)
+{
+	return live_main(argc, argv, cases, sizeof(cases) / sizeof(cases[0]));
+}
