@@ -7,13 +7,20 @@
 #include "target/process.h"
 #include "target/resident.h"
 
+#include "base/proc.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
 #define PAGE 4096ULL
+#define STEPS 64
+#define PLACES (2 * (STEPS - 1))
+#define LOW_END (4u << 20)
+#define FIELD_START_BRK 47                 /* in /proc/PID/stat */
 #define REACH (1ULL << 30)                 /* how far from its instructions an injected area may lie; rel32
 					    * reaches twice as far, the object itself has a size */
 
@@ -278,6 +285,47 @@ static int put_in_area(struct target *target, struct resident_area *area, struct
 	return 0;
 }
 
+/* brk fails where anything is in its way, and there are programs that have no other memory. */
+static bool has_heap_above(const struct target *target, raddr base)
+{
+	char path[32];
+	uint64_t start;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", target->memory_tid);
+	return proc_stat_number(path, FIELD_START_BRK, &start) == 0 && start >= base && start - base < 2 * REACH;
+}
+
+/* Of a program that is not loaded anywhere there is less below than that: the same share of what there is. */
+static raddr below_at(raddr base, raddr step)
+{
+	return base >= REACH ? base - step * (REACH / STEPS) : base / STEPS * (STEPS - step) & ~(raddr)(PAGE - 1);
+}
+
+/* The nearest first, above and below in turn. */
+static raddr place_near(raddr base, unsigned i)
+{
+	raddr step = i / 2 + 1;
+
+	return i % 2 ? below_at(base, step) : base + step * (REACH / STEPS);
+}
+
+/* Below, or else as far above as can be. */
+static raddr place_beside_heap(raddr base, unsigned i)
+{
+	return i < PLACES / 2 ? below_at(base, i + 1) : base + (PLACES - i) * (REACH / STEPS);
+}
+
+/* vm.mmap_min_addr, or a security module's. */
+static bool is_low(raddr at)
+{
+	return at < LOW_END;
+}
+
+static bool is_refusal(int64_t result)
+{
+	return result == -EPERM || result == -EACCES;
+}
+
 int resident_map(struct target *target, struct task *task, raddr near, uint64_t size, int protection,
 		 raddr *ret_start)
 {
@@ -288,34 +336,28 @@ int resident_map(struct target *target, struct task *task, raddr near, uint64_t 
 		.data_arg = -1,
 	};
 	raddr base = near & ~(PAGE - 1);
+	bool heap_is_above = has_heap_above(target, base);
 
-	for (raddr step = 1; step < 64; step++) {
-		raddr distance = step * (REACH / 64);
-		raddr tries[] = { base + distance, base > distance ? base - distance : 0 };
+	for (unsigned i = 0; i < PLACES; i++) {
+		int64_t result;
+		int r;
 
-		for (size_t i = 0; i < 2; i++) {
-			int64_t result;
-			int r;
-
-			if (tries[i] == 0)
-				continue;
-			call.args[0] = tries[i];
-			r = resident_note_begun(target, tries[i]);
-			if (r == 0)
-				r = inject_syscall(task, target->stub, &call, &result);
-			if (r < 0)
-				return r;
-			if (result == (int64_t)tries[i]) {
-				*ret_start = tries[i];
-				return 0;
-			}
-			/* What is there is the program's own, and is not to be taken for ours. */
-			r = resident_note_begun(target, 0);
-			if (r < 0)
-				return r;
-			if (result != -EEXIST && result != -ENOMEM && result != -EINVAL)
-				return result < 0 ? (int)result : -ENOSPC;
+		call.args[0] = heap_is_above ? place_beside_heap(base, i) : place_near(base, i);
+		r = resident_note_begun(target, call.args[0]);
+		if (r == 0)
+			r = inject_syscall(task, target->stub, &call, &result);
+		if (r < 0)
+			return r;
+		if (result == (int64_t)call.args[0]) {
+			*ret_start = call.args[0];
+			return 0;
 		}
+		/* What is there is the program's own, and is not to be taken for ours. */
+		r = resident_note_begun(target, 0);
+		if (r < 0)
+			return r;
+		if (result != -EEXIST && result != -ENOMEM && result != -EINVAL && !(is_low(call.args[0]) && is_refusal(result)))
+			return result < 0 ? (int)result : -ENOSPC;
 	}
 	return -ENOSPC;
 }

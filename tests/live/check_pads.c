@@ -88,8 +88,37 @@ static void what_a_program_maps_over_them_stays(void)
 	}
 }
 
+/* Its malloc, and with it all our code, is just below its heap. */
+static bool heap_grows_on(struct tool *tool, const char *program)
+{
+	struct subject *victim = victim_start(program, NULL);
+	struct state *before = state_take(victim->pid);
+	struct tool_run run = tool_try(tool, "attach", pid_text(victim->pid), NULL);
+
+	if (run.status != 0) {
+		require_text(run.err, "no room beside its code");
+		subject_quit(victim);
+		return false;
+	}
+	require_text(json_text(tool_status(tool, victim->pid), "engine"), "ring");
+	for (int i = 0; i < 32; i++)
+		subject_command(victim, 'g');
+	require_equal(subject_tally(victim, "grown_mib"), 32 * 64);
+	tool_end(tool, victim, before);
+	return true;
+}
+
+static void the_heap_of_a_program_grows_on(void)
+{
+	struct tool *tool = tool_start();
+	bool one = heap_grows_on(tool, "tests/victims/breaks");
+
+	require(heap_grows_on(tool, "tests/victims/breaks_padded") || one);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(pads_of_an_object_that_is_gone_go_with_a_heal),
+	LIVE_CASE(the_heap_of_a_program_grows_on),
 	LIVE_CASE(what_a_program_maps_over_them_stays),
 };
 

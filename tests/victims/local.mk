@@ -44,6 +44,8 @@ check_PROGRAMS += \
 	tests/victims/mainless \
 	tests/victims/mappings \
 	tests/victims/mappings_static \
+	tests/victims/breaks \
+	tests/victims/breaks_padded \
 	tests/victims/masks \
 	tests/victims/nested \
 	tests/victims/otherids \
@@ -270,6 +272,15 @@ tests_victims_mainless_SOURCES = tests/victims/mainless.c
 tests_victims_mainless_CFLAGS = $(victim_cflags)
 tests_victims_mainless_LDFLAGS = $(victim_ldflags)
 tests_victims_mainless_LDADD = $(victim_libs)
+
+tests_victims_breaks_SOURCES = tests/victims/breaks.c
+tests_victims_breaks_CFLAGS = $(victim_cflags) -fno-pie
+tests_victims_breaks_LDFLAGS = $(victim_ldflags) -static -no-pie
+tests_victims_breaks_LDADD = $(victim_libs)
+tests_victims_breaks_padded_SOURCES = tests/victims/breaks.c
+tests_victims_breaks_padded_CFLAGS = $(victim_cflags) -fno-pie -DPADDING
+tests_victims_breaks_padded_LDFLAGS = $(victim_ldflags) -static -no-pie
+tests_victims_breaks_padded_LDADD = $(victim_libs)
 
 tests_victims_places_SOURCES = tests/victims/places.c
 tests_victims_places_CFLAGS = $(victim_cflags)
