@@ -27,7 +27,7 @@
 #include <stdint.h>
 #include <sys/user.h>
 
-#define RESIDENT_MAGIC "allocwatch.area2"      /* 16 bytes, no NUL; the last one is the version */
+#define RESIDENT_MAGIC "allocwatch.area3"      /* 16 bytes, no NUL; the last one is the version */
 #define RESIDENT_MAGIC_SIZE 16
 
 /* The handler reads it, the tracer alone writes it, in words of 8 aligned bytes. */

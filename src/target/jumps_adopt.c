@@ -79,8 +79,11 @@ static int adopt_area(struct target *target, raddr start)
 	struct jump_area *area;
 	int r = target_read_surely(target, start, &header, sizeof(header));
 
-	if (r < 0 || memcmp(header.magic, RING_CODE_MAGIC, RING_CODE_MAGIC_SIZE) != 0)
+	if (r < 0 || memcmp(header.magic, RING_CODE_MAGIC, RING_CODE_MAGIC_SIZE - 1) != 0)
 		return 0;
+	/* Of another version: while that stays, so must the ring, which it writes to. */
+	if (header.magic[RING_CODE_MAGIC_SIZE - 1] != RING_CODE_MAGIC[RING_CODE_MAGIC_SIZE - 1])
+		return -EPROTO;
 	if (header.notes > NOTES_MAX)
 		return -EBADMSG;
 	r = jumps_add_area(target, start, &area);

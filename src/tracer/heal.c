@@ -91,7 +91,8 @@ static enum heal_result undo(struct target *target, char text[HEAL_TEXT_MAX])
 	if (r < 0)
 		return say(text, HEAL_FAILED,
 			   "what a tracer that died has left there cannot be taken out, and does no harm",
-			   r == -ENODATA ? "a file of its objects cannot be read" : strerror(-r));
+			   r == -ENODATA ? "a file of its objects cannot be read"
+			   : r == -EPROTO ? "it is of another version of allocwatch" : strerror(-r));
 	if (!undo_when_possible(target, &left))
 		return say(text, HEAL_FAILED, "healed in part", left);
 	return say(text, HEAL_DONE, "what a tracer that died has left there was taken out", NULL);

@@ -5,10 +5,13 @@
 #include "subject.h"
 #include "tool.h"
 
+#include "arch/ring_code.h"
+
 #include "base/clock.h"
 #include "base/fd.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <linux/capability.h>
 #include <signal.h>
@@ -318,6 +321,63 @@ static void a_tracer_that_is_late_is_not_taken_for_dead(void)
 	subject_command(hammer, 'g');
 	require_tally(tool, hammer, 0);
 	tool_end(tool, hammer, before);
+}
+
+static void put_byte(pid_t pid, unsigned long at, char byte)
+{
+	int memory = open(live_text("/proc/%d/mem", pid), O_RDWR | O_CLOEXEC);
+
+	require(memory >= 0 && pwrite(memory, &byte, 1, (off_t)at) == 1);
+	close(memory);
+}
+
+/* Where the version stands in that of the areas with code which is found first. */
+static unsigned long version_of_code(pid_t pid)
+{
+	FILE *maps = fopen(live_text("/proc/%d/maps", pid), "r");
+	int memory = open(live_text("/proc/%d/mem", pid), O_RDONLY | O_CLOEXEC);
+	unsigned long start, found = 0;
+	char line[4096];
+
+	require(maps && memory >= 0);
+	while (found == 0 && fgets(line, sizeof(line), maps)) {
+		char magic[RING_CODE_MAGIC_SIZE];
+
+		if (sscanf(line, "%lx-", &start) == 1 && strstr(line, "r-xp") &&
+		    pread(memory, magic, sizeof(magic), (off_t)start) == sizeof(magic) &&
+		    !memcmp(magic, RING_CODE_MAGIC, sizeof(magic)))
+			found = start + sizeof(magic) - 1;
+	}
+	fclose(maps);
+	close(memory);
+	require(found);
+	return found;
+}
+
+/* Not by halves: its code would write to a ring that is not there any more. */
+static void what_another_version_has_left_is_not_taken_out(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "2", "--ops", "500", NULL);
+	struct state *before = state_take(hammer->pid);
+	unsigned long version;
+	pid_t tracer;
+
+	tool_keep_healers_out();
+	release_with(tool, hammer->pid, "20ms");
+	version = version_of_code(hammer->pid);
+	tracer = tool_daemons_child(tool, false);
+	kill(tool_daemon(tool), SIGSTOP);       /* so that it heals nothing */
+	put_byte(hammer->pid, version, '!');
+	kill(tracer, SIGKILL);
+	require_equal(tool_heal(pid_text(hammer->pid)), 1);
+	subject_command(hammer, 'g');
+	put_byte(hammer->pid, version, RING_CODE_MAGIC[RING_CODE_MAGIC_SIZE - 1]);
+	require_equal(tool_heal(pid_text(hammer->pid)), 0);
+	require_unharmed(hammer->pid, before);
+	subject_command(hammer, 'g');
+	subject_quit(hammer);
+	kill(tool_daemon(tool), SIGCONT);
 }
 
 static void strace_can_be_used_while_it_allocates(void)
@@ -1086,6 +1146,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_daemon_that_ends_under_a_debugger_leaves_what_heals),
 	LIVE_CASE(another_daemon_leaves_it_alone),
 	LIVE_CASE(a_tracer_that_is_late_is_not_taken_for_dead),
+	LIVE_CASE(what_another_version_has_left_is_not_taken_out),
 	LIVE_CASE(strace_can_be_used_while_it_allocates),
 	LIVE_CASE(the_end_of_a_process_without_ptrace_is_seen),
 	LIVE_CASE(how_a_process_without_ptrace_ended_is_told),
