@@ -2,10 +2,12 @@
 
 #include "base/fd.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 static bool take_hex(char **p, char until, uint64_t *ret_value)
 {
@@ -76,6 +78,19 @@ int maps_open(pid_t tid, struct maps *ret_maps)
 
 	snprintf(path, sizeof(path), "/proc/%d/maps", tid);
 	r = file_read_text(path, MAPS_TEXT_MAX, &text, NULL);
+	if (r == 0)
+		*ret_maps = (struct maps){ text, text };
+	return r;
+}
+
+int maps_read(int maps_fd, struct maps *ret_maps)
+{
+	char *text;
+	int r;
+
+	if (lseek(maps_fd, 0, SEEK_SET) < 0)
+		return -errno;
+	r = fd_read_text(maps_fd, MAPS_TEXT_MAX, &text, NULL);
 	if (r == 0)
 		*ret_maps = (struct maps){ text, text };
 	return r;

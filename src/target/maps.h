@@ -31,6 +31,8 @@ struct maps {
 };
 /* tid: any thread that has the memory.  0, to be ended by maps_close(); or what reading gave. */
 int maps_open(pid_t tid, struct maps *ret_maps);
+/* The same of an open /proc/PID/maps, for who has given up since what opening it again would take. */
+int maps_read(int maps_fd, struct maps *ret_maps);
 void maps_close(struct maps *maps);
 
 #endif
