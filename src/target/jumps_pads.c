@@ -43,9 +43,13 @@ static struct jump_pads *find(const struct target *target, raddr start)
 
 bool jumps_pads_contain(const struct target *target, raddr pc)
 {
-	const struct jump_pads *pads = target->jump_pads ? find(target, start_of(pc)) : NULL;
-
-	return pads && pads->state != PADS_TAKEN;
+	if (!find(target, start_of(pc)))
+		return false;
+	for (size_t i = 0; i < target->jumps.count; i++) {
+		if (target->jumps.items[i].pad == pc)
+			return true;
+	}
+	return false;
 }
 
 static struct jump_pads *note(struct target *target, raddr start, int state)

@@ -45,6 +45,7 @@ void jumps_spare(struct target *target, struct jump *jump, raddr note_at);
 /* Of a jump that a tracer left which died: first where its note says its pad is, also when its object is gone. */
 void jumps_adopt_pads(struct target *target, raddr pad);
 void jumps_adopt_pad(struct target *target, struct jump *jump, raddr pad);
+/* Whether it is at one: what else is there may be the program's. */
 bool jumps_pads_contain(const struct target *target, raddr pc);
 /* The jumps are out, and no thread is in a pad.  0 or negative errno. */
 int jumps_remove_pads(struct target *target, struct task *task);
