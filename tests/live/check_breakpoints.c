@@ -331,6 +331,29 @@ static void what_a_killed_debugger_left_within_a_jump_goes_with_it(void)
 	subject_quit(run.subject);
 }
 
+struct taken {
+	pid_t pid;
+	const struct places *places;
+};
+
+/* gdb sets them in an order of its own. */
+static bool all_first_bytes_are_taken(void *context)
+{
+	const struct taken *taken = context;
+	int mem = open(live_text("/proc/%d/mem", taken->pid), O_RDONLY | O_CLOEXEC);
+	size_t count = 0;
+
+	require(mem >= 0);
+	for (size_t i = 0; i < taken->places->count; i++) {
+		uint8_t byte = 0;
+
+		require(pread(mem, &byte, 1, (off_t)taken->places->items[i].address) == 1);
+		count += byte == INT3;
+	}
+	close(mem);
+	return count == taken->places->count;
+}
+
 /* Of a killed gdb, or as a uprobe's is: what is put back there later is one byte of the file. */
 static void beside_a_breakpoint_at_its_first_byte_nothing_of_a_jump_stays(void)
 {
@@ -350,6 +373,7 @@ static void beside_a_breakpoint_at_its_first_byte_nothing_of_a_jump_stays(void)
 	fprintf(file, "break *%#llx\n", (unsigned long long)raise_of(pid));
 	require_equal(fclose(file), 0);
 	gdb = debug(pid, path);
+	require(live_wait(all_first_bytes_are_taken, &(struct taken){ pid, places }, GDB_MS));
 	subject_kill(gdb);
 	require(live_wait(state_has_no_tracer, &pid, GDB_MS));
 	tool_detach(run.tool, pid);
