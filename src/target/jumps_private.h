@@ -41,8 +41,7 @@ int jumps_add_area(struct target *target, raddr start, struct jump_area **ret_ar
 /* A jump that is prepared gets a pad, when it has to have one and there is a place for it; else it is exposed.  note_at: of its note's
  * pad. */
 void jumps_spare(struct target *target, struct jump *jump, raddr note_at);
-/* The one that a note names. */
-/* Of a jump that a tracer left which died: first where its note says its pad is, also when its object is gone. */
+/* Of a jump that a tracer left which died, where its note says its pad is: the mappings, also when its object is gone; and the pad. */
 void jumps_adopt_pads(struct target *target, raddr pad);
 void jumps_adopt_pad(struct target *target, struct jump *jump, raddr pad);
 /* Whether it is at one: what else is there may be the program's. */
