@@ -19,7 +19,7 @@
 
 #define HAMMER "tests/victims/hammer"
 #define FORKTREE "tests/victims/forktree"
-#define STUCK_MS 10000         /* a second, and what a busy machine adds */
+#define STUCK_MS 14000         /* five seconds without ptrace, and what a busy machine adds */
 #define SILENT_MS 40000        /* the tracer waits for ten seconds */
 #define ROUNDS 3
 #define ROUNDS_LONG 60
