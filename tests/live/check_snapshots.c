@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SNAPSHOTS 4                    /* of each program: half of them with blocks */
@@ -54,14 +56,20 @@ static void compare(const char *files)
 		live_fail("the oracle does not agree");
 }
 
-/* The files of its snapshots.  work: makes it allocate; NULL when it does so by itself. */
-static const char *watch(struct tool *tool, struct subject *subject, void (*work)(void *context), void *context)
+static void attach(struct tool *tool, const struct subject *subject)
+{
+	struct progress progress = { .tool = tool, .pid = subject->pid };
+
+	if (!live_wait(attaches, &progress, PROGRESS_MS))
+		live_fail("it cannot be attached to");
+}
+
+/* The files of its snapshots, when it is attached to.  work: makes it allocate; NULL when it does so by itself. */
+static const char *take_snapshots(struct tool *tool, struct subject *subject, void (*work)(void *context), void *context)
 {
 	struct progress progress = { .tool = tool, .pid = subject->pid };
 	const char *files = "";
 
-	if (!live_wait(attaches, &progress, PROGRESS_MS))
-		live_fail("it cannot be attached to");
 	for (int i = 0; i < SNAPSHOTS; i++) {
 		const char *file = live_text("%s/%d.aw", live_folder(), i);
 
@@ -76,20 +84,54 @@ static const char *watch(struct tool *tool, struct subject *subject, void (*work
 	return files;
 }
 
+static const char *watch(struct tool *tool, struct subject *subject, void (*work)(void *context), void *context)
+{
+	attach(tool, subject);
+	return take_snapshots(tool, subject, work, context);
+}
+
+/* A compiler that waits for its source until it is fed, or it might end before it is attached to. */
+static void hold_back(const char *input, const char *kept)
+{
+	require(rename(input, kept) == 0);
+	require(mkfifo(input, 0600) == 0);
+}
+
+static pid_t feed(const char *input, const char *kept)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execl("/bin/sh", "sh", "-c", "cat \"$1\" >\"$2\"", "sh", kept, input, NULL);
+		_exit(1);
+	}
+	require(pid > 0);
+	return pid;
+}
+
 static void watch_workload(const char *name)
 {
 	const char *source = live_text("%s/src/cli/options.c", live_source());
 	struct workload workload;
 	struct subject *subject;
 	struct tool *tool = tool_start();
-	const char *files;
+	const char *files, *input = live_text("%s/input.i", live_folder()), *kept = live_text("%s/kept.i", live_folder());
+	bool waits = strcmp(name, "cc1") == 0;
+	pid_t feeder = 0;
 	int r = workload_prepare(&workload, name, live_folder(), source);
 
 	if (r < 0)
 		live_fail("%s: %s", name, strerror(-r));
+	if (waits)
+		hold_back(input, kept);
 	subject = subject_start(geteuid(), (const char *const *)workload.argv);
 	require_equal(workload_start_client(&workload), 0);
-	files = watch(tool, subject, NULL, NULL);
+	attach(tool, subject);
+	if (waits)
+		feeder = feed(input, kept);
+	files = take_snapshots(tool, subject, NULL, NULL);
+	if (waits)
+		require(waitpid(feeder, NULL, 0) == feeder);
 	workload_fini(&workload);
 	subject_kill(subject);
 	compare(files);
