@@ -275,11 +275,11 @@ tests_victims_mainless_LDADD = $(victim_libs)
 
 tests_victims_breaks_SOURCES = tests/victims/breaks.c
 tests_victims_breaks_CFLAGS = $(victim_cflags) -fno-pie
-tests_victims_breaks_LDFLAGS = $(victim_ldflags) -static -no-pie
+tests_victims_breaks_LDFLAGS = $(victim_ldflags) -static
 tests_victims_breaks_LDADD = $(victim_libs)
 tests_victims_breaks_padded_SOURCES = tests/victims/breaks.c
 tests_victims_breaks_padded_CFLAGS = $(victim_cflags) -fno-pie -DPADDING
-tests_victims_breaks_padded_LDFLAGS = $(victim_ldflags) -static -no-pie
+tests_victims_breaks_padded_LDFLAGS = $(victim_ldflags) -static
 tests_victims_breaks_padded_LDADD = $(victim_libs)
 
 tests_victims_places_SOURCES = tests/victims/places.c
