@@ -38,7 +38,7 @@ const struct matrix_daemon matrix_daemons[] = {
 	  .processes = "pgrep -P $(head -1 data/postmaster.pid) -f 'postgres: postgres'",
 	  .end_signal = SIGINT, .tidy = "rm -f q? a?" },
 	{ .name = "systemd-journald", .command = "/lib/systemd/systemd-journald matrix", .own_folders = { "/run", "/var/log" },
-	  .no_live = "what it knows of a client is kept",
+	  .no_live = "what it knows of a client is kept", .connected = "/run/systemd/journal.matrix/stdout", /* after 30 s */
 	  .prepare = "mkdir -p /run/systemd/journal.matrix /run/log/journal",
 	  .work = "python3 -c \"import socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
 		  "s.connect('/run/systemd/journal.matrix/socket')\n"

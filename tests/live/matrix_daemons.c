@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -84,6 +86,20 @@ static void await_work(const struct matrix_daemon *daemon)
 		live_fail("'%s' never works", daemon->work);
 }
 
+/* Until this process ends.  -1: it does not listen yet. */
+static int stay_connected(const struct matrix_daemon *daemon)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	require(fd >= 0 && strlen(daemon->connected) < sizeof(address.sun_path));
+	strcpy(address.sun_path, daemon->connected);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
 static void tidy(const struct matrix_daemon *daemon)
 {
 	shell(daemon->tidy ? daemon->tidy : "rm -f socket");
@@ -94,6 +110,7 @@ static pid_t begin_work(const struct matrix_daemon *daemon, pid_t process, const
 {
 	uint64_t deadline = clock_monotonic_ns() + live_rounds(WORK_S, WORK_LONG_S) * NSEC_PER_SEC;
 	bool *worked = mmap(NULL, sizeof(*worked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int connection = -1;
 	pid_t pid;
 
 	require(worked != MAP_FAILED);
@@ -104,6 +121,8 @@ static pid_t begin_work(const struct matrix_daemon *daemon, pid_t process, const
 	while (!clock_passed(deadline)) {
 		bool works = shell(daemon->work) && (!daemon->undo || shell(daemon->undo));
 
+		if (daemon->connected && connection < 0)
+			connection = stay_connected(daemon);
 		*worked |= daemon->serves ? shell(daemon->serves) : works;
 	}
 	kill(process, SIGKILL);
@@ -320,6 +339,7 @@ static void watch(const struct matrix_daemon *daemon, const char *engine, const 
 	unsigned stacks, found;
 
 	await_work(daemon);
+	require(!daemon->connected || stay_connected(daemon) >= 0);
 	if (daemon->undo)
 		require(shell(daemon->undo));
 	processes = find_processes(daemon, subject);

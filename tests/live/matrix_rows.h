@@ -53,6 +53,7 @@ struct matrix_daemon {
 	unsigned stacks;                   /* as many are compared; 0: the usual number */
 	bool is_short;
 	const char *own_folders[2];        /* that it writes to: empty ones in their place; NULL: none */
+	const char *connected;             /* its stream socket: without somebody there it ends by itself; NULL: it does not */
 	bool generated;                    /* it runs code that it makes: stacks are compared down to there, with gdb's */
 };
 
