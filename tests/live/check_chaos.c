@@ -646,8 +646,9 @@ static void survey(const struct table *table)
 		const struct counts *c = &table->phases[phase];
 		const unsigned *o = c->outcomes;
 
-		live_survey(live_text("chaos in the %s", phase_names[phase]), deeds_in(c) + o[MISSED], c->kills, deeds_in(c),
-			    deeds_in(c) - o[UNSAFE] - o[LEFTOVERS] - o[CORRUPT] - o[DEAD]);
+		/* Who died where the page on safety says that it may is in the table above, and not among those that have to live. */
+		live_survey(live_text("chaos in the %s", phase_names[phase]), deeds_in(c) + o[MISSED], c->kills,
+			    deeds_in(c) - o[UNSAFE], deeds_in(c) - o[UNSAFE] - o[LEFTOVERS] - o[CORRUPT] - o[DEAD]);
 	}
 }
 
