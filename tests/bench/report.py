@@ -372,6 +372,15 @@ def section(result):
             make(documents)
 
 
+def runs(results):
+    """By when they began, to the hour, and their commit: the names of the benchmarks."""
+    names = {}
+    for result in results["benchmarks"]:
+        began, commit = result.get("began", results["began"]), result.get("commit", results["commit"]) or "unknown"
+        names.setdefault((began[:13] + " h UTC", commit), []).append(result["name"])
+    return names
+
+
 def machine(results):
     m = results["machine"]
     known = ["%s" % m["processor"], "%d processors%s" % (m["processors"], ", virtual" if m["virtual"] else ""),
@@ -387,8 +396,9 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         results = json.load(file)
     print("# What allocwatch costs\n")
-    paragraph("Printed by `tests/bench/report.py` from one run of `make bench`; no number here was typed.")
-    paragraph("%s. %s." % (results["began"], machine(results)))
+    paragraph("Printed by `tests/bench/report.py` from what `tests/bench/run.py` has measured; no number here was typed.")
+    paragraph("%s." % machine(results))
+    paragraph("Begun: " + "; ".join("%s, commit %s: %s" % (*run, ", ".join(names)) for run, names in runs(results).items()) + ".")
     paragraph("Load of the machine before and after each part (what else ran adds to the times): " +
               ", ".join("%s %.1f to %.1f in %.0f s" % (r["name"], r["load_before"], r["load_after"], r["seconds"])
                         for r in results["benchmarks"]) + ".")

@@ -3,7 +3,8 @@
 
     run.py RESULTS [NAME...]
 
-from the top of the build tree; NAMEs are those of the benchmarks (all).  A benchmark that cannot measure is a
+from the top of the build tree; NAMEs are those of the benchmarks (all).  With NAMEs what others there are in RESULTS stay, if they are of
+the same machine; of each it is noted when it began, and of which commit it is.  A benchmark that cannot measure is a
 failure: it is noted in the document, and the exit status is 1.  A slow result is none: nothing is judged here.
 """
 import json
@@ -129,6 +130,22 @@ def run_benchmark(name, seconds, commands):
     return result
 
 
+def now():
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+
+
+def earlier(path, machine):
+    """The benchmarks that there are in a document of this machine, by name."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            results = json.load(file)
+    except FileNotFoundError:
+        return {}
+    if results["machine"] != machine:
+        return {}
+    return {result["name"]: {"began": results["began"], "commit": results["commit"], **result} for result in results["benchmarks"]}
+
+
 def main():
     if len(sys.argv) < 2:
         print("usage: run.py RESULTS [NAME...]", file=sys.stderr)
@@ -138,12 +155,14 @@ def main():
     if unknown:
         print("no such benchmark: " + ", ".join(sorted(unknown)), file=sys.stderr)
         return 2
-    results = {"machine": describe_machine(), "commit": commit(),
-               "began": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "benchmarks": []}
+    results = {"machine": describe_machine(), "commit": commit(), "began": now(), "benchmarks": []}
+    kept = earlier(sys.argv[1], results["machine"]) if sys.argv[2:] else {}
     for name, seconds, commands in BENCHMARKS:
         if name in wanted:
             print("bench %s ..." % name, file=sys.stderr)
-            results["benchmarks"].append(run_benchmark(name, seconds, commands))
+            results["benchmarks"].append({"began": now(), "commit": commit(), **run_benchmark(name, seconds, commands)})
+        elif name in kept:
+            results["benchmarks"].append(kept[name])
     with open(sys.argv[1], "w", encoding="utf-8") as file:
         json.dump(results, file, indent=1)
         file.write("\n")
