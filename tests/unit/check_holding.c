@@ -411,7 +411,7 @@ static void *wait_with_mark(void *argument)
 }
 
 /* Of many threads, on whose stacks stand the words from MARK + 1 on. */
-static pid_t crowded_child(void)
+static pid_t crowded_child(unsigned count, void *(*wait)(void *crowd))
 {
 	struct crowd *crowd = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
@@ -419,21 +419,21 @@ static pid_t crowded_child(void)
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		for (unsigned i = 0; i < THREADS; i++)
-			pthread_create(&thread, NULL, wait_with_mark, crowd);
+		for (unsigned i = 0; i < count; i++)
+			pthread_create(&thread, NULL, wait, crowd);
 		for (;;)
 			pause();
 	}
-	while (atomic_load(&crowd->ready) < THREADS && !clock_passed(deadline_ns))
+	while (atomic_load(&crowd->ready) < count && !clock_passed(deadline_ns))
 		poll(NULL, 0, 1);
-	ck_assert_uint_eq(atomic_load(&crowd->ready), THREADS);
+	ck_assert_uint_eq(atomic_load(&crowd->ready), count);
 	return pid;
 }
 
 START_TEST(what_each_thread_comes_back_to_is_found)
 {
 	const struct jump_range range = { MARK, MARK + THREADS + 1 };
-	pid_t pid = crowded_child();
+	pid_t pid = crowded_child(THREADS, wait_with_mark);
 	struct target *target = hold(pid);
 	bool found[THREADS + 1] = { false };
 	struct jump_words words = { 0 };
@@ -499,7 +499,7 @@ START_TEST(a_stack_is_looked_at_once_while_its_thread_stands)
 {
 	const struct jump_range range = { MARK, MARK + 2 * THREADS };
 	const uint64_t other = MARK + THREADS + 5;
-	pid_t pid = crowded_child();
+	pid_t pid = crowded_child(THREADS, wait_with_mark);
 	struct target *target = hold(pid);
 	struct jump_words words = { 0 };
 	struct task *task;
@@ -520,7 +520,7 @@ END_TEST
 START_TEST(other_code_is_looked_for_on_all_stacks_in_the_same_stop)
 {
 	const uint64_t far = 2 * MARK + 9;
-	pid_t pid = crowded_child();
+	pid_t pid = crowded_child(THREADS, wait_with_mark);
 	struct target *target = hold(pid);
 
 	ck_assert(finds(target, MARK + 3));
@@ -534,9 +534,46 @@ START_TEST(other_code_is_looked_for_on_all_stacks_in_the_same_stop)
 }
 END_TEST
 
+#define FULL_WORDS 8000u               /* of those that are looked at of one stack */
+#define FULL_THREADS (JUMP_WORDS_MAX / FULL_WORDS + 1)
+
+static void *wait_with_marks(void *argument)
+{
+	struct crowd *crowd = argument;
+	volatile uint64_t marks[FULL_WORDS];
+
+	for (size_t i = 0; i < FULL_WORDS; i++)
+		marks[i] = MARK + 1;
+	atomic_fetch_add(&crowd->ready, 1);
+	while (marks[0] != 0)
+		pause();
+	return NULL;
+}
+
+START_TEST(how_many_words_are_kept_of_stacks_has_a_limit)
+{
+	const struct jump_range range = { MARK, MARK + 2 }, other = { MARK + 8, MARK + 10 };
+	pid_t pid = crowded_child(FULL_THREADS, wait_with_marks);
+	struct target *target = hold(pid);
+	struct jump_words words = { 0 };
+
+	ck_assert_int_eq(jumps_look_at_stacks(target, &range, 1, &words), -E2BIG);
+	ck_assert_uint_eq(words.words.count, 0);
+	ck_assert_uint_le(target->code_words.count, JUMP_WORDS_MAX);
+	/* A thread less, and they are not too many. */
+	target->tasks.items[target->tasks.count - 1]->stop.kind = STOP_EXITED;
+	ck_assert_int_eq(jumps_look_at_stacks(target, &range, 1, &words), 0);
+	ck_assert_uint_ge(words.words.count, (size_t)(FULL_THREADS - 1) * FULL_WORDS);
+	jump_words_fini(&words);
+	ck_assert_int_eq(jumps_look_at_stacks(target, &other, 1, &words), 0);
+	ck_assert_uint_eq(words.words.count, 0);
+	end_target(target, pid);
+}
+END_TEST
+
 START_TEST(the_number_of_each_thread_is_where_the_layout_says)
 {
-	pid_t pid = crowded_child();
+	pid_t pid = crowded_child(THREADS, wait_with_mark);
 	struct target *target = hold(pid);
 	struct thread_layout layout;
 
@@ -558,7 +595,7 @@ END_TEST
 START_TEST(a_thread_without_its_number_leaves_no_layout)
 {
 	const uint8_t nothing[2048] = { 0 };
-	pid_t pid = crowded_child();
+	pid_t pid = crowded_child(THREADS, wait_with_mark);
 	struct target *target = hold(pid);
 	struct thread_layout layout;
 	struct user_regs_struct regs;
@@ -575,7 +612,7 @@ END_TEST
 START_TEST(a_thread_that_nobody_told_of_is_held_with_the_others)
 {
 	struct sharers sharers = { .last_pid = 0 };
-	pid_t pid = crowded_child();
+	pid_t pid = crowded_child(THREADS, wait_with_mark);
 	struct target *target = hold(pid);
 	struct task *unseen = target->tasks.items[THREADS];
 
@@ -667,7 +704,7 @@ END_TEST
 
 START_TEST(who_is_in_no_handler_needs_no_look_of_its_own)
 {
-	pid_t pid = crowded_child();
+	pid_t pid = crowded_child(THREADS, wait_with_mark);
 	struct target *target = hold(pid);
 
 	target_look_for_frames(target);
@@ -698,7 +735,7 @@ static void all_are_free(void *context, struct task *task)
 
 START_TEST(no_thread_waits_for_what_is_forgotten_of_another)
 {
-	pid_t pid = crowded_child();
+	pid_t pid = crowded_child(THREADS, wait_with_mark);
 	struct target *target = hold(pid);
 
 	target_let_go(target, all_are_free, target);
@@ -921,6 +958,7 @@ int main(void)
 	tcase_add_test(tcase, what_each_thread_comes_back_to_is_found);
 	tcase_add_test(tcase, a_stack_is_looked_at_once_while_its_thread_stands);
 	tcase_add_test(tcase, other_code_is_looked_for_on_all_stacks_in_the_same_stop);
+	tcase_add_test(tcase, how_many_words_are_kept_of_stacks_has_a_limit);
 	tcase_add_test(tcase, the_number_of_each_thread_is_where_the_layout_says);
 	tcase_add_test(tcase, a_thread_without_its_number_leaves_no_layout);
 	tcase_add_test(tcase, a_thread_that_nobody_told_of_is_held_with_the_others);
