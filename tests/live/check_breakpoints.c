@@ -166,6 +166,15 @@ static void work_at_first(struct run *run)
 	run->rounds = 0;
 }
 
+static struct run begin_traced(const char *compiler)
+{
+	struct run run = begin(compiler);
+
+	attach(&run);
+	work_at_first(&run);
+	return run;
+}
+
 static void require_counts(const struct run *run)
 {
 	long long now[COUNTED];
@@ -196,13 +205,11 @@ static void end(struct run *run)
 
 static void live_with_breakpoints(const char *compile)
 {
-	struct run run = begin(compile);
+	struct run run = begin_traced(compile);
 	pid_t pid = run.subject->pid;
 	const struct places *places;
 	struct subject *gdb;
 
-	attach(&run);
-	work_at_first(&run);
 	places = find_places(pid);
 	require_at_least(places->count, 30);
 	require_at_least(starts_within(places), 8);
@@ -251,12 +258,10 @@ static void breakpoints_at_functions_do_no_harm(void)
 	static const char *const compilers[] = { "clang -O1", "gcc -O1", "clang -O2", "gcc -O2", "clang -O0", "gcc -O0" };
 
 	for (size_t i = 0; i < live_rounds(2, sizeof(compilers) / sizeof(compilers[0])); i++) {
-		struct run run = begin(compilers[i]);
+		struct run run = begin_traced(compilers[i]);
 		pid_t pid = run.subject->pid;
 		struct subject *gdb;
 
-		attach(&run);
-		work_at_first(&run);
 		gdb = debug(pid, script_at_functions(pid));
 		work(&run, 2);
 		let_go(gdb, pid);
@@ -269,13 +274,11 @@ static void breakpoints_at_functions_do_no_harm(void)
 /* Which writes nothing into the program. */
 static void hardware_breakpoints_within_jumps_do_no_harm(void)
 {
-	struct run run = begin("clang -O2");
+	struct run run = begin_traced("clang -O2");
 	pid_t pid = run.subject->pid;
 	const struct places *places;
 	struct subject *gdb;
 
-	attach(&run);
-	work_at_first(&run);
 	places = find_places(pid);
 	gdb = debug(pid, script_at_starts(pid, places, "hbreak", 3));
 	work(&run, 2);
@@ -287,13 +290,11 @@ static void hardware_breakpoints_within_jumps_do_no_harm(void)
 /* Nothing can be taken out while gdb has it, and what it puts back is put back before that. */
 static void a_detach_waits_for_who_debugs(void)
 {
-	struct run run = begin("clang -O2");
+	struct run run = begin_traced("clang -O2");
 	pid_t pid = run.subject->pid;
 	const struct places *places;
 	struct subject *gdb;
 
-	attach(&run);
-	work_at_first(&run);
 	places = find_places(pid);
 	gdb = debug(pid, script_at_starts(pid, places, "break", UINT32_MAX));
 	require_text(tool_try(run.tool, "detach", pid_text(pid), NULL).err, "another tracer has it");
@@ -307,13 +308,11 @@ static void a_detach_waits_for_who_debugs(void)
 /* Untraced it would die at the first of them: what a killed gdb leaves it leaves for ever. */
 static void what_a_killed_debugger_left_within_a_jump_goes_with_it(void)
 {
-	struct run run = begin("clang -O2");
+	struct run run = begin_traced("clang -O2");
 	pid_t pid = run.subject->pid;
 	const struct places *places;
 	struct subject *gdb;
 
-	attach(&run);
-	work_at_first(&run);
 	places = find_places(pid);
 	gdb = debug(pid, script_at_starts(pid, places, "break", UINT32_MAX));
 	subject_kill(gdb);
@@ -358,14 +357,12 @@ static bool all_first_bytes_are_taken(void *context)
 static void beside_a_breakpoint_at_its_first_byte_nothing_of_a_jump_stays(void)
 {
 	const char *path = live_text("%s/script", live_folder());
-	struct run run = begin("clang -O2");
+	struct run run = begin_traced("clang -O2");
 	FILE *file = fopen(path, "we");
 	pid_t pid = run.subject->pid;
 	const struct places *places;
 	struct subject *gdb;
 
-	attach(&run);
-	work_at_first(&run);
 	places = find_places(pid);
 	require(file != NULL);
 	for (size_t i = 0; i < places->count; i++)
@@ -386,12 +383,8 @@ static void beside_a_breakpoint_at_its_first_byte_nothing_of_a_jump_stays(void)
 	subject_kill(run.subject);
 }
 
-static const struct place *first_with_starts(const struct places *places, pid_t pid)
+static const struct place *first_with_starts(const struct places *places)
 {
-	char exe[4096];
-	ssize_t length = readlink(live_text("/proc/%d/exe", pid), exe, sizeof(exe) - 1);
-
-	require(length > 0);
 	for (size_t i = 0; i < places->count; i++) {
 		if (places->items[i].starts != 0)
 			return &places->items[i];
@@ -402,7 +395,7 @@ static const struct place *first_with_starts(const struct places *places, pid_t 
 /* There no jump is made, and nobody takes it out. */
 static void a_breakpoint_that_was_there_before_stays_as_it_is(void)
 {
-	struct run run = begin("clang -O2");
+	struct run run = begin_traced("clang -O2");
 	pid_t pid = run.subject->pid;
 	uint8_t left[ARCH_JUMP_SIZE];
 	struct places one;
@@ -410,9 +403,7 @@ static void a_breakpoint_that_was_there_before_stays_as_it_is(void)
 	struct subject *gdb;
 	json_t *status;
 
-	attach(&run);
-	work_at_first(&run);
-	place = *first_with_starts(find_places(pid), pid);
+	place = *first_with_starts(find_places(pid));
 	tool_detach(run.tool, pid);
 	one = (struct places){ .count = 1, .items = { place } };
 	gdb = debug(pid, script_at_starts(pid, &one, "break", UINT32_MAX));
@@ -435,11 +426,9 @@ static void a_breakpoint_that_was_there_before_stays_as_it_is(void)
 
 static void who_heals_takes_out_where_jumps_lead(void)
 {
-	struct run run = begin("clang -O2");
+	struct run run = begin_traced("clang -O2");
 	pid_t pid = run.subject->pid;
 
-	attach(&run);
-	work_at_first(&run);
 	require_at_least(starts_within(find_places(pid)), 8);
 	kill(tool_tracer(pid), SIGSTOP);
 	tool_kill_daemon(run.tool);
@@ -465,10 +454,8 @@ static unsigned exposed(const struct run *run)
 /* A program that is not loaded anywhere has no room of 820 MiB below it. */
 static void jumps_that_cannot_be_spared_are_told(void)
 {
-	struct run run = begin("clang -O2 -no-pie");
+	struct run run = begin_traced("clang -O2 -no-pie");
 
-	attach(&run);
-	work_at_first(&run);
 	require_at_least(exposed(&run), 1);
 	require_counts(&run);
 	end(&run);
@@ -481,13 +468,11 @@ static void jumps_that_cannot_be_spared_are_told(void)
 /* Of what is taken nothing is taken away, and other places serve where they can. */
 static void where_places_are_taken_others_serve(void)
 {
-	struct run run = begin(live_text("clang -O2 -include $(realpath %s/tests/victims/crowded.h)", live_source()));
+	struct run run = begin_traced(live_text("clang -O2 -include $(realpath %s/tests/victims/crowded.h)", live_source()));
 	pid_t pid = run.subject->pid;
 	const struct places *places;
 	unsigned spared = 0;
 
-	attach(&run);
-	work_at_first(&run);
 	require_at_least(exposed(&run), 1);
 	places = find_places(pid);
 	for (size_t i = 0; i < places->count; i++)
