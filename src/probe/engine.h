@@ -79,7 +79,7 @@ bool engine_may_begin(const struct engine *engine);
 /* Of a ring that is alone: who comes to the loader's hook writes a record, and waits until the sink has heard of it, as long as for room.
  * All threads are held.  0; -ENOTSUP: there is no room for a jump in it; or negative errno. */
 int engine_watch_loader(struct engine *engine, const struct loader_hook *hook);
-/* Before it is installed: that will be asked in the same stop, for the hook at this address. */
+/* Before each time that it is installed: that will be asked in the same stop, for the hook at this address. */
 void engine_expect_loader(struct engine *engine, raddr hook);
 /* The same for functions that execute a program, of which the sink hears before; a process that has only the memory (vfork) does not
  * wait, nor who has a filter for system calls.  0, with the `error` of each; or negative errno. */

@@ -193,6 +193,7 @@ void engine_ring_begin(struct engine *engine)
 		return;
 	if (engine->ring.expected.end > 0 && count < RANGES_MAX)
 		ranges[count++] = engine->ring.expected;
+	engine->ring.expected.end = 0;
 	jump_words_fini(&engine->ring.awaited);
 	r = jumps_look_at_stacks(engine->target, ranges, count, &engine->ring.awaited);
 	if (r == 0) {

@@ -79,12 +79,13 @@ static int map_pads(struct target *target, raddr start)
 		.data_arg = -1,
 	};
 	struct jump_pads *pads = find(target, start);
-	struct task *task = inject_find_task(target);
+	struct task *task;
 	int64_t result;
 	int r;
 
 	if (pads)
 		return pads->state == PADS_OURS;
+	task = inject_find_task(target);
 	if (!task)
 		return -EAGAIN;
 	pads = note(target, start, PADS_PERHAPS);

@@ -20,7 +20,6 @@
 struct breakpoint;
 struct jump;
 struct jump_range;
-struct jump_range;
 struct jump_area;
 struct resident_area;
 struct target;
