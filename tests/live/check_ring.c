@@ -474,6 +474,7 @@ static void nothing_is_left_whenever_the_tracer_dies_in_the_attach(void)
 	unsigned points = attach_with_fault(tool, faults, hammer->pid, FAULT_SEGV, 0), hit = 0, tried = 0;
 	struct state *before;
 
+	tool_keep_healers_out();
 	tool_detach(tool, hammer->pid);
 	subject_command(hammer, 'g');
 	before = state_take(hammer->pid);
