@@ -98,24 +98,29 @@ static enum heal_result undo(struct target *target, char text[HEAL_TEXT_MAX])
 	return say(text, HEAL_DONE, "what a tracer that died has left there was taken out", NULL);
 }
 
+/* What is done about a time in the header of a process: until then it is on its way from one tracer to another, or traced without
+ * ptrace.  Its tracer, when it lives, renews that time, or takes it away. */
+struct patience {
+	bool comes_back;               /* it is noted, and not waited for: that is done for many processes at once, later */
+	uint64_t seen_ns;              /* the time, as it was noted before; 0: it was not */
+};
+
 /* One that is on its way from one tracer to another is taken within milliseconds; when its tracer is dead, it goes on
- * by itself once its time is over; somebody who renews that time traces the process without ptrace.  *until: that time, as it was
- * seen before; 0: it is put there, and not waited for.  NULL: it is seen now, and waited for. */
-static bool is_taken(struct target *target, raddr area, uint64_t *until)
+ * by itself once its time is over; somebody who renews that time traces the process without ptrace. */
+static bool is_taken(struct target *target, raddr area, struct patience *patience)
 {
 	const struct timespec pause = { 0, PARKED_PAUSE_NS };
 	uint64_t deadline_ns = clock_monotonic_ns() + (PARK_SECONDS + 1) * NSEC_PER_SEC;
-	uint64_t now = resident_parked_until(target, area), first = until && *until != 0 ? *until : now;
+	uint64_t now_ns = resident_parked_until(target, area);
 
-	if (until && *until == 0) {
-		*until = now;
-		return process_tracer(target->memory_tid) != 0 || now != 0;
-	}
-	while (process_tracer(target->memory_tid) == 0 && now != 0 && now == first && !clock_passed(deadline_ns)) {
+	if (patience->seen_ns == 0)
+		patience->seen_ns = now_ns;
+	while (!patience->comes_back && process_tracer(target->memory_tid) == 0 && now_ns != 0 && now_ns == patience->seen_ns &&
+	       !clock_passed(deadline_ns)) {
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-		now = resident_parked_until(target, area);
+		now_ns = resident_parked_until(target, area);
 	}
-	return process_tracer(target->memory_tid) != 0 || now != 0;
+	return process_tracer(target->memory_tid) != 0 || now_ns != 0;
 }
 
 /* One of those that have the memory is in the hands of another tracer (that of a process in vfork, say, which can let it
@@ -142,7 +147,7 @@ static int seize(struct target *target, struct sharers *sharers)
 	return r;
 }
 
-static enum heal_result heal_target(struct target *target, uint64_t *until, char text[HEAL_TEXT_MAX])
+static enum heal_result heal_target(struct target *target, struct patience *patience, char text[HEAL_TEXT_MAX])
 {
 	struct sharers sharers = { .last_pid = 0 };
 	enum heal_result result;
@@ -155,7 +160,7 @@ static enum heal_result heal_target(struct target *target, uint64_t *until, char
 		return say_unseen(target->pid, r, text);
 	area = resident_find(target);
 	/* Its tracer may have let it go while that was waited for. */
-	if (area == 0 || is_taken(target, area, until) || resident_find(target) == 0)
+	if (area == 0 || is_taken(target, area, patience) || resident_find(target) == 0)
 		return HEAL_NOTHING;
 	r = sharers_look(target, &sharers);
 	if (r == 0)
@@ -180,8 +185,7 @@ static void drop_task(void *context, struct task *task)
 	task_remove(task);
 }
 
-/* until: as is_taken() has it. */
-static enum heal_result heal_parked(pid_t pid, uint64_t start_time, uint64_t *until, char text[HEAL_TEXT_MAX])
+static enum heal_result heal_with_patience(pid_t pid, uint64_t start_time, struct patience *patience, char text[HEAL_TEXT_MAX])
 {
 	enum heal_result result = HEAL_NOTHING;
 	struct target *target;
@@ -197,14 +201,16 @@ static enum heal_result heal_parked(pid_t pid, uint64_t start_time, uint64_t *un
 		return say_unseen(pid, r, text);
 	target->task_gone = drop_task;
 	if (start_time == 0 || start_time == target->start_time)
-		result = heal_target(target, until, text);
+		result = heal_target(target, patience, text);
 	target_free(target);
 	return result;
 }
 
 enum heal_result heal_process(pid_t pid, uint64_t start_time, char text[HEAL_TEXT_MAX])
 {
-	return heal_parked(pid, start_time, NULL, text);
+	struct patience waits = { .comes_back = false };
+
+	return heal_with_patience(pid, start_time, &waits, text);
 }
 
 /* --- the command line's form --- */
@@ -218,12 +224,13 @@ static bool same_program(pid_t pid, const struct stat *program)
 	return stat(path, &st) == 0 && st.st_dev == program->st_dev && st.st_ino == program->st_ino;
 }
 
-static bool heal_and_tell(pid_t pid, uint64_t *until, uint64_t patience_ms)
+/* others_ms: for another healer, that it be done. */
+static bool heal_and_tell(pid_t pid, struct patience *patience, uint64_t others_ms)
 {
 	const struct timespec pause = { 0, OTHERS_PAUSE_NS };
-	uint64_t deadline_ns = clock_monotonic_ns() + patience_ms * NSEC_PER_MSEC;
+	uint64_t deadline_ns = clock_monotonic_ns() + others_ms * NSEC_PER_MSEC;
 	char text[HEAL_TEXT_MAX];
-	enum heal_result result = heal_parked(pid, 0, until, text);
+	enum heal_result result = heal_with_patience(pid, 0, patience, text);
 
 	while (result == HEAL_NOTHING && !clock_passed(deadline_ns) && resident_is_left(pid)) {
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
@@ -240,27 +247,29 @@ static bool heal_all(const struct stat *program)
 {
 	struct {
 		pid_t pid;
-		uint64_t until;
+		struct patience patience;
 	} parked[PARKED_MAX];
 	DIR *proc = opendir("/proc");
 	int r = proc ? 0 : -errno;
 	size_t count = 0;
 	bool good = true;
-	uint64_t until;
+	struct patience patience;
 	pid_t pid;
 
 	while (proc && (r = proc_next(proc, &pid)) > 0) {
 		if ((program && !same_program(pid, program)) || !resident_is_left(pid))
 			continue;
-		until = 0;
-		good &= heal_and_tell(pid, count < PARKED_MAX ? &until : NULL, 0);
-		if (until != 0) {
+		patience = (struct patience){ .comes_back = count < PARKED_MAX };
+		good &= heal_and_tell(pid, &patience, 0);
+		if (patience.comes_back && patience.seen_ns != 0) {
 			parked[count].pid = pid;
-			parked[count++].until = until;
+			parked[count++].patience.seen_ns = patience.seen_ns;
 		}
 	}
-	for (size_t i = 0; i < count; i++)
-		good &= heal_and_tell(parked[i].pid, &parked[i].until, 0);
+	for (size_t i = 0; i < count; i++) {
+		parked[i].patience.comes_back = false;
+		good &= heal_and_tell(parked[i].pid, &parked[i].patience, 0);
+	}
 	if (r < 0)
 		fprintf(stderr, "allocwatch: /proc cannot be read%s: %s\n", proc ? " to its end" : "", strerror(-r));
 	if (proc)
@@ -270,6 +279,7 @@ static bool heal_all(const struct stat *program)
 
 static int heal_with_copies(pid_t pid)
 {
+	struct patience waits = { .comes_back = false };
 	struct stat program;
 	char path[64];
 	bool good, known;
@@ -279,7 +289,7 @@ static int heal_with_copies(pid_t pid)
 	known = stat(path, &program) == 0;
 	if (!known && (errno == ENOENT || errno == ESRCH))
 		return EXIT_SUCCESS;
-	good = heal_and_tell(pid, NULL, OTHERS_MS);
+	good = heal_and_tell(pid, &waits, OTHERS_MS);
 	return known && heal_all(&program) && good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
