@@ -27,7 +27,7 @@
 #include <stdint.h>
 #include <sys/user.h>
 
-#define RESIDENT_MAGIC "allocwatch.area3"      /* 16 bytes, no NUL; the last one is the version */
+#define RESIDENT_MAGIC "allocwatch.area4"      /* 16 bytes, no NUL; the last one is the version */
 #define RESIDENT_MAGIC_SIZE 16
 
 /* The handler reads it, the tracer alone writes it, in words of 8 aligned bytes. */
@@ -50,6 +50,7 @@ struct resident_header {
 	uint64_t note;                 /* the tracer's own; the handler does not look at it.  A time of
 					* CLOCK_MONOTONIC, ns: until then the process is on its way
 					* from one tracer to another, or traced without ptrace */
+	uint64_t tracer_namespace;     /* inode of the PID namespace in which that is the tracer's number; 0: not known */
 	uint64_t masks;                /* address of a struct resident_masks, 0: none; the handler does not look at
 					* it, either */
 	uint64_t begun;                /* address of an area or of masks that is not linked yet, or not any more, 0:

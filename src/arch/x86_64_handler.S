@@ -2,7 +2,7 @@
  * never run in this process.  No relocations: all is reached relative to rip, and the header lies
  * directly before the handler. */
 
-#define HEADER_SIZE	112		/* checked in x86_64_resident.c */
+#define HEADER_SIZE	120		/* checked in x86_64_resident.c */
 #define NEXT_AREA	16
 #define ENTRY_COUNT	24
 #define AREA_SIZE	28

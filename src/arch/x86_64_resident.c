@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 
 /* What x86_64_handler.S takes for granted. */
-_Static_assert(sizeof(struct resident_header) == 112, "HEADER_SIZE");
+_Static_assert(sizeof(struct resident_header) == 120, "HEADER_SIZE");
 _Static_assert(offsetof(struct resident_header, next_area) == 16, "NEXT_AREA");
 _Static_assert(offsetof(struct resident_header, entry_count) == 24, "ENTRY_COUNT");
 _Static_assert(offsetof(struct resident_header, area_size) == 28, "AREA_SIZE");

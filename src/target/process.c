@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PROC_TEXT_MAX (1u << 20)
@@ -114,6 +115,21 @@ bool process_has_opened(pid_t holder, pid_t pid)
 	if (dir)
 		closedir(dir);
 	return found;
+}
+
+uint64_t process_own_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+}
+
+/* With hidepid, which proc(5) has, /proc does not show all there are. */
+bool process_is_surely_dead(pid_t pid)
+{
+	char state = process_thread_state(pid, process_living_thread(pid));
+
+	return state == 'Z' || state == 'X' || (kill(pid, 0) < 0 && errno == ESRCH);
 }
 
 bool process_thread_is_exiting(pid_t pid, pid_t tid)

@@ -41,6 +41,10 @@ uint64_t process_threads(pid_t pid);
 int process_wait_status(pid_t pid, uint64_t start_time, int pid_fd, int *ret_status);
 /* Whether `holder` has a file of that process's folder in /proc open, such as its memory; where that may not be seen, it has not. */
 bool process_has_opened(pid_t holder, pid_t pid);
+/* The inode of the PID namespace in which this process has the number that it knows itself by; 0: that cannot be seen. */
+uint64_t process_own_namespace(void);
+/* Whether the process that has this number in it is surely dead: there is none, or a zombie.  One that may not be looked at is not. */
+bool process_is_surely_dead(pid_t pid);
 /* Gone, or a zombie. */
 bool process_thread_is_dead(pid_t pid, pid_t tid);
 /* Or about to be: it was killed, or exits, and runs no more of its program. */

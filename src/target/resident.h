@@ -50,15 +50,16 @@ void resident_forget(struct target *target);
 
 /* Where the main area's header has its note. */
 raddr resident_note(const struct target *target);
-/* Notes a time up to which the process is traced without ptrace, by whom, who is to renew it; 0: it is not. */
-int resident_note_traced(struct target *target, pid_t tracer, uint64_t until_ns);
+/* Notes a time up to which the process is traced without ptrace, by this process, which is to renew it; 0: it is not. */
+int resident_note_traced(struct target *target, uint64_t until_ns);
 /* The main area that a tracer has left which died, by its magic; 0: none.  The modules were scanned. */
 raddr resident_find(struct target *target);
 /* At a glance, without parsing: whether it is worth a look. */
 bool resident_is_left(pid_t pid);
 /* Whether the process of that area is on its way from one tracer to another (park.h), or traced without ptrace. */
 bool resident_is_parked(struct target *target, raddr start);
-/* Until when, on the monotonic clock, in nanoseconds; 0: it is not.  A time that has passed: who traces it is late to renew that. */
+/* Until when, on the monotonic clock, in nanoseconds; 0: it is not, or was by a tracer that is dead.  A time that has passed: who
+ * traces it is late to renew that. */
 uint64_t resident_parked_until(struct target *target, raddr start);
 /* Takes that over, as if this process had put it there: breakpoints, areas, the old action.  Nothing is changed
  * in the target.  0; -ENODATA: neither is the file of an object to be had, nor was its text noted; -ENOENT, -EBADMSG:

@@ -141,6 +141,13 @@ static bool is_late(const struct target *target, const struct resident_header *h
 	       process_has_opened((pid_t)header->tracer, target->pid);
 }
 
+/* A number of another PID namespace says nothing here. */
+static bool is_tracer_dead(const struct resident_header *header)
+{
+	return header->tracer != 0 && header->tracer <= INT_MAX && header->tracer_namespace != 0 &&
+	       header->tracer_namespace == process_own_namespace() && process_is_surely_dead((pid_t)header->tracer);
+}
+
 uint64_t resident_parked_until(struct target *target, raddr start)
 {
 	struct resident_header header;
@@ -148,7 +155,7 @@ uint64_t resident_parked_until(struct target *target, raddr start)
 
 	/* A time that park_leave() cannot have written is the target's own doing. */
 	if (read_header(target, start, &header) < 0 ||
-	    (header.note > now_ns && header.note - now_ns > PARK_SECONDS * NSEC_PER_SEC))
+	    (header.note > now_ns && header.note - now_ns > PARK_SECONDS * NSEC_PER_SEC) || is_tracer_dead(&header))
 		return 0;
 	return header.note > now_ns || is_late(target, &header) ? header.note : 0;
 }
@@ -163,15 +170,15 @@ raddr resident_note(const struct target *target)
 	return target->areas->start + offsetof(struct resident_header, note);
 }
 
-int resident_note_traced(struct target *target, pid_t tracer, uint64_t until_ns)
+int resident_note_traced(struct target *target, uint64_t until_ns)
 {
 	const struct {
 		uint32_t tracer;
-		uint64_t note;
-	} __attribute__((packed)) noted = { (uint32_t)tracer, until_ns };
+		uint64_t note, tracer_namespace;
+	} __attribute__((packed)) noted = { until_ns != 0 ? (uint32_t)getpid() : 0, until_ns, process_own_namespace() };
 
-	_Static_assert(offsetof(struct resident_header, note) - offsetof(struct resident_header, tracer) == sizeof(noted.tracer),
-		       "one behind the other");
+	_Static_assert(offsetof(struct resident_header, tracer_namespace) + sizeof(noted.tracer_namespace) -
+		       offsetof(struct resident_header, tracer) == sizeof(noted), "one behind the other");
 	return target_write(target, target->areas->start + offsetof(struct resident_header, tracer), &noted, sizeof(noted));
 }
 

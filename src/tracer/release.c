@@ -35,7 +35,7 @@ static void on_let_go(void *context, struct task *task)
 /* Until then nobody takes it for one whose tracer is dead. */
 static void note_until(struct target *target, uint64_t until_ns)
 {
-	resident_note_traced(target, getpid(), until_ns);
+	resident_note_traced(target, until_ns);
 }
 
 void release_renew(struct session *session)

@@ -6,6 +6,8 @@
 #include "subject.h"
 #include "tool.h"
 
+#include "target/park.h"
+
 #include "base/clock.h"
 #include "base/fd.h"
 
@@ -590,6 +592,35 @@ static void a_process_that_is_let_go_while_a_healer_waits_is_not_touched(void)
 	subject_quit(hammer);
 }
 
+static bool is_clean(void *pid)
+{
+	return state_is_untraced(pid) && state_text_is_intact(pid);
+}
+
+/* The header names its tracer, which is dead: nobody waits for the time that stands there to be over, which is two seconds from the attach on at
+ * the least.  On a busy machine all that may take longer than this, but not each time. */
+static void a_process_without_ptrace_is_healed_at_once(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, "--threads", "4", NULL);
+	struct state *before = state_take(hammer->pid);
+	unsigned rounds = live_rounds(TIMED_ROUNDS, ROUNDS_LONG), at_once = 0;
+
+	for (unsigned i = 0; i < rounds; i++) {
+		uint64_t deadline_ns = clock_monotonic_ns() + PARK_SECONDS * NSEC_PER_SEC;
+
+		tool_out(tool, "attach", "--release", pid_text(hammer->pid), NULL);
+		kill(tool_tracer(hammer->pid), SIGKILL);
+		require(live_wait(is_clean, &hammer->pid, HEAL_MS));
+		at_once += !clock_passed(deadline_ns);
+		require_unharmed(hammer->pid, before);
+	}
+	live_note("%u of %u were healed before the time was over that their tracers had noted", at_once, rounds);
+	require_at_least(at_once, 1);
+	require_at_work(hammer);
+	subject_quit(hammer);
+}
+
 /* Its first calls take a third of a second each; strace delays them. */
 static struct subject *begin_slow_healer(const char *pid)
 {
@@ -735,6 +766,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_copy_is_healed_with_its_original),
 	LIVE_CASE(a_process_number_that_is_used_again_is_not_touched),
 	LIVE_CASE(a_process_that_is_let_go_while_a_healer_waits_is_not_touched),
+	LIVE_CASE(a_process_without_ptrace_is_healed_at_once),
 	LIVE_CASE(an_attach_waits_for_a_healer),
 	LIVE_CASE(the_next_daemon_heals),
 	LIVE_CASE(the_next_daemon_heals_beside_what_others_trace),

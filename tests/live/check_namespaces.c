@@ -275,6 +275,22 @@ static void a_dead_tracers_traces_in_a_namespace_are_healed(void)
 	subject_quit(hammer);
 }
 
+/* What the header says of its tracer is a number from outside, where that is dead or another one's in here. */
+static void a_healer_in_the_namespace_leaves_a_traced_process_alone(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = contain_victim("tests/victims/hammer", "--threads", "4");
+	struct state *before = state_take(hammer->pid);
+	const char *const argv[] = { "/usr/bin/nsenter", "--pid", "--mount", "--target", pid_text(hammer->pid),
+				     live_text("%s/src/allocwatchd", live_build()), "--heal", NULL };
+
+	release(tool, hammer->pid);
+	require_equal(subject_wait(subject_start(geteuid(), argv)), 0);
+	subject_command(hammer, 'g');
+	require_tally(tool, hammer, 0);
+	tool_end(tool, hammer, before);
+}
+
 /* A sample that int3 draws and one that the code in the process draws are one thread's. */
 static void samples_are_drawn_in_a_namespace(void)
 {
@@ -301,6 +317,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(children_in_a_namespace_are_followed),
 	LIVE_CASE(a_child_that_begins_a_namespace_is_followed),
 	LIVE_CASE(a_dead_tracers_traces_in_a_namespace_are_healed),
+	LIVE_CASE(a_healer_in_the_namespace_leaves_a_traced_process_alone),
 	LIVE_CASE(samples_are_drawn_in_a_namespace),
 };
 
