@@ -67,6 +67,7 @@ torture_tests = \
 	tests/live/check_allocators \
 	tests/live/check_calls \
 	tests/live/check_holes \
+	tests/live/check_remapped \
 	tests/live/check_errors \
 	tests/live/check_foreign \
 	tests/live/check_tracers \
@@ -184,6 +185,9 @@ tests_live_check_shares_LDADD = src/libvarlink.a $(live_libs)
 tests_live_check_holes_SOURCES = tests/live/check_holes.c
 tests_live_check_holes_CFLAGS = $(live_cflags)
 tests_live_check_holes_LDADD = $(live_libs)
+tests_live_check_remapped_SOURCES = tests/live/check_remapped.c
+tests_live_check_remapped_CFLAGS = $(live_cflags)
+tests_live_check_remapped_LDADD = $(live_libs)
 tests_live_check_calls_SOURCES = tests/live/check_calls.c
 tests_live_check_calls_CFLAGS = $(live_cflags)
 tests_live_check_calls_LDADD = $(live_libs)

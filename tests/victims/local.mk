@@ -34,6 +34,7 @@ check_PROGRAMS += \
 	tests/victims/hammer_alone \
 	tests/victims/held \
 	tests/victims/holes \
+	tests/victims/remapped \
 	tests/victims/interrupted \
 	tests/victims/jitted \
 	tests/victims/hostile \
@@ -151,6 +152,10 @@ tests_victims_holes_SOURCES = tests/victims/holes.c
 tests_victims_holes_CFLAGS = $(victim_cflags)
 tests_victims_holes_LDFLAGS = $(victim_ldflags)
 tests_victims_holes_LDADD = $(victim_libs)
+tests_victims_remapped_SOURCES = tests/victims/remapped.c
+tests_victims_remapped_CFLAGS = $(victim_cflags)
+tests_victims_remapped_LDFLAGS = $(victim_ldflags)
+tests_victims_remapped_LDADD = $(victim_libs)
 
 tests_victims_callers_SOURCES = tests/victims/callers.c
 tests_victims_callers_CFLAGS = $(victim_cflags)
