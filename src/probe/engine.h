@@ -131,6 +131,9 @@ uint64_t engine_ring_head(const struct engine *engine);
 /* Of the next record that is to be read. */
 uint64_t engine_ring_position(const struct engine *engine);
 bool engine_read_until(struct engine *engine, uint64_t head, pid_t *ret_writer);
+/* Counts what threads did not record since the ring was full for too long: in engine_read_until() when that is over, and at an answer
+ * that is made without. */
+void engine_take_losses(struct engine *engine);
 /* Whether the record that is under way was awaited in vain before; given_up: it has been now. */
 bool engine_is_late(struct engine *engine, bool given_up);
 /* Serves all that was recorded before this call, waiting a little for what is being written.  False: not all. */

@@ -80,6 +80,7 @@ struct ring_side {
 	uint64_t waits_position;           /* of the last record that is served with those of who waits for the sink */
 	bool waits;                        /* somebody does */
 	size_t execs;                      /* places where a program is executed */
+	bool stall_counted;                /* of the ring that is stalled now a loss has been counted */
 	bool change_missed;                /* it may have been there without a record */
 	char refusal[160];
 	size_t by_int3;                    /* places beside the ring that have a breakpoint, or nothing where it is alone */

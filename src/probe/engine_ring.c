@@ -321,19 +321,32 @@ int engine_ring_plant(struct engine *engine)
 
 /* --- reading --- */
 
-/* A writer has waited for too long, so that some calls were not recorded, which their threads have counted.  The first of them counts
- * a moment after it has stalled the ring. */
+/* A thread counts before what it did not record has any effect.  The first one does so a moment after it has stalled the ring, and what
+ * others do until then may have been missed as well: so each time that it stalls is a loss. */
+void engine_take_losses(struct engine *engine)
+{
+	struct ring_side *side = &engine->ring;
+	uint64_t lost = side->ring ? ring_take_lost(side->ring) : 0;
+	bool stalled = side->ring && __atomic_load_n(&ring_control(side->ring)->state, __ATOMIC_ACQUIRE) == RING_STALLED;
+
+	if (lost == 0 && stalled && !side->stall_counted)
+		lost = 1;
+	side->stall_counted |= stalled && lost > 0;
+	engine->counters.failed_reads += lost;
+	side->change_missed |= lost > 0;
+}
+
+/* A writer has waited for too long, so that some calls were not recorded, which their threads have counted. */
 static void begin_anew(struct engine *engine)
 {
 	struct ring_control *control = ring_control(engine->ring.ring);
-	uint64_t lost = ring_take_lost(engine->ring.ring);
+	bool stalled = __atomic_load_n(&control->state, __ATOMIC_ACQUIRE) == RING_STALLED;
 
 	engine_loader_waits_again(engine);
-	engine->counters.failed_reads += lost;
-	engine->ring.change_missed |= lost > 0;
-	if (__atomic_load_n(&control->state, __ATOMIC_ACQUIRE) != RING_STALLED)
+	engine_take_losses(engine);
+	if (!stalled)
 		return;
-	engine->counters.failed_reads += lost == 0;
+	engine->ring.stall_counted = false;
 	engine->ring.change_missed = true;
 	__atomic_store_n(&control->state, RING_ON, __ATOMIC_RELEASE);
 }
@@ -408,15 +421,15 @@ uint64_t engine_ring_position(const struct engine *engine)
 
 bool engine_read_until(struct engine *engine, uint64_t head, pid_t *ret_writer)
 {
-	*ret_writer = 0;
-	while (engine->ring.ring && (int64_t)(head - ring_position(engine->ring.ring)) > 0) {
-		int r = engine_read_ring(engine, READ_AT_ONCE, ret_writer);
+	int r = 1;
 
-		if (r == 0)
-			break;
-		if (r < 0)
-			return false;
-	}
+	*ret_writer = 0;
+	while (r > 0 && engine->ring.ring && (int64_t)(head - ring_position(engine->ring.ring)) > 0)
+		r = engine_read_ring(engine, READ_AT_ONCE, ret_writer);
+	/* The reader itself does that when nothing is left, which it may not have come to. */
+	engine_take_losses(engine);
+	if (r < 0)
+		return false;
 	engine_ring_serve_signals(engine);
 	return true;
 }
@@ -446,6 +459,7 @@ bool engine_catch_up(struct engine *engine)
 
 void engine_ring_end(struct engine *engine)
 {
+	engine_take_losses(engine);
 	ring_free(engine->ring.ring);
 	engine->ring.ring = NULL;
 	engine->ring.signals.count = 0;

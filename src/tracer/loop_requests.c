@@ -340,6 +340,7 @@ static void serve_request(struct loop *loop, const struct link_message *message)
 		session_fail(loop->link, head->serial, head->pid, FAILURE_GONE, 0, "process %d has just ended", head->pid);
 		return;
 	}
+	engine_take_losses(session->engine);
 	switch (message->type) {
 	case WIRE_SNAPSHOT:
 		session_verify(session);

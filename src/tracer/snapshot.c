@@ -166,6 +166,7 @@ static void start(struct session *session, struct running *place, uint32_t seria
 	pid_t pid = session->target->pid, child;
 	int fd = memfd_create("snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING), error;
 
+	engine_take_losses(session->engine);
 	child = fd < 0 ? -1 : fork();
 	error = errno;
 	if (child == 0) {
