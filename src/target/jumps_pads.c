@@ -205,12 +205,14 @@ static bool leads_to_area(const struct target *target, raddr pad, const uint8_t 
 	return bytes[0] == 0xe9 && jumps_area_at(target, pad + ARCH_JUMP_SIZE + (raddr)(int64_t)distance);
 }
 
-static bool has_pads_alone(struct target *target, raddr start, uint64_t size)
+/* 1, 0, or negative errno.  What cannot be read stays, and with it the areas, by whose notes it is found again. */
+static int has_pads_alone(struct target *target, raddr start, uint64_t size)
 {
 	static uint8_t bytes[PADS_SIZE];
+	int r = target_read_surely(target, start, bytes, size);
 
-	if (target_read(target, start, bytes, size) < 0)
-		return false;
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < size; i++) {
 		if (bytes[i] == 0)
 			continue;
@@ -218,9 +220,9 @@ static bool has_pads_alone(struct target *target, raddr start, uint64_t size)
 		if (i + ARCH_JUMP_SIZE <= size && leads_to_area(target, start + i, bytes + i))
 			i += ARCH_JUMP_SIZE - 1;
 		else if (i >= ARCH_JUMP_SIZE - 1 && i + ARCH_JUMP_SIZE <= size)
-			return false;
+			return 0;
 	}
-	return true;
+	return 1;
 }
 
 static bool may_be_pads(const struct map_line *map)
@@ -234,7 +236,9 @@ static int remove_within(struct target *target, struct task *task, const struct 
 	raddr start = map->start > pads->start ? map->start : pads->start;
 	raddr end = map->end < pads->start + PADS_SIZE ? map->end : pads->start + PADS_SIZE;
 
-	return start < end && has_pads_alone(target, start, end - start) ? resident_unmap(task, start, end - start) : 0;
+	int r = start < end ? has_pads_alone(target, start, end - start) : 0;
+
+	return r > 0 ? resident_unmap(task, start, end - start) : r;
 }
 
 /* What was mapped as ours may be the program's by now, which maps where it likes: MAP_FIXED takes what is there away. */

@@ -521,6 +521,28 @@ static void a_trap_that_is_to_come_is_known_without_proc(void)
 	require_equal(table.played[point.step], rounds);
 }
 
+/* Pads (jumps_pads.c) that cannot be read are kept, with the areas whose notes name them, for a healer to find. */
+static void what_a_detach_cannot_read_is_taken_out_by_a_healer(void)
+{
+	static const struct point points[] = {
+		{ .call = FAULT_PROCESS_VM_READV, .at = 1, .error = FAULT_SHORT, .kind = FAULT_FROM_THEN },
+	};
+	const unsigned count = sizeof(points) / sizeof(points[0]);
+	unsigned step = 0;
+
+	begin();
+	while (strcmp(steps[step].name, "detach") != 0)
+		step++;
+	for (unsigned i = 0; i < count; i++) {
+		struct point point = points[i];
+
+		point.step = step;
+		play_point(&point);
+	}
+	require_equal(table.harmed, 0);
+	require_equal(table.outcomes[step][LIVED], count);
+}
+
 /* The list of its threads is the last that is read, in two looks: a part of them would be attached to, and the others come to
  * int3s that nobody answers for.  The masks' threads die of that. */
 static void a_list_that_breaks_off_attaches_to_no_part_of_a_process(void)
@@ -546,6 +568,7 @@ static void a_list_that_breaks_off_attaches_to_no_part_of_a_process(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(a_list_that_breaks_off_attaches_to_no_part_of_a_process),
 	LIVE_CASE(a_trap_that_is_to_come_is_known_without_proc),
+	LIVE_CASE(what_a_detach_cannot_read_is_taken_out_by_a_healer),
 	LIVE_CASE(whatever_fails_in_the_tracer_the_target_is_as_before),
 };
 
