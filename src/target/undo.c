@@ -201,7 +201,8 @@ static bool undo_held(struct target *target, const char **ret_text)
 	if (!*ret_text && r == 0 && target->tasks.count > 0)
 		r = resident_remove(target);
 	target->left_filtered |= r == -EKEYREJECTED;
-	target->left_something = *ret_text || (r < 0 && r != -EKEYREJECTED && r != -EAGAIN && r != -ESRCH);
+	/* -ESRCH, too: who has ended is known by its tasks, and that /proc says so of one that lives is no reason to leave it. */
+	target->left_something = *ret_text || (r < 0 && r != -EKEYREJECTED && r != -EAGAIN);
 	target->undo_due = r == -EAGAIN;
 	if (r == -EKEYREJECTED)
 		*ret_text = "its seccomp filter might kill it for a system call of ours: our code stays in it, and does no harm; "

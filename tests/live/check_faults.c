@@ -521,11 +521,13 @@ static void a_trap_that_is_to_come_is_known_without_proc(void)
 	require_equal(table.played[point.step], rounds);
 }
 
-/* Pads (jumps_pads.c) that cannot be read are kept, with the areas whose notes name them, for a healer to find. */
+/* Pads (jumps_pads.c) that cannot be read are kept, with the areas whose notes name them, for a healer to find; and that there is
+ * no such process, which its files say, is no reason not to send one. */
 static void what_a_detach_cannot_read_is_taken_out_by_a_healer(void)
 {
 	static const struct point points[] = {
 		{ .call = FAULT_PROCESS_VM_READV, .at = 1, .error = FAULT_SHORT, .kind = FAULT_FROM_THEN },
+		{ .call = FAULT_READ, .at = 1, .error = ESRCH, .kind = FAULT_FROM_THEN },
 	};
 	const unsigned count = sizeof(points) / sizeof(points[0]);
 	unsigned step = 0;
