@@ -165,9 +165,9 @@ static void on_attached(void *context, const struct answer *answer)
 	log_info("process %d: traced, %u tasks, %u probes", pid, attached->tasks, attached->probes);
 	if (attached->warning[0])
 		log_warning("process %d: %s", pid, attached->warning);
-	call_reply(call, json_pack("{s:i, s:I, s:I, s:b, s:o*, s:o}", "pid", pid, "tasks", (json_int_t)attached->tasks, "probes",
+	call_reply(call, json_pack("{s:i, s:I, s:I, s:b, s:o, s:o}", "pid", pid, "tasks", (json_int_t)attached->tasks, "probes",
 				   (json_int_t)attached->probes, "released", attached->released != 0, "hold_reason",
-				   attached->hold_reason[0] ? codec_bytes(attached->hold_reason) : NULL, "warning",
+				   attached->hold_reason[0] ? codec_bytes(attached->hold_reason) : json_null(), "warning",
 				   attached->warning[0] ? codec_bytes(attached->warning) : json_null()));
 }
 
