@@ -166,7 +166,9 @@ static void __attribute__((noreturn)) run(struct session *session, int sock, int
 	/* For whoever heals it, should this process die: then all that was named would be a dead one. */
 	if (rights_bound_by_yama())
 		target_names_tracer(session->target, session->daemon);
-	session_send_program(session, WIRE_ATTACHED, 0);
+	/* One that is let go at once was not followed: that is how the daemon knows. */
+	if (!session->refused)
+		session_send_program(session, WIRE_ATTACHED, 0);
 	status = loop_run(link, session);
 	wait_for_daemon(link);
 	link_free(link);

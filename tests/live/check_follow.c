@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define FORKER "tests/victims/forker"
 #define FORKER_C "tests/victims/forker.c"
 #define LIST_MS 10000
+#define LESS_BYTES (1 << 20)
 
 static void attach_following(struct tool *tool, pid_t pid)
 {
@@ -241,6 +243,54 @@ static void a_childs_tracer_killed_at_its_birth_does_no_harm(void)
 	subject_quit(forker);
 }
 
+struct not_followed {
+	struct tool *tool;
+	pid_t parent;
+	int children;
+};
+
+static bool counts_as_not_followed(void *context)
+{
+	struct not_followed *awaited = context;
+
+	return json_number(tool_status(awaited->tool, awaited->parent), "children_not_followed") == awaited->children;
+}
+
+/* Of what it has a child has all but the ring, and may not map a ring of its own then. */
+static void limit_memory(pid_t pid)
+{
+	rlim_t bytes = (rlim_t)status_number(pid, "VmSize", 10) * 1024 - LESS_BYTES;
+	struct rlimit limit = { bytes, bytes };
+
+	require_equal(prlimit(pid, RLIMIT_AS, &limit, NULL), 0);
+}
+
+static void a_child_that_can_have_no_ring_is_counted_as_not_followed(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *forker = victim_start(FORKER, NULL);
+	struct state *before = state_take(forker->pid);
+
+	tool_out(tool, "attach", "--follow-forks", "--engine", "ring", pid_text(forker->pid), NULL);
+	fork_followed(tool, forker);               /* so that it has a heap */
+	subject_command(forker, 'g');
+	limit_memory(forker->pid);
+	for (int i = 1; i <= 3; i++) {
+		struct not_followed awaited = { tool, forker->pid, i };
+		pid_t child;
+
+		subject_command(forker, 'g');
+		child = (pid_t)subject_tally(forker, "child");
+		require(live_wait(counts_as_not_followed, &awaited, LIST_MS));
+		require(!tool_lists(tool, child));
+		require_unharmed(child, NULL);
+		subject_command(forker, 'g');
+		require_equal(subject_tally(forker, "status"), 7);
+	}
+	require_nothing_unknown(tool_status(tool, forker->pid), 0);
+	tool_end(tool, forker, before);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(a_child_has_what_was_live_at_the_fork),
 	LIVE_CASE(an_ordinary_user_follows_own_children),
@@ -250,6 +300,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(spawned_programs_are_followed),
 	LIVE_CASE(a_childs_tracer_killed_does_no_harm),
 	LIVE_CASE(a_childs_tracer_killed_at_its_birth_does_no_harm),
+	LIVE_CASE(a_child_that_can_have_no_ring_is_counted_as_not_followed),
 };
 
 int main(int argc, char **argv)
