@@ -86,9 +86,7 @@ static int map_pads(struct target *target, raddr start)
 	if (pads)
 		return pads->state == PADS_OURS;
 	task = inject_find_task(target);
-	if (!task)
-		return -EAGAIN;
-	pads = note(target, start, PADS_PERHAPS);
+	pads = task ? note(target, start, PADS_PERHAPS) : NULL;
 	if (!pads)
 		return 0;
 	r = inject_syscall(task, target->stub, &call, &result);
@@ -101,11 +99,41 @@ static int map_pads(struct target *target, raddr start)
 	return r < 0 ? r : pads->state == PADS_OURS;
 }
 
+static void forget(struct target *target, const struct jump_pads *pads)
+{
+	struct jump_pads **link = &target->jump_pads, *gone;
+
+	while (*link != pads)
+		link = &(*link)->next;
+	gone = *link;
+	*link = gone->next;
+	free(gone);
+}
+
+/* The one that was mapped last, for a pad that is not to be. */
+static int unmap_pads(struct target *target, raddr start)
+{
+	struct task *task = inject_find_task(target);
+	int r = task ? resident_unmap(task, start, PADS_SIZE) : -EAGAIN;
+
+	if (r == 0)
+		forget(target, find(target, start));
+	return r;
+}
+
+/* A pad may begin in one mapping and end in the next.  Where that is another's no note will name the first one. */
 static int map_for(struct target *target, raddr pad)
 {
-	int r = map_pads(target, start_of(pad));
+	const raddr first = start_of(pad), last = start_of(pad + ARCH_JUMP_SIZE - 1);
+	const bool is_new = !find(target, first);
+	int r = map_pads(target, first);
 
-	return r > 0 ? map_pads(target, start_of(pad + ARCH_JUMP_SIZE - 1)) : r;
+	if (r > 0 && last != first) {
+		r = map_pads(target, last);
+		if (r == 0 && is_new)
+			r = unmap_pads(target, first);
+	}
+	return r;
 }
 
 /* Jumps at the same distance from their pads have them apart; those at several may not. */
@@ -159,7 +187,8 @@ void jumps_spare(struct target *target, struct jump *jump, raddr note_at)
 		return;
 	for (unsigned choice = 0; r == 0 && !is_in_doubt(target) && (pad = arch_spared_target(jump->site.window, starts, choice)) != 0; choice++)
 		r = try_pad(target, jump, note_at, pad);
-	if (r <= 0)
+	/* What may be mapped, for all that is known, stays noted. */
+	if (r == 0)
 		target_write(target, note_at, &none, sizeof(none));
 	jump->exposed = r <= 0;
 }

@@ -3,7 +3,8 @@
  *   places OBJECT
  *
  * Commands: 'o' dlopens OBJECT, 'g' has its slab_get make a block, 'c' dlcloses it; 'm' maps memory of its own over the lowest
- * mapping of code that is in no file, and fills it; 'p' does that with the first page alone; 'h' is whether that is still there.  Tally:
+ * mapping of code that is in no file, and fills it; 'p' does that with the first page alone, 'e' with the last one; 'h' is whether that is
+ * still there.  Tally:
  * mapped (bytes). */
 #define _GNU_SOURCE
 #include "victim.h"
@@ -61,12 +62,14 @@ static void find_code(unsigned long *ret_start, unsigned long *ret_end)
 		die("there is no such code");
 }
 
-static void map_over(size_t most)
+static void map_over(size_t most, bool its_end)
 {
 	unsigned long start, end;
 
 	find_code(&start, &end);
 	mapped_bytes = end - start < most ? end - start : most;
+	if (its_end)
+		start = end - mapped_bytes;
 	mapped = mmap((void *)start, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	if (mapped == MAP_FAILED)
 		die("mmap failed");
@@ -92,8 +95,9 @@ int main(int argc, char **argv)
 		case 'o': load(); break;
 		case 'g': use(); break;
 		case 'c': dlclose(object); break;
-		case 'm': map_over(SIZE_MAX); break;
-		case 'p': map_over(PAGE); break;
+		case 'm': map_over(SIZE_MAX, false); break;
+		case 'p': map_over(PAGE, false); break;
+		case 'e': map_over(PAGE, true); break;
 		case 'h': require_held(); break;
 		default: die("unknown command '%c'", command);
 		}
