@@ -63,6 +63,41 @@ static void look_at_all(pid_t pid, const struct awaited_threads *before, struct 
 		closedir(dir);
 }
 
+/* Who had a processor just once may have lost it at once.  Who is stopped is dealt with by whoever serves stops. */
+static void note_starved(pid_t tid, const struct awaited_threads *before, struct awaited_threads *now)
+{
+	const struct awaited_thread *old = before ? find(before, tid, now->items.count) : NULL;
+	struct awaited_thread *thread, found = { .tid = tid };
+	char state = process_thread_state(tid, tid), path[64];
+
+	if (before ? !old || state == 't' || state == 'T' : state != 'R' || now->items.count >= AWAITED_THREADS_MAX)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", tid);
+	found.ran_ns = proc_schedstat_ran_ns(path);
+	found.looks = old ? old->looks + is_able(tid, true, old, &found) : 0;
+	thread = found.looks < AWAITED_BRIEFLY_LOOKS ? vec_push(&now->items) : NULL;
+	if (thread)
+		*thread = found;
+}
+
+bool awaited_starves(struct awaited *awaited, const struct target *target)
+{
+	bool first = awaited->looked_ns == 0;
+	uint64_t now_ns = clock_monotonic_ns();
+	struct awaited_threads now = { 0 };
+
+	if (!first && now_ns - awaited->looked_ns < AWAITED_STARVED_PAUSE_MS * NSEC_PER_MSEC)
+		return awaited->threads.items.count > 0;
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (!target->tasks.items[i]->stopped && target->tasks.items[i]->tid > 0)
+			note_starved(target->tasks.items[i]->tid, first ? NULL : &awaited->threads, &now);
+	}
+	awaited->looked_ns = now_ns;
+	vec_fini(&awaited->threads.items);
+	awaited->threads = now;
+	return now.items.count > 0;
+}
+
 static bool all_were_able(const struct awaited_threads *threads, unsigned looks)
 {
 	for (size_t i = 0; i < threads->items.count; i++) {

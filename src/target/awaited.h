@@ -3,6 +3,8 @@
 #ifndef ALLOCWATCH_TARGET_AWAITED_H
 #define ALLOCWATCH_TARGET_AWAITED_H
 
+#include "target/target.h"
+
 #include "base/vec.h"
 
 #include <stdbool.h>
@@ -14,6 +16,7 @@
 /* For a moment: a handler of some microseconds has ended by then, at whatever rate it comes. */
 #define AWAITED_BRIEFLY_LOOKS 3
 #define AWAITED_BRIEFLY_PAUSE_US 300
+#define AWAITED_STARVED_PAUSE_MS 5     /* between two looks at who has no processor */
 #define AWAITED_THREADS_MAX 4096       /* further ones are not asked */
 
 struct awaited_thread {
@@ -38,6 +41,10 @@ struct awaited {
 bool awaited_in_vain(struct awaited *awaited, pid_t pid, pid_t tid);
 /* The same at AWAITED_BRIEFLY_LOOKS looks. */
 bool awaited_briefly(struct awaited *awaited, pid_t pid, pid_t tid);
+/* Of a process that is traced by ptrace, to be called again and again: whether one of its threads, guests' as well, that is not held, and
+ * was to run at the first call, has not been able to go on at AWAITED_BRIEFLY_LOOKS looks since: it had no processor.  Such a one may
+ * be in the midst of anything, and is not to be hurried. */
+bool awaited_starves(struct awaited *awaited, const struct target *target);
 /* It is done, or given up. */
 void awaited_end(struct awaited *awaited);
 

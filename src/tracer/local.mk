@@ -11,7 +11,7 @@ src_allocwatch_tracer_SOURCES = \
 	src/tracer/hold.c src/tracer/hold.h \
 	src/tracer/link.c src/tracer/link.h \
 	src/tracer/loop.c src/tracer/loop.h src/tracer/loop_private.h \
-	src/tracer/loop_ask.c src/tracer/loop_requests.c src/tracer/loop_serve.c \
+	src/tracer/loop_ask.c src/tracer/loop_catch_up.c src/tracer/loop_requests.c src/tracer/loop_serve.c \
 	src/tracer/main.c \
 	src/tracer/opening.c src/tracer/opening.h \
 	src/tracer/placement.c src/tracer/placement.h \

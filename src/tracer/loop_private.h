@@ -40,10 +40,15 @@ bool loop_catch_up_released(struct loop *loop);
 /* Without ptrace: a record is under way, by `writer` where that is known (0: not).  True: it was settled, by seizing the process. */
 bool loop_settle_in_time(struct loop *loop, pid_t writer);
 
-/* --- one stop (loop_serve.c) --- */
-void loop_serve(struct loop *loop, struct task *task, const struct stop *stop);
+/* --- what was recorded before (loop_catch_up.c) --- */
 /* Serves all that was recorded before now, `held` being a thread that is looked at (0: none).  False: not all came in time. */
 bool loop_catch_up(struct loop *loop, pid_t held);
+/* At all other stops it is in a system call, and behind an exec in other memory. */
+bool loop_may_be_writing(enum stop_kind kind);
+bool loop_is_trap(const struct stop *stop);
+
+/* --- one stop (loop_serve.c) --- */
+void loop_serve(struct loop *loop, struct task *task, const struct stop *stop);
 /* The task has executed a program. */
 void loop_serve_exec(struct loop *loop, struct task *task);
 /* The kernel knows of none of the tasks any more. */

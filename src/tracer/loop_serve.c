@@ -24,10 +24,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CATCH_UP_DEADLINE_MS 200       /* for records that are being written */
-#define CATCH_UP_PAUSE_NS 20000
-#define SETTLE_TURNS 50
-
 static int go_on(struct task *task)
 {
 	if (task->stopped && stop_is_end(task->stop.kind))
@@ -368,93 +364,13 @@ static void let_go(struct loop *loop, struct task *task)
 	task_remove(task);
 }
 
-static bool is_trap(const struct stop *stop)
-{
-	return stop->kind == STOP_SIGNAL && stop->sig == SIGTRAP;
-}
-
-/* At an int3 of ours: it had finished its record by then, and has another call to tell of. */
-static bool is_behind_record(const struct task *task, const struct stop *stop)
-{
-	struct user_regs_struct regs;
-
-	return is_trap(stop) && ptrace_getregs(task->tid, &regs) == 0 && !jumps_contain(task->target, arch_pc(&regs));
-}
-
-/* The stop of a thread that has been stopped while it wrote a record, by a signal, comes first.  One behind that has its turn when
- * what others are writing was read: it would be served before that. */
-static bool serve_writer(struct loop *loop, pid_t writer)
-{
-	struct task *task = writer > 0 ? task_find(writer) : NULL;
-	struct stop stop;
-
-	if (!task || task->target != loop->session->target || stop_look(writer, &stop) < 0 || stop.kind == STOP_NONE ||
-	    is_behind_record(task, &stop))
-		return false;
-	loop->catching_up = true;
-	loop_serve(loop, task, &stop);
-	loop->catching_up = false;
-	return true;
-}
-
-/* At all other stops it is in a system call, and behind an exec in other memory. */
-static bool may_be_writing(enum stop_kind kind)
-{
-	return kind == STOP_SIGNAL || kind == STOP_GROUP || kind == STOP_INTERRUPTED;
-}
-
-/* Whoever has been stopped before his record says whose it is. */
-static void settle_stopped(const struct target *target)
-{
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		struct task *task = target->tasks.items[i];
-		struct stop stop;
-
-		if (!task->stopped && stop_look(task->tid, &stop) == 0 && may_be_writing(stop.kind))
-			jumps_settle(task);
-	}
-}
-
-bool loop_catch_up(struct loop *loop, pid_t held)
-{
-	const struct timespec pause = { 0, CATCH_UP_PAUSE_NS };
-	bool was_released = loop->session->released;
-	uint64_t head, deadline_ns;
-	struct engine *engine;
-	unsigned turns = 0;
-	pid_t writer;
-
-	if (was_released && !loop_catch_up_released(loop))
-		return false;
-	/* Else it has been seized meanwhile. */
-	if (was_released && (loop->session->released || loop->session->leaving || loop->done))
-		return true;
-	engine = loop->session->engine;
-	if (!engine_has_ring(engine))
-		return true;
-	head = engine_ring_head(engine);
-	deadline_ns = clock_monotonic_ns() + CATCH_UP_DEADLINE_MS * NSEC_PER_MSEC;
-	while (!engine_read_until(engine, head, &writer)) {
-		if ((writer != 0 && writer == held) || loop->catching_up || engine_is_late(engine, clock_passed(deadline_ns)))
-			return false;
-		if (writer == 0 && turns++ % SETTLE_TURNS == 0)
-			settle_stopped(loop->session->target);
-		if (!serve_writer(loop, writer) && !loop_settle_in_time(loop, writer))
-			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-		/* That may have been the end of it, or of its memory. */
-		if (loop->done || loop->session->leaving || loop->session->engine != engine)
-			return true;
-	}
-	return true;
-}
-
 /* A signal for the program itself, what stops it, and a guest's system calls, which may be those of our code in the midst of a record:
  * nothing that the heap could hear of out of order.  Who waited here for what others write, and they for a processor, would keep a
  * program that has a signal each millisecond in its handler for ever. */
 static bool tells_nothing(const struct stop *stop)
 {
 	return stop->kind == STOP_SYSCALL || stop->kind == STOP_GROUP || stop->kind == STOP_INTERRUPTED ||
-	       (stop->kind == STOP_SIGNAL && !is_trap(stop));
+	       (stop->kind == STOP_SIGNAL && !loop_is_trap(stop));
 }
 
 /* A signal of the program's own, or a guest's system call but an exec, of a thread that is not in our code: what it has recorded can be read
@@ -516,24 +432,24 @@ static struct stop without_fault(struct task *task, const struct stop *stop)
 void loop_serve(struct loop *loop, struct task *task, const struct stop *seen)
 {
 	const struct stop mended = without_fault(task, seen), *stop = &mended;
-	bool extra_step = is_trap(stop) && jumps_is_extra_step(task), caught_up;
+	bool extra_step = loop_is_trap(stop) && jumps_is_extra_step(task), caught_up;
 
-	if (may_be_writing(stop->kind))
+	if (loop_may_be_writing(stop->kind))
 		jumps_settle(task);
 	/* What was recorded before comes before.  Of the thread itself nothing more will come now. */
 	caught_up = tells_nothing(stop) ? read_what_is_there(loop, task, stop) : loop_catch_up(loop, task->tid);
-	loop->session->out_of_order += !caught_up && is_trap(stop);
+	loop->session->out_of_order += !caught_up && loop_is_trap(stop);
 	/* What was served meanwhile may have been an exec, which ends the other threads and lets guests go. */
 	if (loop->done || task_find(stop->tid) != task)
 		return;
-	if (may_be_writing(stop->kind) && (caught_up || extra_step))
-		stand_in(loop, task, extra_step, stop->kind == STOP_SIGNAL && !is_trap(stop));
+	if (loop_may_be_writing(stop->kind) && (caught_up || extra_step))
+		stand_in(loop, task, extra_step, stop->kind == STOP_SIGNAL && !loop_is_trap(stop));
 	if (extra_step && !loop->session->leaving) {
 		resume_running(task);
 		return;
 	}
 	if (stop->kind == STOP_SIGNAL && !loop->session->leaving) {
-		serve_signal(loop, task, stop, caught_up || is_trap(stop));
+		serve_signal(loop, task, stop, caught_up || loop_is_trap(stop));
 		return;
 	}
 	if (stop_is_end(stop->kind) && !loop->session->leaving) {

@@ -11,8 +11,11 @@ tests_unit_check_holding_SOURCES = tests/unit/check_holding.c
 tests_unit_check_holding_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_holding_LDADD = src/libtarget.a src/libarch.a src/libmodel.a src/libbase.a \
 	$(ELF_LIBS) $(ZYDIS_LIBS) $(CHECK_LIBS)
-check_PROGRAMS += tests/unit/check_park
-TESTS += tests/unit/check_park
+check_PROGRAMS += tests/unit/check_park tests/unit/check_starved
+TESTS += tests/unit/check_park tests/unit/check_starved
+tests_unit_check_starved_SOURCES = tests/unit/check_starved.c
+tests_unit_check_starved_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_starved_LDADD = $(tests_unit_check_holding_LDADD)
 tests_unit_check_park_SOURCES = tests/unit/check_park.c
 tests_unit_check_park_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_park_LDADD = src/libtarget.a src/libarch.a src/libmodel.a src/libbase.a \
