@@ -104,7 +104,7 @@ int holes_look_by_text(struct target *target, struct stack_bounds *stacks, bool 
 {
 	struct ranges ranges = { 0 };
 	struct maps maps;
-	int r = maps_open(target->memory_tid, &maps);
+	int r = maps_of(target, &maps);
 
 	if (r < 0)
 		return r;

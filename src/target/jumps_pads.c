@@ -279,10 +279,7 @@ int jumps_remove_pads(struct target *target, struct task *task)
 
 	if (!target->jump_pads)
 		return 0;
-	r = maps_open(target->memory_tid, &maps);
-	/* Who has given up rights has them open, or those of the process that this one is a fresh copy of. */
-	if (r == -EACCES || r == -EPERM)
-		r = maps_read(target->maps_fd, &maps);
+	r = maps_of(target, &maps);
 	if (r < 0)
 		return r;
 	while (maps_next(&maps.cursor, &map)) {

@@ -137,7 +137,7 @@ int jumps_find_ring(struct target *target)
 {
 	struct map_line map;
 	struct maps maps;
-	int r = maps_open(target->memory_tid, &maps);
+	int r = maps_of(target, &maps);
 
 	if (r < 0)
 		return r;

@@ -212,7 +212,7 @@ struct stack_bounds thread_layout_main_stack(const struct target *target)
 	struct map_line map;
 	struct maps maps;
 
-	if (maps_open(target->memory_tid, &maps) < 0)
+	if (maps_of(target, &maps) < 0)
 		return bounds;
 	while (maps_next(&maps.cursor, &map)) {
 		if (strcmp(map.path, "[stack]") == 0)

@@ -1,5 +1,7 @@
 #include "target/maps.h"
 
+#include "target/target.h"
+
 #include "base/fd.h"
 
 #include <errno.h>
@@ -83,7 +85,7 @@ int maps_open(pid_t tid, struct maps *ret_maps)
 	return r;
 }
 
-int maps_read(int maps_fd, struct maps *ret_maps)
+static int read_again(int maps_fd, struct maps *ret_maps)
 {
 	char *text;
 	int r;
@@ -94,6 +96,13 @@ int maps_read(int maps_fd, struct maps *ret_maps)
 	if (r == 0)
 		*ret_maps = (struct maps){ text, text };
 	return r;
+}
+
+int maps_of(const struct target *target, struct maps *ret_maps)
+{
+	int r = maps_open(target->memory_tid, ret_maps);
+
+	return (r == -EACCES || r == -EPERM) && target->maps_fd >= 0 ? read_again(target->maps_fd, ret_maps) : r;
 }
 
 void maps_close(struct maps *maps)

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct target;
+
 /* More text than this is refused: 65,530 mappings (the kernel's default limit) with long paths. */
 #define MAPS_TEXT_MAX (64u << 20)
 
@@ -31,8 +33,9 @@ struct maps {
 };
 /* tid: any thread that has the memory.  0, to be ended by maps_close(); or what reading gave. */
 int maps_open(pid_t tid, struct maps *ret_maps);
-/* The same of an open /proc/PID/maps, for who has given up since what opening it again would take. */
-int maps_read(int maps_fd, struct maps *ret_maps);
+/* The same of a target.  Who has given up since what opening them again would take has them open, or those of the process that this
+ * one is a fresh copy of. */
+int maps_of(const struct target *target, struct maps *ret_maps);
 void maps_close(struct maps *maps);
 
 #endif

@@ -400,7 +400,7 @@ static bool find_mapping(struct target *target, raddr at, struct map_line *ret_m
 	struct maps maps;
 	bool found = false;
 
-	if (maps_open(target->memory_tid, &maps) < 0)
+	if (maps_of(target, &maps) < 0)
 		return false;
 	while (!found && maps_next(&maps.cursor, ret_map))
 		found = ret_map->start == at && is_ours(target, ret_map);

@@ -34,7 +34,7 @@ bool foreign_uprobes(const struct session *session)
 	struct maps maps;
 	bool there = false;
 
-	if (maps_open(session->target->memory_tid, &maps) < 0)
+	if (maps_of(session->target, &maps) < 0)
 		return false;
 	while (!there && maps_next(&maps.cursor, &map))
 		there = strcmp(map.path, "[uprobes]") == 0;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HOLES "tests/victims/holes"
 #define WAIT_MS 10000
@@ -172,21 +173,39 @@ static void a_page_that_is_made_by_a_system_call_is_not_read(void)
 }
 
 /* Nobody could mend the fault: only a look at the mappings tells of it, before each answer and once a second. */
+static void make_and_look(struct tool *tool, struct subject *victim)
+{
+	struct state *before = state_take(victim->pid);
+
+	attach(tool, victim, true);
+	subject_command(victim, 'b');
+	tool_status(tool, victim->pid);
+	subject_command(victim, 'e');
+	require_counts(tool, victim);
+	tool_end(tool, victim, before);
+}
+
 static void a_page_that_is_made_by_a_system_call_is_seen_without_ptrace(void)
 {
 	struct tool *tool = tool_start();
 
 	for (int way = 0; way < BY_MADVISE; way++) {
-		struct subject *victim = start(way, "--raw");
-		struct state *before = state_take(victim->pid);
-
 		live_note("%s", way_names[way]);
-		attach(tool, victim, true);
-		subject_command(victim, 'b');
-		tool_status(tool, victim->pid);
-		subject_command(victim, 'e');
-		require_counts(tool, victim);
-		tool_end(tool, victim, before);
+		make_and_look(tool, start(way, "--raw"));
+	}
+}
+
+/* The tracer of root's daemon is its user by then, who may not open its mappings. */
+static void so_it_is_in_an_undumpable_process(void)
+{
+	struct tool *tool;
+
+	if (geteuid() != 0)
+		live_skip("needs root, to be another user");
+	tool = tool_start();
+	for (int way = 0; way < BY_MADVISE; way++) {
+		live_note("%s", way_names[way]);
+		make_and_look(tool, victim_start_ordinary(HOLES, "--way", live_text("%d", way), "--raw", "--undumpable", NULL));
 	}
 }
 
@@ -204,6 +223,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_page_that_is_made_later_is_not_read_without_ptrace),
 	LIVE_CASE(a_page_that_is_made_by_a_system_call_is_not_read),
 	LIVE_CASE(a_page_that_is_made_by_a_system_call_is_seen_without_ptrace),
+	LIVE_CASE(so_it_is_in_an_undumpable_process),
 	LIVE_CASE(a_page_that_is_made_a_guard_is_not_read),
 	LIVE_CASE(a_page_of_a_stack_that_a_new_thread_gets_is_not_read),
 	LIVE_CASE(what_the_program_does_at_a_fault_stays),

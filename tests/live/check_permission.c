@@ -7,6 +7,8 @@
 #include "subject.h"
 #include "tool.h"
 
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -16,6 +18,7 @@
 #define ROUND_BYTES 100000
 #define ROUND_BLOCKS 100
 #define ANOTHER_UID 61235
+#define TIMEOUT_MS 60000
 
 static void require_root(void)
 {
@@ -170,6 +173,50 @@ static void an_undumpable_process(void)
 	subject_command(hammer, 'g');
 	require_nothing_unknown(tool_status(root, hammer->pid), 0);
 	tool_end(root, hammer, NULL);
+}
+
+static bool is_traced_by_strace(void *context)
+{
+	return !state_has_no_tracer(context);
+}
+
+/* How often the process itself asks the kernel for memory in a round, as it does for stacks that are not known to be mapped. */
+static long asks_in_a_round(struct subject *victim)
+{
+	const char *log = live_text("%s/asks", live_folder());
+	const char *const argv[] = { "/usr/bin/strace", "-f", "-qq", "-e", "trace=process_vm_readv", "-o", log, "-p",
+				     pid_text(victim->pid), NULL };
+	struct subject *strace = subject_start(geteuid(), argv);
+	char line[512];
+	long asks = 0;
+	FILE *file;
+
+	require(live_wait(is_traced_by_strace, &victim->pid, TIMEOUT_MS));
+	subject_command(victim, 'g');
+	kill(strace->pid, SIGINT);
+	subject_wait(strace);
+	file = fopen(log, "re");
+	require(file != NULL);
+	while (fgets(line, sizeof(line), file))
+		asks += strstr(line, "process_vm_readv(") != NULL;
+	fclose(file);
+	return asks;
+}
+
+/* The tracer has its user's rights by then, who may not look at the mappings. */
+static void the_first_stack_of_an_undumpable_process_may_grow(void)
+{
+	struct tool *tool;
+	struct subject *recursion;
+
+	require_root();
+	tool = tool_start();
+	recursion = victim_start_ordinary("tests/victims/recursion", "--undumpable", "--first", "20000", NULL);
+	tool_out(tool, "attach", "--release", pid_text(recursion->pid), NULL);
+	require_at_least(asks_in_a_round(recursion), 1);
+	require_equal(json_number(tool_status(tool, recursion->pid), "unknown.lost_events"), 0);
+	require_equal(asks_in_a_round(recursion), 0);
+	tool_end(tool, recursion, NULL);
 }
 
 static void a_process_with_more_capabilities(void)
@@ -345,6 +392,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_process_with_a_set_uid_past),
 	LIVE_CASE(a_process_of_another_group),
 	LIVE_CASE(an_undumpable_process),
+	LIVE_CASE(the_first_stack_of_an_undumpable_process_may_grow),
 	LIVE_CASE(a_process_with_more_capabilities),
 	LIVE_CASE(root_without_the_capability),
 	LIVE_CASE(from_within_a_user_namespace),

@@ -7,7 +7,7 @@
  *   g  nothing of the kind: the first thread allocates               h  another handler for SIGSEGV and SIGBUS
  *
  * Options: --way WAY (below), --raw (by system calls of its own, past the C library), --before (for 'p'); --handler or --ignore,
- * --block: SIGSEGV and SIGBUS.
+ * --block: SIGSEGV and SIGBUS; --undumpable: by PR_SET_DUMPABLE.
  * Tally: blocks, bytes (live), acts (1: at both signals as it has set it). */
 #define _GNU_SOURCE
 #include "victim.h"
@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -338,6 +339,8 @@ int main(int argc, char **argv)
 
 	way = option_number(argc, argv, "--way", BY_MPROTECT);
 	raw = option_given(argc, argv, "--raw");
+	if (option_given(argc, argv, "--undumpable") && prctl(PR_SET_DUMPABLE, 0))
+		die("PR_SET_DUMPABLE failed");
 	if (option_given(argc, argv, "--handler"))
 		set_actions(see_fault);
 	if (option_given(argc, argv, "--ignore"))

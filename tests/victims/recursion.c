@@ -1,18 +1,21 @@
 /* Allocates under 100,000 frames of one recursion, on a thread with room for them.
  *
+ *   recursion [--first DEPTH] [--undumpable]   under so many on the first thread, whose stack grows; by PR_SET_DUMPABLE
+ *
  * Tally: depth, blocks and bytes (one kept a round). */
 #include "victim.h"
 
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #define DEPTH 100000
 #define KEPT_BYTES 616
 #define STACK_BYTES (64UL << 20)
 
-static long blocks;
+static long blocks, wanted_depth = DEPTH;
 static volatile long frames_seen;
 static atomic_int main_waits;
 
@@ -39,7 +42,7 @@ static __attribute__((noinline)) void descend(long depth)
 static void dive(void)
 {
 	frames_seen = 0;
-	descend(DEPTH);
+	descend(wanted_depth);
 	say("depth=%ld blocks=%ld bytes=%ld", frames_seen - 1, blocks, blocks * KEPT_BYTES);
 }
 
@@ -53,8 +56,15 @@ static void *obey_deep(void *argument)
 	return argument;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	wanted_depth = option_number(argc, argv, "--first", DEPTH);
+	if (option_given(argc, argv, "--undumpable") && prctl(PR_SET_DUMPABLE, 0))
+		die("PR_SET_DUMPABLE failed");
+	if (option_given(argc, argv, "--first")) {
+		obey(dive);
+		return 0;
+	}
 	start_thread(obey_deep, NULL, STACK_BYTES);
 	atomic_store(&main_waits, 1);
 	for (;;)
