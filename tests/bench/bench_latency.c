@@ -1,12 +1,14 @@
-/* How long a target waits: its own longest malloc, by its own clock, while it is attached to and while
+/* How long a target waits: its own longest time between two mallocs, by its own clock, while it is attached to and while
  * snapshots are taken with many live blocks; and what those blocks cost the tracer.  Prints one JSON
  * object a line and judges nothing.
  *
  *	bench_latency [BLOCKS]          default 1000000
+ *	bench_latency --large           the attach to the largest program alone
  *
  * The same program untraced, or traced with nothing else going on, is the measure of what the machine
  * itself adds. */
 #include "driver.h"
+#include "empty_stop.h"
 #include "process.h"
 
 #include "base/clock.h"
@@ -78,12 +80,15 @@ static void measure_attach(struct victim *victim, unsigned threads, unsigned obj
 {
 	struct driver_options options = { .engine = engine };
 	struct series untraced = { .count = 0 }, attaching = { .count = 0 }, detaching = { .count = 0 };
-	struct series held = { .count = 0 };
+	struct series held = { .count = 0 }, empty = { .count = 0 }, empty_held = { .count = 0 };
 
 	for (unsigned i = 0; i < ATTACHES; i++) {
 		struct driver *driver = driver_start(&options);
 
 		watch_quiet(victim, &untraced);
+		begin(victim);
+		empty_held.longest_ms[empty_held.count++] = empty_stop(victim_pid(victim));
+		end(victim, &empty);
 		begin(victim);
 		driver_attach(driver, victim_pid(victim));
 		end(victim, &attaching);
@@ -96,6 +101,8 @@ static void measure_attach(struct victim *victim, unsigned threads, unsigned obj
 	printf("{\"bench\": \"attach\", \"threads\": %u, \"objects\": %u, \"engine\": \"%s\"", threads, objects,
 	       engine == ENGINE_RING ? "ring" : "int3");
 	print_series("untraced_longest_ms", &untraced);
+	print_series("empty_stop_longest_ms", &empty);
+	print_series("empty_stop_held_ms", &empty_held);
 	print_series("attach_longest_ms", &attaching);
 	print_series("attach_held_ms", &held);
 	print_series("detach_longest_ms", &detaching);
@@ -229,15 +236,19 @@ static void measure_blocks(long blocks)
 
 int main(int argc, char **argv)
 {
-	long blocks = argc > 1 ? atol(argv[1]) : 1000000;
+	bool large_alone = argc > 1 && strcmp(argv[1], "--large") == 0;
+	long blocks = argc > 1 && !large_alone ? atol(argv[1]) : 1000000;
 
 	if (blocks < 1)
-		bench_fail("usage: bench_latency [BLOCKS]");
+		bench_fail("usage: bench_latency [BLOCKS | --large]");
 	for (enum engine_kind engine = ENGINE_INT3; engine <= ENGINE_RING; engine++) {
-		measure_attach(start(1, 0), 1, 0, engine);
-		measure_attach(start(16, 0), 16, 0, engine);
+		if (!large_alone) {
+			measure_attach(start(1, 0), 1, 0, engine);
+			measure_attach(start(16, 0), 16, 0, engine);
+		}
 		measure_attach(start_large(), 1 + SLEEPERS, OBJECTS, engine);
 	}
-	measure_blocks(blocks);
+	if (!large_alone)
+		measure_blocks(blocks);
 	return 0;
 }

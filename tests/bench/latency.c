@@ -1,11 +1,12 @@
-/* Threads that time each of their own calls of malloc, and a heap of many live blocks beside them.
+/* Threads that time themselves from the end of each call of malloc to that of the next, so that no stop falls in between, and a heap
+ * of many live blocks beside them.
  *
  *   latency [--threads N] [--sleepers N] [--blocks N] [OBJECT...]
  *
  * Further threads sleep, and the objects are loaded.
  * Commands besides q: 'f' allocates the --blocks blocks by some thousand different stacks ("blocks=N
  * ns=T"); 'r' all threads allocate and free until 's', which answers with "calls=N longest_ns=T": the
- * longest single malloc of any thread. */
+ * longest time that one malloc has come after another, of any thread. */
 #include "../victims/victim.h"
 
 #include <dlfcn.h>
@@ -19,7 +20,7 @@
 #define PATH_BITS 12           /* 2^12 stacks of blocks */
 
 struct worker {
-	uint64_t longest_ns;
+	uint64_t longest_ns, ended_ns;
 	long calls;
 } __attribute__((aligned(128)));
 
@@ -31,15 +32,15 @@ static pthread_barrier_t round_begins, round_ends;
 
 static void time_one(struct worker *w)
 {
-	uint64_t begun_ns = now_ns(), took_ns;
 	void *p = malloc(64);
+	uint64_t now = now_ns(), took_ns = now - w->ended_ns;
 
-	took_ns = now_ns() - begun_ns;
 	if (!p)
 		die("an allocation failed");
 	__asm__ volatile("" : "+r"(p) : : "memory");
 	free(p);
 	w->calls++;
+	w->ended_ns = now;
 	if (took_ns > w->longest_ns)
 		w->longest_ns = took_ns;
 }
@@ -52,6 +53,7 @@ static void *work(void *argument)
 		pthread_barrier_wait(&round_begins);
 		w->calls = 0;
 		w->longest_ns = 0;
+		w->ended_ns = now_ns();
 		do
 			time_one(w);
 		while (atomic_load_explicit(&keep_running, memory_order_relaxed));

@@ -33,7 +33,7 @@ tests_bench_bench_engines_SOURCES = tests/bench/bench_engines.c $(bench_common)
 tests_bench_bench_engines_LDADD = $(bench_libs)
 tests_bench_bench_heap_SOURCES = tests/bench/bench_heap.c
 tests_bench_bench_heap_LDADD = src/libmodel.a src/libbase.a -lm
-tests_bench_bench_latency_SOURCES = tests/bench/bench_latency.c $(bench_common)
+tests_bench_bench_latency_SOURCES = tests/bench/bench_latency.c tests/bench/empty_stop.c tests/bench/empty_stop.h $(bench_common)
 tests_bench_bench_latency_LDADD = $(bench_libs)
 tests_bench_bench_stops_SOURCES = tests/bench/bench_stops.c tests/bench/floor.c tests/bench/floor.h \
 	src/tracer/placement.c src/tracer/placement.h $(bench_common)

@@ -217,17 +217,22 @@ def series(name, values, goal=None, machine_alone=()):
 
 
 def latency(documents):
-    print("## The target's own longest malloc\n")
+    print("## The target's own longest time between two mallocs\n")
     paragraph("By the target's clock, in milliseconds, while its threads allocate as fast as they can; over so many "
-              "attempts. What it shows untraced, or traced with nothing else going on, is the machine's.")
+              "attempts. What it shows untraced, or traced with nothing else going on, is the machine's. Stopped and let go: by the smallest "
+              "loops that seize all threads, interrupt each, wait for it, read its registers and detach, in the same run; no tracer does with less.")
     rows = []
     for d in documents:
         if d["bench"] == "attach":
             of = "1 thread" if d["threads"] == 1 else "%d threads" % d["threads"]
             of = "%s: %s%s" % (d["engine"], of, ", %d objects" % d["objects"] if d["objects"] else "")
             goal = GOAL_ATTACH_LARGE_MS if d["objects"] else GOAL_ATTACH_MS
-            rows += [series(of + ", untraced", d["untraced_longest_ms"]),
-                     series(of + ", attach", d["attach_longest_ms"], goal, d["untraced_longest_ms"]),
+            rows.append(series(of + ", untraced", d["untraced_longest_ms"]))
+            # Results from before that was measured have none.
+            if "empty_stop_held_ms" in d:
+                rows += [series(of + ", stopped and let go", d["empty_stop_longest_ms"]),
+                         series(of + ", stopped and let go, by the clock of who did that", d["empty_stop_held_ms"])]
+            rows += [series(of + ", attach", d["attach_longest_ms"], goal, d["untraced_longest_ms"]),
                      series(of + ", attach, held by the tracer's clock", d["attach_held_ms"]),
                      series(of + ", detach", d["detach_longest_ms"])]
         elif d["bench"] == "snapshot":
