@@ -12,6 +12,8 @@
 
 /* It returned EINTR, and is of those that do so for no signal. */
 bool syscall_was_broken_off(const struct user_regs_struct *regs);
+/* It is to be made again: the thread was in a wait. */
+bool syscall_waits(const struct user_regs_struct *regs);
 /* The kernel would go on with it by restart_syscall(2): nanosleep, poll and futex with a timeout. */
 bool syscall_restarts_by_call(const struct user_regs_struct *regs);
 /* That is the call it is in. */

@@ -48,6 +48,11 @@ bool syscall_was_broken_off(const struct user_regs_struct *regs)
 	       fails_for_no_signal((long)regs->orig_rax);
 }
 
+bool syscall_waits(const struct user_regs_struct *regs)
+{
+	return (long)regs->orig_rax >= 0 && (long)regs->rax <= -ERESTARTSYS && (long)regs->rax >= -ERESTART_RESTARTBLOCK;
+}
+
 bool syscall_restarts_by_call(const struct user_regs_struct *regs)
 {
 	return (long)regs->orig_rax >= 0 && (long)regs->rax == -ERESTART_RESTARTBLOCK;

@@ -28,6 +28,7 @@ src_libtarget_a_SOURCES = \
 	src/target/memory.c \
 	src/target/modules.c \
 	src/target/park.c src/target/park.h \
+	src/target/order.c src/target/order.h \
 	src/target/process.c src/target/process.h \
 	src/target/ptrace.c src/target/ptrace.h \
 	src/target/resident.c src/target/resident.h \

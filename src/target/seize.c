@@ -6,6 +6,7 @@
 #include "target/held.h"
 #include "target/jumps.h"
 #include "target/masks.h"
+#include "target/order.h"
 #include "target/process.h"
 #include "target/ptrace.h"
 #include "target/sharers.h"
@@ -256,12 +257,12 @@ static void bring_to_trap(struct target *target, struct task *task, uint64_t dea
 
 /* Those that do not stop are in a wait that nothing breaks off (vfork, a disk): they will stop before they run another
  * instruction, and nobody should be held for them. */
-static bool all_uninterruptible(const struct target *target)
+static bool all_uninterruptible(const struct target *target, bool all)
 {
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		const struct task *task = target->tasks.items[i];
 
-		if (!task->stopped && process_thread_state(target->pid, task->tid) != 'D' &&
+		if (!task->stopped && (all || !task->ran) && process_thread_state(target->pid, task->tid) != 'D' &&
 		    process_thread_state(task->tid, task->tid) != 'D')
 			return false;
 	}
@@ -293,40 +294,56 @@ static bool bring_to_stop(struct task *task, bool first_round)
 	return true;
 }
 
-/* How many still run.  The first thread comes last, as it does when they are let go. */
-static unsigned bring_all_to_stop(struct target *target, bool first_round)
+/* How many still run, of those alone that waited when they were looked at or of all.  The first thread comes last, as it does when they
+ * are let go. */
+static unsigned bring_to_stops(struct target *target, bool all, bool first_round)
 {
 	struct task *first = target_first_task(target);
 	unsigned running = 0;
 
 	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (target->tasks.items[i] != first)
+		if (target->tasks.items[i] != first && (all || !target->tasks.items[i]->ran))
 			running += bring_to_stop(target->tasks.items[i], first_round);
 	}
-	if (first)
+	if (first && (all || !first->ran))
 		running += bring_to_stop(first, first_round);
 	return running;
 }
 
-int target_stop_all(struct target *target)
+/* Until none of these runs, or all of them that do are in such a wait, or the deadline has passed.  That is looked for every now and then, and
+ * when no more than `left` run, of whom it is known. */
+static unsigned stop_until(struct target *target, bool all, unsigned left, uint64_t deadline)
 {
-	uint64_t started = clock_monotonic_ns(), deadline = started + STOP_ALL_DEADLINE_MS * NSEC_PER_MSEC;
-	uint64_t patience = started + UNINTERRUPTIBLE_MS * NSEC_PER_MSEC;
-	unsigned running;
+	uint64_t patience = 0;
 
 	for (unsigned round = 0;; round++) {
-		running = bring_all_to_stop(target, round == 0);
+		unsigned running = bring_to_stops(target, all, round == 0);
+
 		drop_ended(target);
 		if (running == 0 || clock_passed(deadline))
-			break;
-		if (clock_passed(patience)) {
-			if (all_uninterruptible(target))
-				break;
+			return running;
+		if (round == 0)
+			patience = clock_monotonic_ns() + UNINTERRUPTIBLE_MS * NSEC_PER_MSEC;
+		if (running <= left || clock_passed(patience)) {
+			if (all_uninterruptible(target, all))
+				return running;
 			patience += UNINTERRUPTIBLE_MS * NSEC_PER_MSEC;
 		}
 		if (round > 3)
 			pause_briefly(round - 4);
 	}
+}
+
+int target_stop_all(struct target *target)
+{
+	uint64_t deadline;
+	unsigned running;
+
+	order_look(target);
+	deadline = clock_monotonic_ns() + STOP_ALL_DEADLINE_MS * NSEC_PER_MSEC;
+	/* Those that are held wait for each other, and those that run need not wait for that. */
+	running = stop_until(target, false, 0, deadline - STOP_ALL_DEADLINE_MS / 2 * NSEC_PER_MSEC);
+	running = stop_until(target, true, running, deadline);
 	for (size_t i = 0; target->breakpoints.count > 0 && i < target->tasks.count; i++) {
 		if (target->tasks.items[i]->stopped)
 			bring_to_trap(target, target->tasks.items[i], deadline + NSEC_PER_SEC);

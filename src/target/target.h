@@ -47,6 +47,7 @@ struct task {
 	bool unlisted;                 /* it had ended, or never was, when it was first heard of */
 	bool interrupt_due;            /* PTRACE_INTERRUPT sent, its stop not seen yet */
 	uint64_t blocked_faults;       /* SIGSEGV and SIGBUS, when its mask was first looked at (faults.h) */
+	bool ran;                      /* when all were looked at before they were held, or held outside of a wait (order.h) */
 	bool masked;                   /* SIGTRAP was looked at in its mask (cleared if need be) */
 	bool sigtrap_was_blocked;
 	uint32_t mask_note;            /* where that is noted in the process (masks.h), counted from 1; 0: nowhere */

@@ -5,6 +5,7 @@
 #include "target/held.h"
 #include "target/inject.h"
 #include "target/jumps.h"
+#include "target/order.h"
 #include "target/process.h"
 #include "target/ptrace.h"
 #include "target/resident.h"
@@ -276,24 +277,15 @@ bool target_undo(struct target *target, const char **ret_text)
 
 static void detach_held(struct task *task)
 {
-	if (!task->stopped || stop_is_end(task->stop.kind))
-		return;
 	held_ends(task);
 	task_detach(task);
 }
 
 void target_let_go(struct target *target, void (*gone)(void *context, struct task *task), void *context)
 {
-	struct task *first = target_first_task(target);
-
-	/* Those first that were stopped first, and none waits for what is forgotten of another.  By the process's first thread
-	 * others see whether it is traced. */
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		if (target->tasks.items[i] != first)
-			detach_held(target->tasks.items[i]);
-	}
-	if (first)
-		detach_held(first);
+	/* None waits for what is forgotten of another.  By the process's first thread others see whether it is traced, where nothing
+	 * in the process itself says that any more. */
+	order_let_go(target, !target->areas, detach_held);
 	for (size_t i = target->tasks.count; i-- > 0;) {
 		struct task *task = target->tasks.items[i];
 

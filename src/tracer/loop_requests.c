@@ -8,6 +8,7 @@
 #include "tracer/release.h"
 #include "tracer/snapshot.h"
 
+#include "target/order.h"
 #include "target/process.h"
 #include "target/resident.h"
 
@@ -53,6 +54,11 @@ void loop_undo(struct loop *loop, uint32_t serial)
 	}
 }
 
+static void resume(struct task *task)
+{
+	task_resume(task);
+}
+
 void loop_resume_held(struct loop *loop)
 {
 	struct target *target = loop->session->target;
@@ -60,13 +66,7 @@ void loop_resume_held(struct loop *loop)
 
 	if (executed)
 		loop_serve_exec(loop, executed);
-	/* Those first that were stopped first. */
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		struct task *task = target->tasks.items[i];
-
-		if (task->stopped && !stop_is_end(task->stop.kind))
-			task_resume(task);
-	}
+	order_let_go(target, false, resume);
 }
 
 /* It is heard of again before that has passed: a long step is over.  Without ptrace it may wait for what a thread of the process holds in the

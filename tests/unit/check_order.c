@@ -1,0 +1,222 @@
+/* In which order the threads of a process are held and go on: who runs is held last and goes on first. */
+#include "target/attach.h"
+#include "target/order.h"
+#include "target/process.h"
+
+#include "base/clock.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SLEEPERS 30
+#define FEW_SLEEPERS 3
+#define DEADLINE_NS (20 * NSEC_PER_SEC)
+
+/* One thread runs, the others wait. */
+struct crowd {
+	atomic_uint ready;
+	atomic_int runner;
+	atomic_ulong turns;
+};
+
+static struct crowd *crowd;
+static pid_t child;
+static struct target *target;
+
+static void *run(void *argument)
+{
+	atomic_store(&crowd->runner, (int)syscall(SYS_gettid));
+	atomic_fetch_add(&crowd->ready, 1);
+	for (;;)
+		atomic_fetch_add(&crowd->turns, 1);
+	return argument;
+}
+
+static void *sleep_on(void *argument)
+{
+	atomic_fetch_add(&crowd->ready, 1);
+	for (;;)
+		pause();
+	return argument;
+}
+
+static void pause_a_little(void)
+{
+	const struct timespec pause = { 0, NSEC_PER_MSEC };
+
+	nanosleep(&pause, NULL);
+}
+
+/* The runner is not the last one that is made: it stands among the others. */
+static void begin_child(unsigned sleepers)
+{
+	crowd = mmap(NULL, sizeof(*crowd), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(crowd, MAP_FAILED);
+	child = fork();
+	if (child > 0)
+		return;
+	for (unsigned i = 0; i <= sleepers; i++) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, i == 1 ? run : sleep_on, NULL) != 0)
+			_exit(1);
+	}
+	for (;;)
+		pause();
+}
+
+/* With all seized, and all but the runner in their waits. */
+static void begin(unsigned sleepers)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
+	unsigned waiting = 0;
+
+	begin_child(sleepers);
+	while (atomic_load(&crowd->ready) <= sleepers && !clock_passed(deadline_ns))
+		pause_a_little();
+	ck_assert_int_eq(target_new(child, &target), 0);
+	ck_assert_int_eq(target_seize(target, NULL), 0);
+	ck_assert_uint_eq(target->tasks.count, sleepers + 2);
+	while (waiting <= sleepers && !clock_passed(deadline_ns)) {
+		waiting = 0;
+		for (size_t i = 0; i < target->tasks.count; i++)
+			waiting += process_thread_state(child, target->tasks.items[i]->tid) == 'S';
+	}
+	ck_assert_uint_eq(waiting, sleepers + 1);
+}
+
+static void end(void)
+{
+	kill(child, SIGKILL);
+	for (size_t i = target->tasks.count; i-- > 0;)
+		waitpid(target->tasks.items[i]->tid, NULL, __WALL);
+	waitpid(child, NULL, __WALL);
+	target_free(target);
+	munmap(crowd, sizeof(*crowd));
+}
+
+static bool is_runner(const struct task *task)
+{
+	return task->tid == atomic_load(&crowd->runner);
+}
+
+static struct task *runner(void)
+{
+	return task_find(atomic_load(&crowd->runner));
+}
+
+START_TEST(who_runs_is_held_when_all_others_are)
+{
+	begin(SLEEPERS);
+	ck_assert_int_eq(target_stop_all(target), 0);
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		const struct task *task = target->tasks.items[i];
+
+		ck_assert(task->stopped);
+		ck_assert(task->ran == is_runner(task));
+		ck_assert(is_runner(task) || task->running_ns < runner()->running_ns);
+	}
+	end();
+}
+END_TEST
+
+/* In which they were let go, who are not. */
+static struct task *went[SLEEPERS + 2];
+static size_t went_count;
+
+static void note_going(struct task *task)
+{
+	ck_assert_uint_lt(went_count, SLEEPERS + 2);
+	went[went_count++] = task;
+	task->stopped = false;
+}
+
+static void let_all_go(bool leader_last)
+{
+	went_count = 0;
+	order_let_go(target, leader_last, note_going);
+	ck_assert_uint_eq(went_count, target->tasks.count);
+	for (size_t i = 0; i < went_count; i++)
+		went[i]->stopped = true;
+}
+
+START_TEST(who_ran_goes_on_first)
+{
+	begin(SLEEPERS);
+	ck_assert_int_eq(target_stop_all(target), 0);
+	let_all_go(false);
+	ck_assert(is_runner(went[0]));
+	/* The others as they were stopped. */
+	ck_assert_int_eq(went[1]->tid, child);
+	let_all_go(true);
+	ck_assert(is_runner(went[0]));
+	ck_assert_int_eq(went[went_count - 1]->tid, child);
+	end();
+}
+END_TEST
+
+/* It ended to wait when it had been looked at. */
+START_TEST(who_is_held_outside_of_a_wait_goes_on_first)
+{
+	begin(SLEEPERS);
+	ck_assert_int_eq(target_stop_all(target), 0);
+	runner()->ran = false;
+	let_all_go(false);
+	ck_assert(is_runner(went[0]));
+	end();
+}
+END_TEST
+
+START_TEST(few_threads_are_not_looked_at_before)
+{
+	begin(FEW_SLEEPERS);
+	ck_assert_int_eq(target_stop_all(target), 0);
+	for (size_t i = 0; i < target->tasks.count; i++)
+		ck_assert(target->tasks.items[i]->ran);
+	let_all_go(false);
+	for (size_t i = 0; i < target->tasks.count; i++)
+		ck_assert_ptr_eq(went[i], target->tasks.items[i]);
+	end();
+}
+END_TEST
+
+START_TEST(none_waits_for_looks_when_one_is_held_already)
+{
+	begin(SLEEPERS);
+	target->tasks.items[3]->stopped = true;
+	order_look(target);
+	target->tasks.items[3]->stopped = false;
+	for (size_t i = 0; i < target->tasks.count; i++)
+		ck_assert(target->tasks.items[i]->ran);
+	end();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("order");
+	TCase *tcase = tcase_create("order");
+	SRunner *runner_of_all;
+	int failed;
+
+	tcase_add_test(tcase, who_runs_is_held_when_all_others_are);
+	tcase_add_test(tcase, who_ran_goes_on_first);
+	tcase_add_test(tcase, who_is_held_outside_of_a_wait_goes_on_first);
+	tcase_add_test(tcase, few_threads_are_not_looked_at_before);
+	tcase_add_test(tcase, none_waits_for_looks_when_one_is_held_already);
+	tcase_set_timeout(tcase, 60);
+	suite_add_tcase(suite, tcase);
+	runner_of_all = srunner_create(suite);
+	srunner_run_all(runner_of_all, CK_NORMAL);
+	failed = srunner_ntests_failed(runner_of_all);
+	srunner_free(runner_of_all);
+	return failed ? 1 : 0;
+}
