@@ -167,6 +167,8 @@ unsigned engine_planned(const struct engine *engine);
 /* An object whose malloc cannot be probed, and why (static text); false: there is none. */
 bool engine_unwatchable(const struct engine *engine, uint32_t *ret_module, const char **ret_reason);
 
+/* When some threads are held already, before it is installed: what has to be known of each is asked of these. */
+void engine_look_ahead(struct engine *engine);
 /* Prepares breakpoints for all that is planned and not yet prepared, and plants them.  All threads that
  * run must have SIGTRAP unblocked.  Returns how many functions are probed, or negative errno. */
 int engine_install(struct engine *engine);

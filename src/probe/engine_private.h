@@ -64,6 +64,7 @@ struct ring_side {
 	struct ring *parents;              /* of the process that this one was forked from: not read */
 	struct ring_drawn forking;         /* with sampling: of the thread that has forked last */
 	struct thread_layout layout;
+	struct layout_look *layout_look;   /* begun, of those that were held first */
 	struct jump_words awaited;         /* while it is planted */
 	struct jump_range expected;        /* is asked for behind that, in the same stop */
 	VEC_OF(struct ring_place) places;  /* by number */

@@ -160,7 +160,7 @@ static bool begin_ring(struct engine *engine)
 
 	if (engine->ring.begun)
 		return engine->ring.ring != NULL;
-	thread_layout_look(engine->target, &engine->ring.layout);
+	thread_layout_look_last(engine->target, &engine->ring.layout_look, &engine->ring.layout);
 	if (!engine->ring.layout.has_pointer) {
 		give_up(engine, "its C library has not begun yet, so that its threads could be told apart; what it loads may "
 				"have another engine");
@@ -183,16 +183,36 @@ static bool begin_ring(struct engine *engine)
 	return true;
 }
 
+/* What is asked of in this stop, the loader's hook as well; 0: nothing is. */
+static size_t ranges_to_look_at(const struct engine *engine, struct jump_range ranges[RANGES_MAX])
+{
+	size_t count = engine_ring_is_open(engine) ? window_ranges(engine, ranges, RANGES_MAX) : 0;
+
+	if (count > 0 && engine->ring.expected.end > 0 && count < RANGES_MAX)
+		ranges[count++] = engine->ring.expected;
+	return count;
+}
+
+void engine_look_ahead(struct engine *engine)
+{
+	struct jump_range ranges[RANGES_MAX];
+	size_t count = ranges_to_look_at(engine, ranges);
+
+	if (count == 0)
+		return;
+	jumps_look_ahead(engine->target, ranges, count);
+	if (!engine->ring.begun)
+		thread_layout_look_ahead(engine->target, &engine->ring.layout_look);
+}
+
 void engine_ring_begin(struct engine *engine)
 {
 	struct jump_range ranges[RANGES_MAX];
-	size_t count = window_ranges(engine, ranges, RANGES_MAX);
+	size_t count = ranges_to_look_at(engine, ranges);
 	int r;
 
-	if (!engine_ring_is_open(engine) || count == 0)
+	if (count == 0)
 		return;
-	if (engine->ring.expected.end > 0 && count < RANGES_MAX)
-		ranges[count++] = engine->ring.expected;
 	engine->ring.expected.end = 0;
 	jump_words_fini(&engine->ring.awaited);
 	r = jumps_look_at_stacks(engine->target, ranges, count, &engine->ring.awaited);
@@ -471,6 +491,7 @@ void engine_ring_free(struct engine *engine)
 	ring_free(engine->ring.parents);
 	vec_fini(&engine->ring.places);
 	vec_fini(&engine->ring.signals);
+	thread_layout_forget(&engine->ring.layout_look);
 	jump_words_fini(&engine->ring.awaited);
 }
 

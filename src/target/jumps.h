@@ -45,6 +45,8 @@ struct jump_words {
 	VEC_OF(raddr) words;
 };
 int jumps_look_at_stacks(struct target *target, const struct jump_range *ranges, size_t count, struct jump_words *ret);
+/* Before that, when not all are held yet: it is done by then for those that are. */
+void jumps_look_ahead(struct target *target, const struct jump_range *ranges, size_t count);
 void jump_words_fini(struct jump_words *words);
 
 /* Writes the code for a window, whose number is that of the jump.  `covered`: bytes of `text` that the jump and the window lie

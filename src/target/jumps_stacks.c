@@ -162,19 +162,34 @@ static int take_words(const struct target *target, const struct jump_range *rang
 	return 0;
 }
 
-int jumps_look_at_stacks(struct target *target, const struct jump_range *ranges, size_t count, struct jump_words *ret)
+/* Of those that are held. */
+static int look_at_held(struct target *target, const struct jump_range *ranges, size_t count)
 {
 	struct look look = { .target = target };
-	int r;
+	int r = cover(target, ranges, count);
 
-	if (!target_holds_all(target))
-		return -EBUSY;
-	r = cover(target, ranges, count);
 	if (r < 0)
 		return r;
 	look.all = range_of_all(target);
 	stacks_show(target, JUMP_STACK_LOOK, is_new, look_at_stack, &look);
-	r = look.failed ? -E2BIG : take_words(target, ranges, count, ret);
+	return look.failed ? -E2BIG : 0;
+}
+
+void jumps_look_ahead(struct target *target, const struct jump_range *ranges, size_t count)
+{
+	if (look_at_held(target, ranges, count) < 0)
+		forget_seen(target);
+}
+
+int jumps_look_at_stacks(struct target *target, const struct jump_range *ranges, size_t count, struct jump_words *ret)
+{
+	int r;
+
+	if (!target_holds_all(target))
+		return -EBUSY;
+	r = look_at_held(target, ranges, count);
+	if (r == 0)
+		r = take_words(target, ranges, count, ret);
 	if (r < 0)
 		forget_seen(target);
 	return r;

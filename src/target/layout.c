@@ -2,6 +2,7 @@
 
 #include "target/maps.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define PAGE 4096u
@@ -27,6 +28,12 @@ struct candidates {
 	size_t by_library;             /* one that is where a C library that is known keeps it; `count`: none is */
 	unsigned threads;              /* that were looked at */
 	pid_t largest;                 /* number of theirs */
+};
+
+/* What was found so far. */
+struct layout_look {
+	struct candidates candidates;
+	struct thread_layout layout;
 };
 
 /* Some threads, and what stands behind their thread pointers. */
@@ -157,7 +164,7 @@ static bool add_look(struct looks *looks, struct task *task, const struct user_r
 	return looks->count < THREADS_AT_ONCE;
 }
 
-static void look(struct target *target, struct looks *looks, struct candidates *candidates, struct thread_layout *layout)
+static void look(struct target *target, struct looks *looks, struct layout_look *found)
 {
 	target_read_parts(target, looks->parts, looks->count);
 	for (size_t i = 0; i < looks->count; i++) {
@@ -165,33 +172,89 @@ static void look(struct target *target, struct looks *looks, struct candidates *
 
 		if (!part->is_there && !read_up_to_page_end(target, part->at, part->buf))
 			continue;
-		narrow(candidates, looks->bytes[i], looks->tasks[i], part->at);
-		look_for_stack(looks->bytes[i], &looks->regs[i], layout);
+		narrow(&found->candidates, looks->bytes[i], looks->tasks[i], part->at);
+		look_for_stack(looks->bytes[i], &looks->regs[i], &found->layout);
 	}
 	looks->count = 0;
 }
 
-void thread_layout_look(struct target *target, struct thread_layout *ret_layout)
+static void begin(struct layout_look *found)
 {
-	struct thread_layout layout = { .main_stack = target->main_stack };
-	struct candidates candidates;
+	found->layout = (struct thread_layout){ .stack = 0 };
+	all_candidates(&found->candidates);
+}
+
+static bool is_new(const struct task *task)
+{
+	return !task->layout_seen;
+}
+
+/* At those that are wanted (NULL: at all). */
+static void look_at_held(struct target *target, bool (*wanted)(const struct task *task), struct layout_look *found)
+{
 	struct looks looks;
 
 	looks.count = 0;
-	all_candidates(&candidates);
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];
 		struct user_regs_struct regs;
 
-		if (!read_registers(task, &regs))
+		if ((wanted && !wanted(task)) || !read_registers(task, &regs))
 			continue;
-		layout.has_pointer |= arch_thread_pointer(&regs) != 0;
+		task->layout_seen = wanted && task->regs_known;
+		found->layout.has_pointer |= arch_thread_pointer(&regs) != 0;
 		if (!add_look(&looks, task, &regs))
-			look(target, &looks, &candidates, &layout);
+			look(target, &looks, found);
 	}
-	look(target, &looks, &candidates, &layout);
-	choose(&candidates, &layout);
+	look(target, &looks, found);
+}
+
+static void end(const struct target *target, const struct layout_look *found, struct thread_layout *ret_layout)
+{
+	struct thread_layout layout = found->layout;
+
+	layout.main_stack = target->main_stack;
+	choose(&found->candidates, &layout);
 	*ret_layout = layout;
+}
+
+void thread_layout_look(struct target *target, struct thread_layout *ret_layout)
+{
+	struct layout_look found;
+
+	begin(&found);
+	look_at_held(target, NULL, &found);
+	end(target, &found, ret_layout);
+}
+
+void thread_layout_look_ahead(struct target *target, struct layout_look **look)
+{
+	if (!*look) {
+		*look = malloc(sizeof(**look));
+		if (!*look)
+			return;
+		begin(*look);
+		for (size_t i = 0; i < target->tasks.count; i++)
+			target->tasks.items[i]->layout_seen = false;
+	}
+	look_at_held(target, is_new, *look);
+}
+
+void thread_layout_look_last(struct target *target, struct layout_look **look, struct thread_layout *ret_layout)
+{
+	if (!*look) {
+		thread_layout_look(target, ret_layout);
+		return;
+	}
+	look_at_held(target, is_new, *look);
+	end(target, *look, ret_layout);
+	thread_layout_forget(look);
+}
+
+void thread_layout_forget(struct layout_look **look)
+{
+	free(*look);
+	*look = NULL;
 }
 
 void thread_layout_look_at(struct task *task, struct thread_layout *layout)

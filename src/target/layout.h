@@ -17,6 +17,12 @@ struct thread_layout {
 
 /* All threads are held.  What cannot be found is left as it is not known. */
 void thread_layout_look(struct target *target, struct thread_layout *ret_layout);
+/* The same in several steps, the last of them when all are held: each looks at those threads that are held and have not run since the step
+ * before.  *look: of one program; begun with NULL, freed by thread_layout_forget(). */
+struct layout_look;
+void thread_layout_look_ahead(struct target *target, struct layout_look **look);
+void thread_layout_look_last(struct target *target, struct layout_look **look, struct thread_layout *ret_layout);
+void thread_layout_forget(struct layout_look **look);
 /* Once more for the stack alone, at a thread that is held. */
 void thread_layout_look_at(struct task *task, struct thread_layout *layout);
 /* The program's first stack as it is mapped now, by all its mappings; 0 to 0: that is not to be seen. */

@@ -192,6 +192,7 @@ int ptrace_getsigmask(pid_t tid, uint64_t *ret_mask)
 
 int ptrace_setsigmask(pid_t tid, uint64_t mask)
 {
+	task_forget_sigmask(tid);
 	return request_of_held(PTRACE_SETSIGMASK, tid, sizeof(mask), (uintptr_t)&mask);
 }
 

@@ -343,6 +343,8 @@ int target_stop_all(struct target *target)
 	deadline = clock_monotonic_ns() + STOP_ALL_DEADLINE_MS * NSEC_PER_MSEC;
 	/* Those that are held wait for each other, and those that run need not wait for that. */
 	running = stop_until(target, false, 0, deadline - STOP_ALL_DEADLINE_MS / 2 * NSEC_PER_MSEC);
+	if (target->some_held && target_holds_any(target) && !target_holds_all(target))
+		target->some_held(target->context);
 	running = stop_until(target, true, running, deadline);
 	for (size_t i = 0; target->breakpoints.count > 0 && i < target->tasks.count; i++) {
 		if (target->tasks.items[i]->stopped)
@@ -537,7 +539,7 @@ int task_unmask(struct task *task)
 			masks_note(task);      /* inherited before it could be held */
 		return 0;
 	}
-	r = ptrace_getsigmask(task->tid, &mask);
+	r = task_getsigmask(task, &mask);
 	if (r < 0)
 		return r;
 	task->blocked_faults = is_for_a_moment(mask) ? 0 : faults_in_mask(mask);

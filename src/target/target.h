@@ -58,6 +58,9 @@ struct task {
 	bool is_frameless;             /* and with these there is no frame of a signal on its stack */
 	bool is_outside;               /* it is in no code of ours, nor comes back to any */
 	bool is_looked_at;             /* its stack was, by jumps_look_at_stacks() */
+	bool layout_seen;              /* its thread data was, by thread_layout_look_ahead() */
+	bool mask_known;               /* `mask` is what it has: see task_getsigmask() */
+	uint64_t mask;
 	struct user_regs_struct regs;
 	struct user_regs_struct broken_off; /* when it was last in a call that restart_syscall(2) went on with */
 	void *calls;                   /* the probe's pending calls */
@@ -142,6 +145,8 @@ struct target {
 	/* Whether a frame of a signal, which stands at this address, is one of a handler that the task is in, and not a trace of an
 	 * earlier one.  NULL: it is taken for one. */
 	bool (*is_in_handler)(void *context, struct task *task, raddr at);
+	/* When those are held that wait, and those that run are not yet: to find out what will be needed of held ones.  NULL: nothing. */
+	void (*some_held)(void *context);
 	/* While a task's stop is awaited, which may take its time: must neither stop nor resume any.  NULL: nothing. */
 	void (*idle)(void *context);
 	void *context;
@@ -200,9 +205,12 @@ void task_remove(struct task *task);
 /* The registers of a task that stands.  Of one that is held (`stopped`) the kernel is asked once, until it runs or they are
  * changed: all threads are looked at several times while all are held.  0 or negative errno. */
 int task_getregs(struct task *task, struct user_regs_struct *ret_regs);
+/* Its signal mask, likewise. */
+int task_getsigmask(struct task *task, uint64_t *ret_mask);
 /* They, and all that was seen of it beside them, are not what they were, or will not be: called by ptrace.c before each request that
  * lets a thread run or changes them. */
 void task_forget_regs(pid_t tid);
+void task_forget_sigmask(pid_t tid);
 void task_forget_seen(struct task *task);
 /* The process's first thread, whose number is the process's; NULL: it has ended, or is none of these tasks now. */
 struct task *target_first_task(const struct target *target);

@@ -143,9 +143,23 @@ int task_getregs(struct task *task, struct user_regs_struct *ret_regs)
 	return 0;
 }
 
+int task_getsigmask(struct task *task, uint64_t *ret_mask)
+{
+	if (!task->mask_known) {
+		int r = ptrace_getsigmask(task->tid, &task->mask);
+
+		if (r < 0)
+			return r;
+		task->mask_known = task->stopped && task_find(task->tid) == task;
+	}
+	*ret_mask = task->mask;
+	return 0;
+}
+
 void task_forget_seen(struct task *task)
 {
 	task->regs_known = task->is_frameless = task->is_outside = task->is_looked_at = false;
+	task->layout_seen = task->mask_known = false;
 }
 
 void task_forget_regs(pid_t tid)
@@ -154,6 +168,14 @@ void task_forget_regs(pid_t tid)
 
 	if (task)
 		task_forget_seen(task);
+}
+
+void task_forget_sigmask(pid_t tid)
+{
+	struct task *task = task_find(tid);
+
+	if (task)
+		task->mask_known = false;
 }
 
 struct task *target_first_task(const struct target *target)

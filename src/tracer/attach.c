@@ -207,6 +207,21 @@ static int find_hook(struct session *session)
 	return r < 0 ? r : 0;
 }
 
+/* What is planned is asked of them while the others run on. */
+static void on_some_held(void *context)
+{
+	struct session *session = context;
+	struct target *target = session->target;
+	uint64_t mask;
+
+	for (size_t i = 0; i < target->tasks.count; i++) {
+		if (target->tasks.items[i]->stopped && !stop_is_end(target->tasks.items[i]->stop.kind))
+			task_getsigmask(target->tasks.items[i], &mask);
+	}
+	session_expect_loader(session);
+	engine_look_ahead(session->engine);
+}
+
 int session_seize(struct session *session)
 {
 	struct sharers sharers = { .last_pid = 0 };
@@ -214,8 +229,10 @@ int session_seize(struct session *session)
 
 	if (r == 0 && !session->waits_for_exec)
 		r = find_hook(session);
+	session->target->some_held = on_some_held;
 	if (r == 0)
 		r = hold_and_plant(session, &sharers);
+	session->target->some_held = NULL;
 	sharers_fini(&sharers);
 	return r;
 }

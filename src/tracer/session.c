@@ -329,13 +329,18 @@ static int prepare(struct session *session)
 	return r;
 }
 
+void session_expect_loader(struct session *session)
+{
+	if (session->alone && session->hook_is_found && session->hook_found.address != 0)
+		engine_expect_loader(session->engine, session->hook_found.address);
+}
+
 int session_plant_engine(struct session *session)
 {
 	struct target *target = session->target;
 	int r;
 
-	if (session->alone && session->hook_is_found && session->hook_found.address != 0)
-		engine_expect_loader(session->engine, session->hook_found.address);
+	session_expect_loader(session);
 	r = engine_install(session->engine);
 	session_tell_refusal(session);
 	/* Where there is no ring to be alone that is the reason for a refusal. */

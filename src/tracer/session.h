@@ -159,6 +159,8 @@ int session_replace_engine(struct session *session);
 void session_tell_blocks(struct session *session);
 /* Makes the changes to the target, whose threads are held. */
 int session_plant(struct session *session);
+/* The loader's hook, where it was found, is to have its place in the same stop: before all are held, or planted in. */
+void session_expect_loader(struct session *session);
 /* The same in a process that is prepared. */
 int session_plant_engine(struct session *session);
 /* attach.c: seizes and holds it, and plants.  0 or more, or negative errno: what was done is to be undone by session_detach(). */

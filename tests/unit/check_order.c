@@ -1,7 +1,10 @@
 /* In which order the threads of a process are held and go on: who runs is held last and goes on first. */
 #include "target/attach.h"
+#include "target/jumps.h"
+#include "target/layout.h"
 #include "target/order.h"
 #include "target/process.h"
+#include "target/ptrace.h"
 
 #include "base/clock.h"
 
@@ -11,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -200,6 +204,182 @@ START_TEST(none_waits_for_looks_when_one_is_held_already)
 }
 END_TEST
 
+/* --- what is found out of those that are held while the others run --- */
+
+static const struct jump_range nowhere = { 16, 17 };
+static struct layout_look *layout;
+static unsigned held_then;
+static bool ran_then;
+
+static void look_ahead(void *context)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
+	unsigned long turns = atomic_load(&crowd->turns);
+
+	(void)context;
+	for (size_t i = 0; i < target->tasks.count; i++)
+		held_then += target->tasks.items[i]->stopped;
+	ran_then = !runner()->stopped;
+	while (atomic_load(&crowd->turns) == turns && !clock_passed(deadline_ns))
+		pause_a_little();
+	ck_assert_uint_ne(atomic_load(&crowd->turns), turns);
+	jumps_look_ahead(target, &nowhere, 1);
+	thread_layout_look_ahead(target, &layout);
+}
+
+static void hold_and_look_ahead(void)
+{
+	begin(SLEEPERS);
+	target->some_held = look_ahead;
+	ck_assert_int_eq(target_stop_all(target), 0);
+	target->some_held = NULL;
+}
+
+START_TEST(who_runs_goes_on_while_the_others_are_looked_at)
+{
+	struct jump_words words = { 0 };
+
+	hold_and_look_ahead();
+	ck_assert_uint_eq(held_then, SLEEPERS + 1);
+	ck_assert(ran_then);
+	for (size_t i = 0; i < target->tasks.count; i++)
+		ck_assert(target->tasks.items[i]->is_looked_at == !is_runner(target->tasks.items[i]));
+	ck_assert_int_eq(jumps_look_at_stacks(target, &nowhere, 1, &words), 0);
+	ck_assert(runner()->is_looked_at);
+	jump_words_fini(&words);
+	end();
+}
+END_TEST
+
+START_TEST(nothing_is_looked_at_before_when_all_are_held_at_once)
+{
+	begin(FEW_SLEEPERS);
+	target->some_held = look_ahead;
+	ck_assert_int_eq(target_stop_all(target), 0);
+	ck_assert_uint_eq(held_then, 0);
+	end();
+}
+END_TEST
+
+START_TEST(a_layout_in_steps_is_that_of_one_look)
+{
+	struct thread_layout in_steps, at_once;
+
+	hold_and_look_ahead();
+	thread_layout_look_last(target, &layout, &in_steps);
+	thread_layout_look(target, &at_once);
+	ck_assert(in_steps.has_tid && at_once.has_tid && in_steps.has_pointer);
+	ck_assert_uint_eq(in_steps.tid, at_once.tid);
+	ck_assert_uint_eq(in_steps.stack, at_once.stack);
+	ck_assert_ptr_null(layout);
+	end();
+}
+END_TEST
+
+static void wipe_thread_data(struct task *task)
+{
+	static const uint8_t nothing[2048];
+	struct user_regs_struct regs;
+
+	ck_assert_int_eq(task_getregs(task, &regs), 0);
+	ck_assert_int_eq(target_write(target, arch_thread_pointer(&regs), nothing, sizeof(nothing)), 0);
+}
+
+START_TEST(the_last_step_of_a_layout_looks_at_who_ran)
+{
+	struct thread_layout found;
+
+	hold_and_look_ahead();
+	wipe_thread_data(runner());
+	thread_layout_look_last(target, &layout, &found);
+	ck_assert(!found.has_tid);
+	end();
+}
+END_TEST
+
+static struct task *a_sleeper(void)
+{
+	return target->tasks.items[is_runner(target->tasks.items[4]) ? 5 : 4];
+}
+
+START_TEST(the_last_step_of_a_layout_spares_who_has_stood)
+{
+	struct thread_layout found;
+
+	hold_and_look_ahead();
+	wipe_thread_data(a_sleeper());
+	thread_layout_look_last(target, &layout, &found);
+	ck_assert(found.has_tid);
+	end();
+}
+END_TEST
+
+START_TEST(the_last_step_of_a_layout_looks_at_who_has_run_since)
+{
+	struct thread_layout found;
+
+	hold_and_look_ahead();
+	wipe_thread_data(a_sleeper());
+	task_forget_seen(a_sleeper());
+	thread_layout_look_last(target, &layout, &found);
+	ck_assert(!found.has_tid);
+	end();
+}
+END_TEST
+
+/* --- masks --- */
+
+static uint64_t mask_of(struct task *task)
+{
+	uint64_t mask;
+
+	ck_assert_int_eq(task_getsigmask(task, &mask), 0);
+	return mask;
+}
+
+/* Past what target/ hears of. */
+static void set_mask(pid_t tid, uint64_t mask)
+{
+	ck_assert_int_eq(ptrace(PTRACE_SETSIGMASK, tid, sizeof(mask), &mask), 0);
+}
+
+START_TEST(the_kernel_is_asked_once_for_the_mask_of_who_is_held)
+{
+	struct task *task;
+
+	begin(FEW_SLEEPERS);
+	ck_assert_int_eq(target_stop_all(target), 0);
+	task = a_sleeper();
+	ck_assert_uint_eq(mask_of(task), 0);
+	set_mask(task->tid, 1);
+	ck_assert_uint_eq(mask_of(task), 0);
+	ck_assert_int_eq(ptrace_setsigmask(task->tid, 3), 0);
+	ck_assert_uint_eq(mask_of(task), 3);
+	set_mask(task->tid, 1);
+	ck_assert_int_eq(ptrace_interrupt(task->tid), 0);
+	ck_assert_int_eq(ptrace_cont(task->tid, 0), 0);
+	task->stopped = false;
+	ck_assert_int_eq(task_wait(task, clock_monotonic_ns() + DEADLINE_NS), 0);
+	ck_assert_uint_eq(mask_of(task), 1);
+	end();
+}
+END_TEST
+
+START_TEST(the_mask_of_who_is_not_held_is_never_kept)
+{
+	struct task *task;
+
+	begin(FEW_SLEEPERS);
+	ck_assert_int_eq(target_stop_all(target), 0);
+	task = a_sleeper();
+	task->stopped = false;
+	ck_assert_uint_eq(mask_of(task), 0);
+	set_mask(task->tid, 1);
+	ck_assert_uint_eq(mask_of(task), 1);
+	end();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("order");
@@ -212,6 +392,14 @@ int main(void)
 	tcase_add_test(tcase, who_is_held_outside_of_a_wait_goes_on_first);
 	tcase_add_test(tcase, few_threads_are_not_looked_at_before);
 	tcase_add_test(tcase, none_waits_for_looks_when_one_is_held_already);
+	tcase_add_test(tcase, who_runs_goes_on_while_the_others_are_looked_at);
+	tcase_add_test(tcase, nothing_is_looked_at_before_when_all_are_held_at_once);
+	tcase_add_test(tcase, a_layout_in_steps_is_that_of_one_look);
+	tcase_add_test(tcase, the_last_step_of_a_layout_looks_at_who_ran);
+	tcase_add_test(tcase, the_last_step_of_a_layout_spares_who_has_stood);
+	tcase_add_test(tcase, the_last_step_of_a_layout_looks_at_who_has_run_since);
+	tcase_add_test(tcase, the_kernel_is_asked_once_for_the_mask_of_who_is_held);
+	tcase_add_test(tcase, the_mask_of_who_is_not_held_is_never_kept);
 	tcase_set_timeout(tcase, 60);
 	suite_add_tcase(suite, tcase);
 	runner_of_all = srunner_create(suite);
