@@ -34,6 +34,12 @@ struct planned_module {
 
 #define RING_ARGS 3                        /* that a call's record has */
 
+/* As its own words tell of one. */
+struct ring_thread {
+	raddr pointer;
+	uint32_t own_number;
+};
+
 /* A signal that was delivered before all that its thread had recorded was read. */
 struct ring_signal {
 	uint64_t position;                 /* where the ring ended */
@@ -73,6 +79,8 @@ struct ring_side {
 	bool outgrown;                     /* the first thread was below what is known to be mapped of its stack, */
 	bool below_is_anothers;            /* which has not grown, when that was last looked at */
 	size_t unmaps;                     /* places at functions that unmap */
+	bool looks_due;                    /* for holes in these */
+	VEC_OF(struct ring_thread) unseen_stacks;
 	size_t hole_looks;                 /* threads whose stacks were looked at for holes */
 	uint64_t next_look_ns;             /* not before, for those */
 	uint32_t hook;                     /* number of the loader's place; RING_NO_HOOK: it has none */
@@ -128,8 +136,9 @@ uint32_t engine_ring_families(const struct engine *engine);
 int engine_ring_make(struct engine *engine);
 /* Where stacks are certainly mapped, as it is known now. */
 void engine_ring_publish_stacks(struct engine *engine);
-/* All threads are held: whether their stacks have holes. */
-void engine_ring_look_at_stacks(struct engine *engine);
+/* All threads are held: their stacks are to be looked at for holes, which is done when they go on (engine_look_at_noted_stacks()).  The
+ * code in the process asks the kernel for what it copies until then. */
+void engine_ring_note_stacks(struct engine *engine);
 /* Where nobody tells of births: a record says where the thread's pointer may be. */
 void engine_ring_hear_of_pointer(struct engine *engine, struct task *task, raddr pointer);
 /* Has the code see what an object's functions unmap of stacks; where there is no room for that they go unseen.  And what one of them,

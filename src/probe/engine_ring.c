@@ -178,7 +178,7 @@ static bool begin_ring(struct engine *engine)
 		return false;
 	}
 	engine_ring_publish_stacks(engine);
-	engine_ring_look_at_stacks(engine);
+	engine_ring_note_stacks(engine);
 	engine->ring.refusal[0] = '\0';
 	return true;
 }
@@ -491,6 +491,7 @@ void engine_ring_free(struct engine *engine)
 	ring_free(engine->ring.parents);
 	vec_fini(&engine->ring.places);
 	vec_fini(&engine->ring.signals);
+	vec_fini(&engine->ring.unseen_stacks);
 	thread_layout_forget(&engine->ring.layout_look);
 	jump_words_fini(&engine->ring.awaited);
 }

@@ -53,6 +53,7 @@ static void note_pending_calls(struct engine *engine, const struct task *task)
 int engine_ring_begin_copy(struct engine *engine, struct task *task, uint64_t size)
 {
 	struct ring_control *control;
+	uint32_t holes;
 	int r;
 
 	if (!engine->ring.parents)
@@ -66,11 +67,14 @@ int engine_ring_begin_copy(struct engine *engine, struct task *task, uint64_t si
 	control = ring_control(engine->ring.ring);
 	memcpy(control->shapes, ring_control(engine->ring.parents)->shapes, sizeof(control->shapes));
 	memcpy(control->lengths, ring_control(engine->ring.parents)->lengths, sizeof(control->lengths));
-	control->has_holes = ring_control(engine->ring.parents)->has_holes;
+	holes = ring_control(engine->ring.parents)->has_holes;
 	ring_free(engine->ring.parents);
 	engine->ring.parents = NULL;
 	engine_ring_publish_stacks(engine);
-	engine_ring_look_at_stacks(engine);
+	engine_ring_note_stacks(engine);
+	engine_look_at_noted_stacks(engine);
+	if (holes != 0 && holes != RING_HOLES_UNKNOWN)
+		control->has_holes = holes;
 	if (engine_is_sampling(engine))
 		ring_copy_drawn(engine->ring.ring, engine_ring_word(task), &engine->ring.forking);
 	else

@@ -20,7 +20,7 @@
 struct look {
 	struct engine *engine;
 	size_t count;
-	struct task *tasks[LOOKS];
+	struct ring_thread threads[LOOKS];
 	uint32_t numbers[LOOKS];               /* as they stand behind the threads' pointers */
 	uint64_t starts[LOOKS];
 	struct stack_bounds stacks[LOOKS];
@@ -47,12 +47,12 @@ void engine_ring_publish_stacks(struct engine *engine)
 	control->stack_offset = layout->stack;
 }
 
-static bool says_its_number(struct engine *engine, const struct task *task)
+static bool says_its_number(struct engine *engine, const struct ring_thread *thread)
 {
 	uint32_t number;
 
-	return target_read(engine->target, task->pointer + engine->ring.layout.tid, &number, sizeof(number)) == 0 &&
-	       number == (uint32_t)task->own_number;
+	return target_read(engine->target, thread->pointer + engine->ring.layout.tid, &number, sizeof(number)) == 0 &&
+	       number == thread->own_number;
 }
 
 static void read_words(struct look *look)
@@ -61,7 +61,7 @@ static void read_words(struct look *look)
 	struct target_part parts[2 * LOOKS];
 
 	for (size_t i = 0; i < look->count; i++) {
-		raddr pointer = look->tasks[i]->pointer;
+		raddr pointer = look->threads[i].pointer;
 		struct target_part *two = &parts[2 * i];
 
 		look->numbers[i] = 0;
@@ -72,23 +72,31 @@ static void read_words(struct look *look)
 	target_read_parts(look->engine->target, parts, 2 * look->count);
 }
 
+static void forget_pointer(const struct look *look, const struct ring_thread *thread)
+{
+	struct task *task = task_find_own(look->engine->target, (pid_t)thread->own_number);
+
+	if (task && task->pointer == thread->pointer)
+		task->pointer = 0;
+}
+
 /* Those that have a stack of their own: of one that has ended there is nothing, or another's. */
 static void keep_known(struct look *look)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < look->count; i++) {
-		struct task *task = look->tasks[i];
+		const struct ring_thread thread = look->threads[i];
 		raddr start = look->starts[i];
 
-		if (look->numbers[i] != (uint32_t)task->own_number) {
-			task->pointer = 0;
+		if (look->numbers[i] != thread.own_number) {
+			forget_pointer(look, &thread);
 			continue;
 		}
-		if (start == 0 || start % PAGE != 0 || start >= task->pointer || task->pointer - start > OWN_STACK_MAX)
+		if (start == 0 || start % PAGE != 0 || start >= thread.pointer || thread.pointer - start > OWN_STACK_MAX)
 			continue;
-		look->tasks[kept] = task;
-		look->stacks[kept++] = (struct stack_bounds){ start, task->pointer };
+		look->threads[kept] = thread;
+		look->stacks[kept++] = (struct stack_bounds){ start, thread.pointer };
 	}
 	look->count = kept;
 }
@@ -99,16 +107,16 @@ static void tell_of_holes(const struct look *look)
 
 	for (size_t i = 0; i < look->count; i++) {
 		/* It may have ended meanwhile, and its stack with it. */
-		if (look->has_hole[i] && says_its_number(look->engine, look->tasks[i]))
+		if (look->has_hole[i] && says_its_number(look->engine, &look->threads[i]))
 			__atomic_store_n(&control->has_holes, 1, __ATOMIC_RELAXED);
 	}
 }
 
-/* by_text: where the kernel has to make the text of all mappings for it. */
-static void look_at(struct look *look, bool by_text)
+/* by_text: where the kernel has to make the text of all mappings for it.  False: they could not be looked at. */
+static bool look_at(struct look *look, bool by_text)
 {
 	struct target *target = look->engine->target;
-	int r;
+	int r = 0;
 
 	if (look->engine->ring.layout.stack != 0 && look->count > 0) {
 		read_words(look);
@@ -120,11 +128,14 @@ static void look_at(struct look *look, bool by_text)
 			tell_of_holes(look);
 	}
 	look->count = 0;
+	return r == 0;
 }
 
 static bool is_known_to_have_holes(const struct engine *engine)
 {
-	return __atomic_load_n(&ring_control(engine->ring.ring)->has_holes, __ATOMIC_RELAXED) != 0;
+	uint32_t holes = __atomic_load_n(&ring_control(engine->ring.ring)->has_holes, __ATOMIC_RELAXED);
+
+	return holes != 0 && holes != RING_HOLES_UNKNOWN;
 }
 
 /* By the registers of one that is held. */
@@ -138,28 +149,58 @@ static bool learn_pointer(struct task *task)
 	return task->pointer != 0;
 }
 
-void engine_ring_look_at_stacks(struct engine *engine)
+/* Looks at as many as there is room for; false: they could not be looked at. */
+static bool add(struct look *look, struct ring_thread thread)
 {
-	struct target *target = engine->target;
-	struct look *look = begin_look(engine);
-
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		struct task *task = target->tasks.items[i];
-
-		if (!learn_pointer(task))
-			continue;
-		look->tasks[look->count++] = task;
-		if (look->count == LOOKS)
-			look_at(look, true);
-	}
-	look_at(look, true);
+	look->threads[look->count++] = thread;
+	return look->count < LOOKS || look_at(look, true);
 }
 
-static void look_at_one(struct engine *engine, struct task *task)
+static struct ring_thread thread_of(const struct task *task)
+{
+	return (struct ring_thread){ task->pointer, (uint32_t)task->own_number };
+}
+
+void engine_ring_note_stacks(struct engine *engine)
+{
+	struct target *target = engine->target;
+
+	engine->ring.unseen_stacks.count = 0;
+	engine->ring.looks_due = vec_reserve(&engine->ring.unseen_stacks, target->tasks.count) == 0;
+	ring_control(engine->ring.ring)->has_holes = engine->ring.looks_due ? RING_HOLES_UNKNOWN : 1;
+	for (size_t i = 0; engine->ring.looks_due && i < target->tasks.count; i++) {
+		if (learn_pointer(target->tasks.items[i]))
+			*vec_push(&engine->ring.unseen_stacks) = thread_of(target->tasks.items[i]);
+	}
+	/* Without such calls it would have to do with the rest of a page. */
+	if (!ring_control(engine->ring.ring)->may_yield)
+		engine_look_at_noted_stacks(engine);
+}
+
+void engine_look_at_noted_stacks(struct engine *engine)
+{
+	struct look *look = begin_look(engine);
+	uint32_t unknown = RING_HOLES_UNKNOWN;
+	bool seen = true;
+
+	if (!engine->ring.ring || !engine->ring.looks_due)
+		return;
+	engine->ring.looks_due = false;
+	for (size_t i = 0; i < engine->ring.unseen_stacks.count; i++)
+		seen &= add(look, engine->ring.unseen_stacks.items[i]);
+	seen &= look_at(look, true);
+	vec_fini(&engine->ring.unseen_stacks);
+	/* One that has been made meanwhile is known of by now, and stays so. */
+	if (seen)
+		__atomic_compare_exchange_n(&ring_control(engine->ring.ring)->has_holes, &unknown, 0, false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
+}
+
+static void look_at_one(struct engine *engine, const struct task *task)
 {
 	struct look *look = begin_look(engine);
 
-	look->tasks[look->count++] = task;
+	add(look, thread_of(task));
 	look_at(look, false);
 }
 
@@ -177,11 +218,14 @@ void engine_task_born(struct engine *engine, struct task *task)
 
 void engine_ring_hear_of_pointer(struct engine *engine, struct task *task, raddr pointer)
 {
+	struct ring_thread thread;
+
 	if (task->pointer != 0 || task->pointer_tries == POINTER_TRIES)
 		return;
 	task->pointer_tries++;
 	task->pointer = pointer;
-	if (says_its_number(engine, task))
+	thread = thread_of(task);
+	if (says_its_number(engine, &thread))
 		look_at_one(engine, task);
 	else
 		task->pointer = 0;
@@ -214,7 +258,7 @@ static void look_at_some_threads(struct engine *engine)
 		struct task *task = target->tasks.items[engine->ring.hole_looks++ % target->tasks.count];
 
 		if (task->pointer != 0 || learn_pointer(task))
-			look->tasks[look->count++] = task;
+			add(look, thread_of(task));
 	}
 	look_at(look, true);
 }
@@ -223,6 +267,7 @@ void engine_look_for_holes(struct engine *engine)
 {
 	uint64_t began_ns = clock_monotonic_ns(), ended_ns;
 
+	engine_look_at_noted_stacks(engine);
 	if (!engine->ring.ring || is_known_to_have_holes(engine) || began_ns < engine->ring.next_look_ns)
 		return;
 	look_at_main_stack(engine);

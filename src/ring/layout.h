@@ -102,6 +102,8 @@ struct ring_shape {
 /* Bytes below the program's first stack, into which it grows: the kernel leaves that free at least (mmap_base(): 128 MiB). */
 #define RING_FIRST_STACK_ROOM (64u << 20)
 
+#define RING_HOLES_UNKNOWN 2u
+
 struct ring_control {
 	uint8_t magic[RING_MAGIC_SIZE];
 	/* Set by the reader. */
@@ -119,7 +121,8 @@ struct ring_control {
 	uint64_t main_stack, main_stack_end;
 	uint32_t unknown_length;               /* bytes of stack to hand over from where nothing is known */
 	/* Not 0: such a stack may have a page in it that cannot be read, with something running below that, so that none of them is
-	 * certainly mapped but for the page that is run on. */
+	 * certainly mapped but for the page that is run on.  RING_HOLES_UNKNOWN: that has not been looked at yet; who sees one meanwhile
+	 * writes 1 over it. */
 	uint32_t has_holes;
 	/* One sample for so many bytes, by chance: each byte that is asked for is drawn with this probability, and a block is sampled
 	 * with its first one.  What a call asks for is 1 byte at least.  0: all is recorded. */

@@ -67,6 +67,7 @@ void loop_resume_held(struct loop *loop)
 	if (executed)
 		loop_serve_exec(loop, executed);
 	order_let_go(target, false, resume);
+	engine_look_at_noted_stacks(loop->session->engine);
 }
 
 /* It is heard of again before that has passed: a long step is over.  Without ptrace it may wait for what a thread of the process holds in the

@@ -61,6 +61,7 @@ void release_begin(struct session *session)
 	resident_return_handler(session->target);
 	release_renew(session);
 	target_let_go(session->target, on_let_go, session);
+	engine_look_at_noted_stacks(session->engine);
 	note_seized(session->target);
 	session->released = session->target->was_ours = true;
 }

@@ -5,8 +5,13 @@
 #include "subject.h"
 #include "tool.h"
 
+#include "ring/layout.h"
+
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -217,6 +222,64 @@ static void a_page_of_a_stack_that_a_new_thread_gets_is_not_read(void)
 		go(tool, way, NULL, false, "N");
 }
 
+/* --- when that is looked at --- */
+
+static unsigned long ring_of(pid_t pid)
+{
+	unsigned long at = 0;
+	char line[512];
+	FILE *maps = fopen(live_text("/proc/%d/maps", pid), "re");
+
+	require(maps);
+	while (fgets(line, sizeof(line), maps) && !strstr(line, "/memfd:allocwatch-ring"))
+		;
+	require(strstr(line, "/memfd:allocwatch-ring") && sscanf(line, "%lx", &at) == 1);
+	fclose(maps);
+	return at;
+}
+
+static uint32_t known_of_holes(pid_t pid)
+{
+	int fd = open(live_text("/proc/%d/mem", pid), O_RDONLY | O_CLOEXEC);
+	uint32_t word;
+
+	require(fd >= 0 && pread(fd, &word, sizeof(word), (off_t)(ring_of(pid) + offsetof(struct ring_control, has_holes))) ==
+			   sizeof(word));
+	close(fd);
+	return word;
+}
+
+static bool is_looked_at(void *victim)
+{
+	return known_of_holes(((struct subject *)victim)->pid) != RING_HOLES_UNKNOWN;
+}
+
+static void require_looked_at(struct tool *tool, const char *option, bool released, uint32_t holes)
+{
+	struct subject *victim = start(BY_MPROTECT, option);
+	struct state *before = state_take(victim->pid);
+
+	live_note("%s%s", option ? option : "", released ? " released" : "");
+	/* Who is told of an attach without ptrace is told when that is done, and has not asked for more. */
+	if (released)
+		tool_out(tool, "attach", "--release", pid_text(victim->pid), NULL);
+	else
+		attach(tool, victim, false);
+	require(released ? is_looked_at(victim) : live_wait(is_looked_at, victim, WAIT_MS));
+	require_equal(known_of_holes(victim->pid), holes);
+	tool_end(tool, victim, before);
+}
+
+static void stacks_are_looked_at_when_their_threads_go_on(void)
+{
+	struct tool *tool = tool_start();
+
+	for (unsigned released = 0; released < 2; released++) {
+		require_looked_at(tool, NULL, released, 0);
+		require_looked_at(tool, "--before", released, 1);
+	}
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(a_page_that_is_there_at_the_attach_is_not_read),
 	LIVE_CASE(a_page_that_is_made_later_is_not_read),
@@ -226,6 +289,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(so_it_is_in_an_undumpable_process),
 	LIVE_CASE(a_page_that_is_made_a_guard_is_not_read),
 	LIVE_CASE(a_page_of_a_stack_that_a_new_thread_gets_is_not_read),
+	LIVE_CASE(stacks_are_looked_at_when_their_threads_go_on),
 	LIVE_CASE(what_the_program_does_at_a_fault_stays),
 	LIVE_CASE(a_handler_that_was_set_since_the_attach_stays),
 };
