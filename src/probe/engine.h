@@ -110,6 +110,10 @@ void engine_block_known(struct engine *engine, raddr address);
 void engine_block_left(struct engine *engine, raddr address);
 /* A filter for system calls that the process has set since may kill for those that the code in it makes: from then on it makes none. */
 void engine_look_for_filters(struct engine *engine);
+/* Who records will wait for room soon; and some of it, by reading records of calls as far as nobody waits for their being read, nor
+ * anything is looked up for them that takes its time. */
+bool engine_is_almost_full(const struct engine *engine);
+void engine_make_room(struct engine *engine);
 /* Once threads go on in which a ring has begun: what was put off until then. */
 void engine_look_at_noted_stacks(struct engine *engine);
 /* A stack that the code in the process copies from may have got a hole: some threads are asked each time, the others the next times. */

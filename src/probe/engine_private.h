@@ -79,6 +79,7 @@ struct ring_side {
 	bool outgrown;                     /* the first thread was below what is known to be mapped of its stack, */
 	bool below_is_anothers;            /* which has not grown, when that was last looked at */
 	size_t unmaps;                     /* places at functions that unmap */
+	bool calls_alone;                  /* are read: not what somebody waits for */
 	bool looks_due;                    /* for holes in these */
 	VEC_OF(struct ring_thread) unseen_stacks;
 	size_t hole_looks;                 /* threads whose stacks were looked at for holes */

@@ -386,6 +386,12 @@ void engine_pass_record(struct engine *engine)
 		pass(engine);
 }
 
+static bool is_waited_for(const struct engine *engine, const struct ring_record *record)
+{
+	return record->site < engine->ring.places.count &&
+	       (engine->ring.places.items[record->site].kinds & (SITE_LOADER | SITE_EXEC));
+}
+
 int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 {
 	struct ring_sighting sighting;
@@ -421,9 +427,13 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 		}
 		if (engine->ring.signals.count > 0)
 			engine_ring_serve_signals(engine);
+		if (engine->ring.calls_alone && is_waited_for(engine, &record))
+			return (int)served;
 		ring_sighting_serve(&sighting, &record);
 		ring_done(engine->ring.ring);
 		served++;
+		if (engine->ring.calls_alone)
+			continue;
 		engine_ring_look_whether_grown(engine);
 	}
 	return (int)served;
@@ -437,6 +447,28 @@ uint64_t engine_ring_head(const struct engine *engine)
 uint64_t engine_ring_position(const struct engine *engine)
 {
 	return engine->ring.ring ? ring_position(engine->ring.ring) : 0;
+}
+
+/* Bytes that were reserved, and not read. */
+static uint64_t unread(const struct engine *engine)
+{
+	return engine_ring_head(engine) - engine_ring_position(engine);
+}
+
+bool engine_is_almost_full(const struct engine *engine)
+{
+	return engine->ring.ring && unread(engine) > engine->ring.options.size / 4 * 3;
+}
+
+/* Room is only there when an eighth was read. */
+void engine_make_room(struct engine *engine)
+{
+	uint64_t until = engine_ring_position(engine) + engine->ring.options.size / 8;
+
+	engine->ring.calls_alone = true;
+	while (engine->ring.ring && (int64_t)(until - engine_ring_position(engine)) > 0 && engine_read_ring(engine, READ_AT_ONCE, NULL) > 0)
+		;
+	engine->ring.calls_alone = false;
 }
 
 bool engine_read_until(struct engine *engine, uint64_t head, pid_t *ret_writer)

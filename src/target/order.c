@@ -40,27 +40,33 @@ static bool runs(struct task *task)
 	return !task->mended && task_getregs(task, &regs) == 0 && !syscall_waits(&regs);
 }
 
-static void let_go(struct target *target, bool those_that_ran, const struct task *but, void (*go)(struct task *task))
+static void let_go(struct target *target, bool those_that_ran, const struct task *but, const struct order_going *going)
 {
-	for (size_t i = 0; i < target->tasks.count; i++) {
-		struct task *task = target->tasks.items[i];
+	size_t i = 0;
 
-		if (task != but && task->ran == those_that_ran && is_held(task))
-			go(task);
+	while (i < target->tasks.count) {
+		struct task *task = target->tasks.items[i++];
+
+		if (task == but || task->ran != those_that_ran || !is_held(task))
+			continue;
+		going->go(task);
+		/* Others have the places of those that were forgotten. */
+		if (going->between && going->between(going->context))
+			i = 0;
 	}
 }
 
-void order_let_go(struct target *target, bool leader_last, void (*go)(struct task *task))
+void order_let_go(struct target *target, const struct order_going *going)
 {
-	struct task *leader = leader_last ? target_first_task(target) : NULL;
+	struct task *leader = going->leader_last ? target_first_task(target) : NULL;
 
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];
 
 		task->ran = task->ran || (is_held(task) && runs(task));
 	}
-	let_go(target, true, leader, go);
-	let_go(target, false, leader, go);
+	let_go(target, true, leader, going);
+	let_go(target, false, leader, going);
 	if (leader && is_held(leader))
-		go(leader);
+		going->go(leader);
 }

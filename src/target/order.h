@@ -9,8 +9,15 @@
  * have to wait for the looks, all of them do. */
 void order_look(struct target *target);
 
-/* Calls `go` for each that is held and has not ended: for those first that ran, or are held outside of a wait, and then for the others;
- * of either for those first that were stopped first.  leader_last: for the process's first thread after all others. */
-void order_let_go(struct target *target, bool leader_last, void (*go)(struct task *task));
+/* Lets each go that is held and has not ended: those first that ran, or are held outside of a wait, and then the others; of either those
+ * first that were stopped first. */
+struct order_going {
+	bool leader_last;              /* the process's first thread after all others */
+	void (*go)(struct task *task); /* it is not `stopped` then */
+	/* NULL, or called after each; true: some have been forgotten, or others come. */
+	bool (*between)(void *context);
+	void *context;
+};
+void order_let_go(struct target *target, const struct order_going *going);
 
 #endif

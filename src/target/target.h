@@ -52,6 +52,7 @@ struct task {
 	bool sigtrap_was_blocked;
 	uint32_t mask_note;            /* where that is noted in the process (masks.h), counted from 1; 0: nowhere */
 	bool group_stopped;            /* in PTRACE_LISTEN */
+	bool has_gone;                 /* it was detached from, and is about to be forgotten */
 	bool mended;                   /* its broken-off call was made one that begins again, with the pc there */
 	raddr mended_pc;
 	bool regs_known;               /* `regs` are what it has: see task_getregs() */
@@ -145,6 +146,10 @@ struct target {
 	/* Whether a frame of a signal, which stands at this address, is one of a handler that the task is in, and not a trace of an
 	 * earlier one.  NULL: it is taken for one. */
 	bool (*is_in_handler)(void *context, struct task *task, raddr at);
+	/* While threads are let go one after the other, what those do that have gone may be due to be served: then these are forgotten, and it
+	 * is, for a moment.  NULL: it never is. */
+	bool (*free_are_due)(void *context);
+	void (*serve_free)(void *context);
 	/* When those are held that wait, and those that run are not yet: to find out what will be needed of held ones.  NULL: nothing. */
 	void (*some_held)(void *context);
 	/* While a task's stop is awaited, which may take its time: must neither stop nor resume any.  NULL: nothing. */

@@ -279,22 +279,54 @@ static void detach_held(struct task *task)
 {
 	held_ends(task);
 	task_detach(task);
+	task->stopped = false;
+	task->has_gone = true;
+}
+
+struct forgetting {
+	struct target *target;
+	void (*gone)(void *context, struct task *task);
+	void *context;
+};
+
+/* Those that have gone; and that have ended, when all have. */
+static void forget(const struct forgetting *forgetting, bool all)
+{
+	struct target *target = forgetting->target;
+
+	for (size_t i = target->tasks.count; i-- > 0;) {
+		struct task *task = target->tasks.items[i];
+
+		if (!task->has_gone && !(all && task->stopped))
+			continue;
+		if (forgetting->gone)
+			forgetting->gone(forgetting->context, task);
+		task_remove(task);
+	}
+}
+
+/* What those have done that run already is looked at, as of threads that are nobody's. */
+static bool serve_free(void *context)
+{
+	const struct forgetting *forgetting = context;
+	struct target *target = forgetting->target;
+
+	if (!target->free_are_due || !target->free_are_due(target->context))
+		return false;
+	forget(forgetting, false);
+	target->serve_free(target->context);
+	return true;
 }
 
 void target_let_go(struct target *target, void (*gone)(void *context, struct task *task), void *context)
 {
-	/* None waits for what is forgotten of another.  By the process's first thread others see whether it is traced, where nothing
-	 * in the process itself says that any more. */
-	order_let_go(target, !target->areas, detach_held);
-	for (size_t i = target->tasks.count; i-- > 0;) {
-		struct task *task = target->tasks.items[i];
+	struct forgetting forgetting = { target, gone, context };
+	/* By the process's first thread others see whether it is traced, where nothing in the process itself says that any more. */
+	const struct order_going going = { !target->areas, detach_held, serve_free, &forgetting };
 
-		if (!task->stopped)
-			continue;
-		if (gone)
-			gone(context, task);
-		task_remove(task);
-	}
+	order_let_go(target, &going);
+	/* None waits for what is forgotten of another. */
+	forget(&forgetting, true);
 }
 
 bool target_leave_old_memory(struct target *target, struct task *executed,

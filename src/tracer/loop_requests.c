@@ -59,14 +59,25 @@ static void resume(struct task *task)
 	task_resume(task);
 }
 
+/* Nobody is forgotten, and who runs stays one that is known. */
+static bool serve_running(void *context)
+{
+	struct session *session = context;
+
+	if (session_room_is_due(session))
+		session_make_room(session);
+	return false;
+}
+
 void loop_resume_held(struct loop *loop)
 {
+	const struct order_going going = { .go = resume, .between = serve_running, .context = loop->session };
 	struct target *target = loop->session->target;
 	struct task *executed = target_executed(target);
 
 	if (executed)
 		loop_serve_exec(loop, executed);
-	order_let_go(target, false, resume);
+	order_let_go(target, &going);
 	engine_look_at_noted_stacks(loop->session->engine);
 }
 

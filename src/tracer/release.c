@@ -60,7 +60,11 @@ void release_begin(struct session *session)
 	/* Where that cannot be it stays, and does no harm. */
 	resident_return_handler(session->target);
 	release_renew(session);
+	/* Who runs again records, and would wait for room. */
+	session->target->free_are_due = session_room_is_due;
+	session->target->serve_free = session_make_room;
 	target_let_go(session->target, on_let_go, session);
+	session->target->free_are_due = NULL;
 	engine_look_at_noted_stacks(session->engine);
 	note_seized(session->target);
 	session->released = session->target->was_ours = true;

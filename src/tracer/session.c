@@ -21,6 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ROOM_PAUSE_NS (2 * NSEC_PER_MSEC)      /* in which threads are let go, between two times that room is made for those that run */
+
 void session_fail(struct link *link, uint32_t serial, pid_t pid, enum wire_failure failure, pid_t other,
 		  const char *format, ...)
 {
@@ -393,6 +395,21 @@ int session_plant(struct session *session)
 	if (r < 0)
 		return r;
 	return session->release_due ? plant_early(session) : session_plant_engine(session);
+}
+
+bool session_room_is_due(void *context)
+{
+	const struct session *session = context;
+
+	return session->engine && !session->maps_change && engine_is_almost_full(session->engine) && clock_passed(session->next_room_ns);
+}
+
+void session_make_room(void *context)
+{
+	struct session *session = context;
+
+	engine_make_room(session->engine);
+	session->next_room_ns = clock_monotonic_ns() + ROOM_PAUSE_NS;
 }
 
 static void on_let_go(void *context, struct task *task)

@@ -91,6 +91,7 @@ struct session {
 	uint64_t failed_reads_cleared; /* of the engine's, those before the last clear */
 	uint64_t out_of_order;         /* stops that may have been served before what had been recorded earlier */
 	bool maps_change;              /* what is known of the objects is not of now: nothing is unwound */
+	uint64_t next_room_ns;         /* not before, in the ring while threads are let go */
 	bool wants_ring;
 	uint64_t ring_size;            /* bytes; 0: its cgroup has no room for one */
 	enum ptrace_wish ptrace;
@@ -163,6 +164,10 @@ int session_plant(struct session *session);
 void session_expect_loader(struct session *session);
 /* The same in a process that is prepared. */
 int session_plant_engine(struct session *session);
+/* While threads go on one after the other, those that run may fill the ring: whether it is almost full, and not long after room was made;
+ * and to make some, by serving calls alone that nobody waits for.  Of a struct session. */
+bool session_room_is_due(void *session);
+void session_make_room(void *session);
 /* attach.c: seizes and holds it, and plants.  0 or more, or negative errno: what was done is to be undone by session_detach(). */
 int session_seize(struct session *session);
 /* The old heap, and all that was known of the program, has ended with its memory, which `task` has left, or nobody is held (NULL). */

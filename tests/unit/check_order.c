@@ -145,8 +145,10 @@ static void note_going(struct task *task)
 
 static void let_all_go(bool leader_last)
 {
+	const struct order_going going = { .leader_last = leader_last, .go = note_going };
+
 	went_count = 0;
-	order_let_go(target, leader_last, note_going);
+	order_let_go(target, &going);
 	ck_assert_uint_eq(went_count, target->tasks.count);
 	for (size_t i = 0; i < went_count; i++)
 		went[i]->stopped = true;
@@ -175,6 +177,57 @@ START_TEST(who_is_held_outside_of_a_wait_goes_on_first)
 	runner()->ran = false;
 	let_all_go(false);
 	ck_assert(is_runner(went[0]));
+	end();
+}
+END_TEST
+
+static unsigned times_due;
+static size_t known_then;
+static bool free_one_is_known;
+
+static bool is_due_thrice(void *context)
+{
+	(void)context;
+	return times_due < 3;
+}
+
+static void serve(void *context)
+{
+	(void)context;
+	times_due++;
+	known_then = target->tasks.count;
+	for (size_t i = 0; i < target->tasks.count; i++)
+		free_one_is_known |= !target->tasks.items[i]->stopped;
+}
+
+static unsigned forgotten;
+
+static void count_forgotten(void *context, struct task *task)
+{
+	(void)context;
+	(void)task;
+	forgotten++;
+}
+
+/* Nothing that is read meanwhile is of a thread that is still to be forgotten. */
+START_TEST(those_that_have_gone_are_forgotten_before_they_are_served)
+{
+	pid_t tids[SLEEPERS + 2];
+
+	begin(SLEEPERS);
+	ck_assert_int_eq(target_stop_all(target), 0);
+	for (size_t i = 0; i < target->tasks.count; i++)
+		tids[i] = target->tasks.items[i]->tid;
+	target->free_are_due = is_due_thrice;
+	target->serve_free = serve;
+	target_let_go(target, count_forgotten, NULL);
+	ck_assert_uint_eq(times_due, 3);
+	ck_assert(!free_one_is_known);
+	ck_assert_uint_eq(known_then, SLEEPERS + 2 - 3);
+	ck_assert_uint_eq(forgotten, SLEEPERS + 2);
+	ck_assert_uint_eq(target->tasks.count, 0);
+	for (size_t i = 0; i < SLEEPERS + 2; i++)
+		ck_assert_int_eq(process_tracer(tids[i]), 0);
 	end();
 }
 END_TEST
@@ -390,6 +443,7 @@ int main(void)
 	tcase_add_test(tcase, who_runs_is_held_when_all_others_are);
 	tcase_add_test(tcase, who_ran_goes_on_first);
 	tcase_add_test(tcase, who_is_held_outside_of_a_wait_goes_on_first);
+	tcase_add_test(tcase, those_that_have_gone_are_forgotten_before_they_are_served);
 	tcase_add_test(tcase, few_threads_are_not_looked_at_before);
 	tcase_add_test(tcase, none_waits_for_looks_when_one_is_held_already);
 	tcase_add_test(tcase, who_runs_goes_on_while_the_others_are_looked_at);
