@@ -5,6 +5,7 @@
 #include "arch/syscall.h"
 
 #define FEW 16                         /* are held sooner than they are looked at */
+#define LOOKS 64                       /* until it is seen whether one has come to wait for us */
 
 static bool any_is_held(const struct target *target)
 {
@@ -15,16 +16,33 @@ static bool any_is_held(const struct target *target)
 	return false;
 }
 
-void order_look(struct target *target)
+/* Stands at a stop that was not seen yet, as at an int3: it would wait for the looks. */
+static bool any_waits(void)
 {
-	bool all = target->tasks.count <= FEW || any_is_held(target);
+	struct stop stop;
 
+	return stop_look_at_any(&stop) == 0 && stop.kind != STOP_NONE;
+}
+
+/* False: somebody has come to wait meanwhile. */
+static bool look_at_all(struct target *target)
+{
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];
-		pid_t group = task->guest ? task->tid : target->pid;
 
-		task->ran = all || process_thread_state(group, task->tid) == 'R';
+		if (i % LOOKS == 0 && any_waits())
+			return false;
+		task->ran = process_thread_state(task->guest ? task->tid : target->pid, task->tid) == 'R';
 	}
+	return true;
+}
+
+void order_look(struct target *target)
+{
+	if (target->tasks.count > FEW && !any_is_held(target) && look_at_all(target))
+		return;
+	for (size_t i = 0; i < target->tasks.count; i++)
+		target->tasks.items[i]->ran = true;
 }
 
 static bool is_held(const struct task *task)

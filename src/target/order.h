@@ -5,8 +5,8 @@
 
 #include "target/target.h"
 
-/* Looks which threads run, or wait for a processor, before any is held: `ran`.  Where they are few, or one is held already, which would
- * have to wait for the looks, all of them do. */
+/* Looks which threads run, or wait for a processor, before any is held: `ran`.  Where they are few, or one is held already or stands at a
+ * stop, which would have to wait for the looks, all of them do. */
 void order_look(struct target *target);
 
 /* Lets each go that is held and has not ended: those first that ran, or are held outside of a wait, and then the others; of either those

@@ -433,6 +433,24 @@ START_TEST(the_mask_of_who_is_not_held_is_never_kept)
 }
 END_TEST
 
+/* Its signal is for us to deliver. */
+START_TEST(none_waits_for_looks_when_one_stands_at_a_stop)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_NS;
+	struct stop stop = { .kind = STOP_NONE };
+
+	begin(SLEEPERS);
+	ck_assert_int_eq(syscall(SYS_tgkill, child, target->tasks.items[3]->tid, SIGUSR1), 0);
+	while (stop.kind == STOP_NONE && !clock_passed(deadline_ns))
+		ck_assert_int_eq(stop_look_at_any(&stop), 0);
+	ck_assert_int_eq(stop.kind, STOP_SIGNAL);
+	order_look(target);
+	for (size_t i = 0; i < target->tasks.count; i++)
+		ck_assert(target->tasks.items[i]->ran);
+	end();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("order");
@@ -446,6 +464,7 @@ int main(void)
 	tcase_add_test(tcase, those_that_have_gone_are_forgotten_before_they_are_served);
 	tcase_add_test(tcase, few_threads_are_not_looked_at_before);
 	tcase_add_test(tcase, none_waits_for_looks_when_one_is_held_already);
+	tcase_add_test(tcase, none_waits_for_looks_when_one_stands_at_a_stop);
 	tcase_add_test(tcase, who_runs_goes_on_while_the_others_are_looked_at);
 	tcase_add_test(tcase, nothing_is_looked_at_before_when_all_are_held_at_once);
 	tcase_add_test(tcase, a_layout_in_steps_is_that_of_one_look);
