@@ -16,12 +16,13 @@ static bool any_is_held(const struct target *target)
 	return false;
 }
 
-/* Stands at a stop that was not seen yet, as at an int3: it would wait for the looks. */
-static bool any_waits(void)
+/* Stands at a stop that was not seen yet, as at an int3, or in what the owner knows of: it would wait for the looks. */
+static bool any_waits(const struct target *target)
 {
 	struct stop stop;
 
-	return stop_look_at_any(&stop) == 0 && stop.kind != STOP_NONE;
+	return (target->is_awaited && target->is_awaited(target->context)) ||
+	       (stop_look_at_any(&stop) == 0 && stop.kind != STOP_NONE);
 }
 
 /* False: somebody has come to wait meanwhile. */
@@ -30,7 +31,7 @@ static bool look_at_all(struct target *target)
 	for (size_t i = 0; i < target->tasks.count; i++) {
 		struct task *task = target->tasks.items[i];
 
-		if (i % LOOKS == 0 && any_waits())
+		if (i % LOOKS == 0 && any_waits(target))
 			return false;
 		task->ran = process_thread_state(task->guest ? task->tid : target->pid, task->tid) == 'R';
 	}

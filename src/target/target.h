@@ -146,6 +146,8 @@ struct target {
 	/* Whether a frame of a signal, which stands at this address, is one of a handler that the task is in, and not a trace of an
 	 * earlier one.  NULL: it is taken for one. */
 	bool (*is_in_handler)(void *context, struct task *task, raddr at);
+	/* Who runs waits for us, or will soon: it is not looked first who does (order.h).  NULL: nobody ever does. */
+	bool (*is_awaited)(void *context);
 	/* While threads are let go one after the other, what those do that have gone may be due to be served: then these are forgotten, and it
 	 * is, for a moment.  NULL: it never is. */
 	bool (*free_are_due)(void *context);

@@ -295,6 +295,14 @@ static void on_idle(void *context)
 		engine_read_ring(session->engine, RECORDS_WHILE_IDLE, NULL);
 }
 
+/* For room in the ring, or for a record before what it has recorded to be settled. */
+static bool on_is_awaited(void *context)
+{
+	const struct session *session = context;
+
+	return session->settles || (session->engine && engine_is_almost_full(session->engine));
+}
+
 static bool on_is_in_handler(void *context, struct task *task, raddr at)
 {
 	struct session *session = context;
@@ -464,6 +472,7 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	}
 	target->task_gone = on_task_gone;
 	target->idle = on_idle;
+	target->is_awaited = on_is_awaited;
 	target->is_in_handler = on_is_in_handler;
 	/* One that systemd started for the daemon has nobody above it whom to name; its copies are below it. */
 	session->daemon = getppid() > 1 ? getppid() : getpid();

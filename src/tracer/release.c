@@ -366,8 +366,11 @@ int release_settle(struct session *session, bool hold, bool *ret_held)
 	struct target *target = session->target;
 	struct sharers spared = { .last_pid = 0 };
 	struct pending_list ended = { 0 };
-	int r = release_state(session) == RELEASE_RUNS ? take_back(session, hold ? NULL : &spared, &ended) : -ESRCH;
+	int r;
 
+	session->settles = true;
+	r = release_state(session) == RELEASE_RUNS ? take_back(session, hold ? NULL : &spared, &ended) : -ESRCH;
+	session->settles = false;
 	*ret_held = false;
 	if (r == 0) {
 		settle_threads(target, jumps_settle_but_waiting);

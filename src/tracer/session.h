@@ -91,6 +91,7 @@ struct session {
 	uint64_t failed_reads_cleared; /* of the engine's, those before the last clear */
 	uint64_t out_of_order;         /* stops that may have been served before what had been recorded earlier */
 	bool maps_change;              /* what is known of the objects is not of now: nothing is unwound */
+	bool settles;                  /* all that was recorded waits for a record that is not finished */
 	uint64_t next_room_ns;         /* not before, in the ring while threads are let go */
 	bool wants_ring;
 	uint64_t ring_size;            /* bytes; 0: its cgroup has no room for one */

@@ -451,6 +451,25 @@ START_TEST(none_waits_for_looks_when_one_stands_at_a_stop)
 }
 END_TEST
 
+static bool somebody_waits(void *context)
+{
+	(void)context;
+	return true;
+}
+
+START_TEST(none_waits_for_looks_when_one_waits_for_the_owner)
+{
+	begin(SLEEPERS);
+	order_look(target);
+	ck_assert(!target->tasks.items[0]->ran);
+	target->is_awaited = somebody_waits;
+	order_look(target);
+	for (size_t i = 0; i < target->tasks.count; i++)
+		ck_assert(target->tasks.items[i]->ran);
+	end();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("order");
@@ -465,6 +484,7 @@ int main(void)
 	tcase_add_test(tcase, few_threads_are_not_looked_at_before);
 	tcase_add_test(tcase, none_waits_for_looks_when_one_is_held_already);
 	tcase_add_test(tcase, none_waits_for_looks_when_one_stands_at_a_stop);
+	tcase_add_test(tcase, none_waits_for_looks_when_one_waits_for_the_owner);
 	tcase_add_test(tcase, who_runs_goes_on_while_the_others_are_looked_at);
 	tcase_add_test(tcase, nothing_is_looked_at_before_when_all_are_held_at_once);
 	tcase_add_test(tcase, a_layout_in_steps_is_that_of_one_look);
