@@ -230,7 +230,7 @@ static void let_go_for_rights(struct loop *loop)
 	loop->idle_ns = RING_PAUSE_NS;
 }
 
-static void watch_objects(struct loop *loop)
+void loop_watch_objects(struct loop *loop)
 {
 	loop_begin_long_step(loop);
 	if (release_watch_objects(loop->session))
@@ -260,7 +260,7 @@ static void serve_released(struct loop *loop)
 		return;
 	}
 	if (loop->session->watch_due) {
-		watch_objects(loop);
+		loop_watch_objects(loop);
 		return;
 	}
 	if (loop->session->exec_due) {
@@ -350,7 +350,7 @@ static void serve_next_stop(struct loop *loop)
 		return;
 	}
 	if (target && loop->session->watch_due && !loop->session->leaving) {
-		watch_objects(loop);
+		loop_watch_objects(loop);
 		return;
 	}
 	if (target && loop->session->rights_due && !loop->session->leaving) {

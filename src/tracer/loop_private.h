@@ -37,6 +37,8 @@ void loop_begin_long_step(struct loop *loop);
 
 /* As loop_catch_up(), without ptrace: nobody is held meanwhile, so whoever is in the midst of a record may wait for a processor for longer. */
 bool loop_catch_up_released(struct loop *loop);
+/* An allocator has come, whose calls are to be watched. */
+void loop_watch_objects(struct loop *loop);
 /* Without ptrace: a record is under way, by `writer` where that is known (0: not).  True: it was settled, by seizing the process. */
 bool loop_settle_in_time(struct loop *loop, pid_t writer);
 

@@ -348,6 +348,9 @@ static void serve_request(struct loop *loop, const struct link_message *message)
 	}
 	/* Answers are of now, or say that they are not exact. */
 	session->out_of_order += !loop_catch_up(loop, 0);
+	/* Of what was loaded by then calls may have been missed, which is known when it is watched. */
+	if (session->watch_due && !loop->done && !session->leaving)
+		loop_watch_objects(loop);
 	if (loop->done || (session->leaving && !session->set_aside)) {
 		session_fail(loop->link, head->serial, head->pid, FAILURE_GONE, 0, "process %d has just ended", head->pid);
 		return;

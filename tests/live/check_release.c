@@ -968,6 +968,42 @@ static void a_tracer_that_stands_still_holds_the_loader_up_for_a_moment(void)
 	tool_end(tool, plugins, NULL);
 }
 
+#define ASKED_NS (300 * NSEC_PER_MSEC)          /* for a question to come to the tracer, which may stand for a second */
+
+#define READ_MEANWHILE 800                      /* calls, so that the question comes before the loader's record is read */
+
+/* The tracer has heard of an object when it has read that, and has not looked at it yet. */
+static void an_answer_says_that_an_allocator_was_not_watched_in_time(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins = start_plugins(NULL, NULL);
+	const char *name = live_text("%d:asked", plugins->pid);
+	pid_t tracer, client;
+	json_t *stats;
+	int status;
+
+	release_with(tool, plugins->pid, "20ms");
+	subject_command(plugins, 'o');
+	tracer = tool_daemons_child(tool, false);
+	kill(tool_daemon(tool), SIGSTOP);
+	kill(tracer, SIGSTOP);
+	for (unsigned i = 0; i < READ_MEANWHILE; i++)
+		subject_command(plugins, 'g');
+	subject_command(plugins, 'O');
+	subject_command(plugins, 'G');
+	client = tool_begin(tool, "snapshot", pid_text(plugins->pid), "--name", "asked", NULL);
+	kill(tool_daemon(tool), SIGCONT);
+	live_let_pass(ASKED_NS);
+	kill(tracer, SIGCONT);
+	require(waitpid(client, &status, 0) == client && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	stats = tool_stats(tool, name);
+	require(!json_is_true(json_object_get(stats, "exact")));
+	require_equal(json_number(stats, "unknown.probe_gaps"), 1);
+	allocate_from_own(plugins, 3);
+	require_equal(json_number(tool_status(tool, plugins->pid), "unknown.probe_gaps"), 1);
+	tool_end(tool, plugins, NULL);
+}
+
 struct waiter {
 	pid_t pid;
 	bool is_first;                 /* the process's first thread */
@@ -1172,6 +1208,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(an_allocator_that_is_loaded_under_a_debugger_is_a_gap),
 	LIVE_CASE(an_allocator_that_is_loaded_while_a_thread_is_in_vfork_is_watched_after_that),
 	LIVE_CASE(a_tracer_that_stands_still_holds_the_loader_up_for_a_moment),
+	LIVE_CASE(an_answer_says_that_an_allocator_was_not_watched_in_time),
 	LIVE_CASE(an_exec_is_seen_before_an_allocator_that_comes),
 	LIVE_CASE(an_exec_is_seen_behind_an_allocator_that_comes),
 	LIVE_CASE(who_has_ended_when_an_allocator_is_served_keeps_its_call),
