@@ -106,9 +106,6 @@ int holes_look_by_text(struct target *target, struct stack_bounds *stacks, bool 
 	struct maps maps;
 	int r = maps_of(target, &maps);
 
-	/* Who has given up rights has them open. */
-	if (r == -EACCES || r == -EPERM)
-		r = maps_read(target->maps_fd, &maps);
 	if (r < 0)
 		return r;
 	r = add_readable(&ranges, &maps);
