@@ -100,6 +100,15 @@ static const char *judge_runner(const struct heartbeat *heartbeat, pid_t tracer,
 	return NULL;
 }
 
+const char *heartbeat_outlives_kill(pid_t tracer)
+{
+	char path[STAT_PATH_MAX];
+
+	stat_path(tracer, path);
+	return proc_stat_state(path) == 'R' || another_thread_would_run(tracer, 'D') ? "it was killed, and gets no time on a CPU to end" :
+	       "it hangs in the kernel, where nothing ends it";
+}
+
 const char *heartbeat_look(struct heartbeat *heartbeat, pid_t tracer)
 {
 	uint64_t silence_ms = heartbeat_silence_ms(heartbeat);

@@ -28,6 +28,8 @@ void heartbeat_heard(struct heartbeat *heartbeat, pid_t tracer, uint32_t patienc
 /* Called every HEARTBEAT_LOOK_US.  NULL: nothing is wrong, or it has ended; else what it is stuck in, for a
  * sentence: "is stopped". */
 const char *heartbeat_look(struct heartbeat *heartbeat, pid_t tracer);
+/* Why one that was killed a while ago has not ended, for a sentence. */
+const char *heartbeat_outlives_kill(pid_t tracer);
 uint64_t heartbeat_silence_ms(const struct heartbeat *heartbeat);
 
 #endif

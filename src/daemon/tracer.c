@@ -322,14 +322,17 @@ static void end_stuck(struct tracer *tracer)
 	restart_timer(tracer, KILLED_GRACE_US);
 }
 
-/* It waits in the kernel for a file system that does not answer, and has what it traces until then. */
+/* It waits in the kernel for a file system that does not answer, and has what it traces until then; or for a processor. */
 static void give_up_unkillable(struct tracer *tracer)
 {
+	const char *why;
+
 	if (tracer->pid == 0 || tracer->lost)
 		return;
-	log_error("process %d: its tracer (%d) does not even end by SIGKILL; what it has left in the process is taken out "
-		  "when it does", tracer->target_pid, tracer->pid);
-	lose(tracer, "it hangs in the kernel, where nothing ends it");
+	why = heartbeat_outlives_kill(tracer->pid);
+	log_error("process %d: its tracer (%d) has not ended by SIGKILL: %s; what it has left in the process is taken out "
+		  "when it does", tracer->target_pid, tracer->pid, why);
+	lose(tracer, why);
 }
 
 /* What it sent before the daemon itself was kept from running is heard first. */

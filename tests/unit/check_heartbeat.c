@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -131,6 +132,15 @@ START_TEST(one_whose_other_thread_would_run_at_one_of_them_is_not)
 }
 END_TEST
 
+/* One that was killed goes on to its end as soon as it is let. */
+START_TEST(one_that_would_run_to_its_end_does_not_hang_in_the_kernel)
+{
+	ck_assert_ptr_nonnull(strstr(heartbeat_outlives_kill(tracer), "hangs in the kernel"));
+	let_second_run();
+	ck_assert_ptr_nonnull(strstr(heartbeat_outlives_kill(tracer), "no time on a CPU"));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("heartbeat");
@@ -142,6 +152,7 @@ int main(void)
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, one_that_waits_at_four_looks_in_turn_is_stuck);
 	tcase_add_test(tests, one_whose_other_thread_would_run_at_one_of_them_is_not);
+	tcase_add_test(tests, one_that_would_run_to_its_end_does_not_hang_in_the_kernel);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
