@@ -6,7 +6,6 @@
 #include "target/jumps.h"
 #include "target/layout.h"
 #include "target/process.h"
-#include "target/ptrace.h"
 
 #include "base/clock.h"
 
@@ -587,21 +586,4 @@ bool engine_has_ring(const struct engine *engine)
 const char *engine_ring_refusal(const struct engine *engine)
 {
 	return engine->ring.refusal[0] ? engine->ring.refusal : NULL;
-}
-
-bool engine_is_in_handler(struct engine *engine, struct task *task, raddr at)
-{
-	static struct chain chain;
-	struct user_regs_struct user;
-	struct arch_regs regs;
-
-	if (ptrace_getregs(task->tid, &user) < 0)
-		return true;
-	arch_regs_from_user(&user, &regs);
-	chain.count = unwinder_chain(engine->unwinder, &regs, &engine->reader, UINT64_MAX, chain.frames, &chain.whole);
-	for (uint32_t i = 1; i < chain.count; i++) {
-		if (chain.frames[i].interrupted && view_signal_frame(&chain, i) == at)
-			return true;
-	}
-	return !chain.whole;
 }

@@ -104,3 +104,20 @@ bool engine_settle(struct engine *engine)
 		ended = i < UNFINISHED_MAX && end_unfinished(engine, position, thread, &all_asked, &all_settled);
 	return ended;
 }
+
+bool engine_is_in_handler(struct engine *engine, struct task *task, raddr at)
+{
+	static struct chain chain;
+	struct user_regs_struct user;
+	struct arch_regs regs;
+
+	if (ptrace_getregs(task->tid, &user) < 0)
+		return true;
+	arch_regs_from_user(&user, &regs);
+	chain.count = unwinder_chain(engine->unwinder, &regs, &engine->reader, UINT64_MAX, chain.frames, &chain.whole);
+	for (uint32_t i = 1; i < chain.count; i++) {
+		if (chain.frames[i].interrupted && view_signal_frame(&chain, i) == at)
+			return true;
+	}
+	return !chain.whole;
+}
