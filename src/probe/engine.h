@@ -100,6 +100,7 @@ bool engine_watches_loader(const struct engine *engine);
 bool engine_loader_has_waited(const struct engine *engine);
 /* Whether somebody may have been there without a record, since this was last asked. */
 bool engine_take_missed_change(struct engine *engine);
+bool engine_misses_change(const struct engine *engine);
 /* What is planned and not installed yet is to have jumps, for which all threads have to be held then; else int3s serve it. */
 bool engine_wants_all_held(const struct engine *engine);
 /* Whether only samples are told: from the first event on, or never. */

@@ -176,6 +176,11 @@ bool engine_loader_has_waited(const struct engine *engine)
 	return __atomic_load_n(&ring_control(side->ring)->hook_left, __ATOMIC_ACQUIRE) <= first;
 }
 
+bool engine_misses_change(const struct engine *engine)
+{
+	return engine->ring.change_missed;
+}
+
 bool engine_take_missed_change(struct engine *engine)
 {
 	bool missed = engine->ring.change_missed;

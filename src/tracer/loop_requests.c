@@ -351,6 +351,9 @@ static void serve_request(struct loop *loop, const struct link_message *message)
 	/* Of what was loaded by then calls may have been missed, which is known when it is watched. */
 	if (session->watch_due && !loop->done && !session->leaving)
 		loop_watch_objects(loop);
+	/* And of what may have been loaded without a record, when it is looked for. */
+	if (session->released && !loop->done && engine_misses_change(session->engine))
+		verify(loop);
 	if (loop->done || (session->leaving && !session->set_aside)) {
 		session_fail(loop->link, head->serial, head->pid, FAILURE_GONE, 0, "process %d has just ended", head->pid);
 		return;

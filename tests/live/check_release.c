@@ -1004,6 +1004,33 @@ static void an_answer_says_that_an_allocator_was_not_watched_in_time(void)
 	tool_end(tool, plugins, NULL);
 }
 
+#define TOO_MANY 20000                          /* calls, for a ring that nobody reads */
+
+/* Who comes to the loader's hook of a ring that is stalled writes no record.  A clear forgets the loss, and not that. */
+static void an_allocator_that_came_during_a_stall_is_known_after_a_clear(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *plugins = start_plugins(NULL, NULL);
+	pid_t tracer;
+	json_t *status;
+
+	release_with(tool, plugins->pid, "1ms");
+	subject_command(plugins, 'o');
+	tracer = tool_daemons_child(tool, false);
+	kill(tool_daemon(tool), SIGSTOP);
+	kill(tracer, SIGSTOP);
+	for (unsigned i = 0; i < TOO_MANY; i++)
+		subject_command(plugins, 'g');
+	subject_command(plugins, 'O');
+	kill(tracer, SIGCONT);
+	kill(tool_daemon(tool), SIGCONT);
+	tool_out(tool, "clear", pid_text(plugins->pid), NULL);
+	status = tool_status(tool, plugins->pid);
+	require(!json_is_true(json_object_get(status, "exact")));
+	require_equal(json_number(status, "unknown.probe_gaps"), 1);
+	tool_end(tool, plugins, NULL);
+}
+
 struct waiter {
 	pid_t pid;
 	bool is_first;                 /* the process's first thread */
@@ -1209,6 +1236,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(an_allocator_that_is_loaded_while_a_thread_is_in_vfork_is_watched_after_that),
 	LIVE_CASE(a_tracer_that_stands_still_holds_the_loader_up_for_a_moment),
 	LIVE_CASE(an_answer_says_that_an_allocator_was_not_watched_in_time),
+	LIVE_CASE(an_allocator_that_came_during_a_stall_is_known_after_a_clear),
 	LIVE_CASE(an_exec_is_seen_before_an_allocator_that_comes),
 	LIVE_CASE(an_exec_is_seen_behind_an_allocator_that_comes),
 	LIVE_CASE(who_has_ended_when_an_allocator_is_served_keeps_its_call),

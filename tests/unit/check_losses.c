@@ -143,7 +143,9 @@ START_TEST(a_stall_may_have_hidden_a_change_of_objects)
 	REQUIRE(!engine_take_missed_change(&engine));
 	stall(0);
 	read_all();
+	REQUIRE(engine_misses_change(&engine));
 	REQUIRE(engine_take_missed_change(&engine));
+	REQUIRE(!engine_misses_change(&engine));
 	REQUIRE(engine_read_ring(&engine, 1, NULL) == 0);
 	REQUIRE(engine_take_missed_change(&engine));
 	REQUIRE(engine_read_ring(&engine, 1, NULL) == 0);
