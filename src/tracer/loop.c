@@ -421,6 +421,8 @@ int loop_run(struct link *link, struct session *session)
 		bool traces = is_busy(&loop);
 		struct link_message *message = NULL;
 
+		if (loop_serve_unseen_end(&loop))
+			continue;
 		if (!traces || link_has_message(link))
 			message = link_take(link, !traces);
 		if (message)

@@ -53,6 +53,9 @@ bool loop_is_trap(const struct stop *stop);
 void loop_serve(struct loop *loop, struct task *task, const struct stop *stop);
 /* The task has executed a program. */
 void loop_serve_exec(struct loop *loop, struct task *task);
+/* True: the last thread ended while something else was done with it (the program that it had just executed was looked at), where that
+ * was taken note of; no stop tells of it any more. */
+bool loop_serve_unseen_end(struct loop *loop);
 /* The kernel knows of none of the tasks any more. */
 void loop_serve_lost(struct loop *loop);
 /* The process has ended: what is left to do is to say so. */

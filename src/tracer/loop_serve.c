@@ -296,19 +296,35 @@ void loop_finish(struct loop *loop)
 	loop->done = true;
 }
 
-static void serve_end(struct loop *loop, struct task *task)
+/* Processes that still share its memory keep our int3s: they are taken out through those. */
+static void finish_without_tasks(struct loop *loop)
 {
-	struct session *session = loop->session;
-	struct target *target = session->target;
 	const char *text;
 
-	target->task_gone(target->context, task);
-	if (target_has_own_tasks(target) || session->leaving)
-		return;
-	/* Processes that still share its memory keep our int3s: they are taken out through those. */
-	if (target->tasks.count > 0)
-		session_detach(session, &text);
+	if (loop->session->target->tasks.count > 0)
+		session_detach(loop->session, &text);
 	loop_finish(loop);
+}
+
+static void serve_end(struct loop *loop, struct task *task)
+{
+	struct target *target = loop->session->target;
+
+	target->task_gone(target->context, task);
+	if (!target_has_own_tasks(target) && !loop->session->leaving)
+		finish_without_tasks(loop);
+}
+
+bool loop_serve_unseen_end(struct loop *loop)
+{
+	struct session *session = loop->session;
+
+	if (!session || loop->done || session->leaving || session->released || target_has_own_tasks(session->target))
+		return false;
+	if (session->exit_status == -1)
+		release_note_status(session);
+	finish_without_tasks(loop);
+	return true;
 }
 
 static struct task *find_ended(const struct target *target)

@@ -4,7 +4,11 @@
 #include "subject.h"
 #include "tool.h"
 
+#include "base/clock.h"
+
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,6 +60,45 @@ static void an_exec_from_another_thread_starts_a_new_heap(void)
 static void a_followed_exec_from_another_thread_starts_a_new_heap(void)
 {
 	exec_in_rounds(true, live_rounds(2, 100));
+}
+
+/* As soon as the program has its libc, which the tracer looks at next. */
+static bool interrupt_with_libc(void *context)
+{
+	pid_t pid = *(pid_t *)context;
+	FILE *maps = fopen(live_text("/proc/%d/maps", pid), "re");
+	bool executed = false, found = false;
+	char line[4096];
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		executed |= strstr(line, "/cat\n") != NULL;
+		found |= strstr(line, "/libc.so") != NULL;
+	}
+	if (maps)
+		fclose(maps);
+	return executed && found && kill(pid, SIGINT) == 0;
+}
+
+/* Ctrl-C when a shell has just executed what it was to run: the signal is on its way when the program's objects are looked at, and ends
+ * it there.  A tracer that waited for the daemon's next word then told of no end, and `allocwatch run' waited with it. */
+static void a_signal_that_ends_a_program_at_its_exec_is_its_end(void)
+{
+	unsigned rounds = live_rounds(20, 200);
+	struct tool *tool = tool_start();
+
+	for (unsigned i = 0; i < rounds; i++) {
+		struct subject *execer = victim_start(EXECER, "--to", "/bin/cat", NULL);
+		uint64_t deadline_ns = clock_monotonic_ns() + KEPT_MS * NSEC_PER_MSEC;
+
+		tool_out(tool, "attach", pid_text(execer->pid), NULL);
+		subject_send(execer, 'g');
+		/* Without a pause between two looks: it is a matter of a millisecond. */
+		while (!interrupt_with_libc(&execer->pid))
+			require(!clock_passed(deadline_ns));
+		require_equal(subject_wait(execer), SIGINT);
+		tool_wait_until_gone(tool, execer->pid, LET_GO_MS);
+	}
+	live_survey("a signal at an exec", rounds, 0, rounds, rounds);
 }
 
 /* Attach and detach meet an exec at any point of theirs. */
@@ -183,6 +226,7 @@ static void a_followed_childs_32_bit_program_is_let_go(void)
 static const struct live_case cases[] = {
 	LIVE_CASE(an_exec_from_another_thread_starts_a_new_heap),
 	LIVE_CASE(a_followed_exec_from_another_thread_starts_a_new_heap),
+	LIVE_CASE(a_signal_that_ends_a_program_at_its_exec_is_its_end),
 	LIVE_CASE(coming_and_going_in_a_storm_of_execs_does_no_harm),
 	LIVE_CASE(a_program_without_an_allocator_holds_nothing),
 	LIVE_CASE(a_32_bit_program_is_let_go),
