@@ -62,7 +62,7 @@ static struct run begin(void)
 
 static void attach(const struct run *run)
 {
-	tool_out(run->tool, "attach", pid_text(run->subject->pid), "--allocator", "slab slab_get(-)=64", "--allocator",
+	tool_out(run->tool, "attach", pid_text(run->subject->pid), "--engine", "ring", "--allocator", "slab slab_get(-)=64", "--allocator",
 		 "box box_new(count, size) box_resize(old, size) box_free(old)", NULL);
 	subject_command(run->subject, 'g');
 	/* Code and pads at least. */
@@ -176,7 +176,7 @@ static bool heap_grows_on(struct tool *tool, const char *program)
 {
 	struct subject *victim = victim_start(program, NULL);
 	struct state *before = state_take(victim->pid);
-	struct tool_run run = tool_try(tool, "attach", pid_text(victim->pid), NULL);
+	struct tool_run run = tool_try(tool, "attach", pid_text(victim->pid), "--engine", "ring", NULL);
 
 	if (run.status != 0) {
 		require_text(run.err, "no room beside its code");
