@@ -12,8 +12,8 @@
 typedef uint64_t raddr;
 
 struct reader {
-	/* Fills buf with exactly len bytes found at `at`.  0, -ESRCH (the memory is gone) or
-	 * -EFAULT (not all of it could be read; buf is then undefined). */
+	/* Fills buf with exactly len bytes found at `at`.  0, -ESRCH (the memory is gone), -EAGAIN (what is there cannot be known by this
+	 * reader, though another one may) or -EFAULT (not all of it could be read; buf is then undefined). */
 	int (*read)(void *context, raddr at, void *buf, size_t len);
 	void *context;
 	/* The same for what is known to be asked for as instructions, where a copy holds the data only; NULL: `read` does it. */

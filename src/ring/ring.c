@@ -181,95 +181,12 @@ static uint64_t mark_at(const struct ring *ring, uint64_t position)
 	return __atomic_load_n(&head->mark, __ATOMIC_ACQUIRE);
 }
 
-/* Whether a record of this length may be there, with so much stack behind its fixed part. */
-static bool has_room(const struct ring *ring, const struct ring_record *record, uint64_t length, uint64_t fixed)
-{
-	uint64_t stacks = (uint64_t)record->stack_length + record->other_length;
-
-	return length % RING_UNIT == 0 && length <= ring->head - record->position && record->stack_length <= RING_STACK_MAX &&
-	       record->other_length <= RING_STACK_MAX && stacks % 8 == 0 && length >= fixed + stacks;
-}
-
-static void take_lengths(struct ring_record *record, uint32_t length, uint32_t first_length, uint64_t other_start)
-{
-	record->stack_length = length;
-	if (other_start == 0 || first_length > length || first_length % 8 != 0)
-		return;
-	record->stack_length = first_length;
-	record->other_length = length - first_length;
-	record->other_start = other_start;
-}
-
-/* Of what is checked each word is loaded just once: the program may write to it meanwhile. */
-#define LOAD(part, word) __atomic_load_n(&(part)->word, __ATOMIC_RELAXED)
-
-static int take_stack_of_call(const struct ring *ring, struct ring_record *record, uint32_t length)
-{
-	const struct ring_call_within *part = (const void *)record_at(ring, record->position);
-
-	take_lengths(record, LOAD(part, stack_length), LOAD(part, first_length), LOAD(part, other_start));
-	if (!has_room(ring, record, length, sizeof(*part)))
-		return -EBADMSG;
-	record->has_stack = true;
-	record->stack_start = part->stack_start;
-	memcpy(record->saved, part->saved, sizeof(record->saved));
-	record->stack = (const uint8_t *)part->stack;
-	return 0;
-}
-
-static int take_call(const struct ring *ring, struct ring_record *record, uint32_t length)
-{
-	const struct ring_call *call = (const void *)record_at(ring, record->position);
-
-	record->return_address = call->return_address;
-	memcpy(record->args, call->args, sizeof(record->args));
-	return length == sizeof(*call) ? 0 : take_stack_of_call(ring, record, length);
-}
-
-static int take_return(const struct ring *ring, struct ring_record *record, uint32_t length)
-{
-	const struct ring_return *part = (const void *)record_at(ring, record->position);
-
-	take_lengths(record, LOAD(part, stack_length), LOAD(part, first_length), LOAD(part, other_start));
-	if (!has_room(ring, record, length, sizeof(*part)))
-		return -EBADMSG;
-	record->has_stack = true;
-	record->time = part->time;
-	record->result = part->result;
-	record->length_key = part->length_key;
-	record->thread_pointer = record->sp + 8 * (uint64_t)part->pointer_words;
-	memcpy(record->saved, part->saved, sizeof(record->saved));
-	record->stack = (const uint8_t *)part->stack;
-	return 0;
-}
-
-static void tell_site(const struct ring_head *head, struct ring_record *record)
-{
-	record->site = head->site & RING_NUMBER_MASK;
-	record->is_return = (head->site & RING_RETURN) != 0;
-	record->stored = record->is_return && (head->site & RING_STORED);
-	record->unsampled = !record->is_return && (head->site & RING_UNSAMPLED);
-	record->nested = record->unsampled && (head->site & RING_NESTED);
-}
-
-/* Filled in where it is to be, straight from the ring, and what others have is left as it is: to clear all of it, or to copy it, takes
- * longer than all else here. */
 static int take_record(struct ring *ring, struct ring_record *record)
 {
-	struct ring_head head;
-	int r;
+	uint32_t length = ring_parse(record_at(ring, record->position), ring->head - record->position, record);
 
-	memcpy(&head, record_at(ring, record->position), sizeof(head));
-	record->thread = head.thread;
-	record->sp = head.sp;
-	record->has_stack = false;
-	record->stack_length = record->other_length = 0;
-	record->other_start = 0;
-	tell_site(&head, record);
-	r = record->is_return ? take_return(ring, record, head.length) : take_call(ring, record, head.length);
-	if (r == 0)
-		ring->length = head.length;
-	return r;
+	ring->length = length;
+	return length > 0 ? 0 : -EBADMSG;
 }
 
 /* What is known of one that is not committed. */
@@ -280,7 +197,7 @@ static int tell_unfinished(const struct ring *ring, uint64_t mark, struct ring_r
 	if (mark == ((record->position ^ ring->key) | RING_OPEN))
 		memcpy(&head, record_at(ring, record->position), sizeof(head));
 	record->thread = head.thread;
-	tell_site(&head, record);
+	ring_parse_site(head.site, record);
 	return -EAGAIN;
 }
 
@@ -360,7 +277,7 @@ uint64_t ring_skip(struct ring *ring)
 static uint32_t told_length(const struct ring *ring, uint64_t position)
 {
 	const struct ring_head *head = (const void *)record_at(ring, position);
-	uint32_t length = LOAD(head, length);
+	uint32_t length = RING_LOAD(head, length);
 
 	return length % RING_UNIT == 0 && length <= ring->head - position ? length : 0;
 }

@@ -1,4 +1,5 @@
-/* The reader's side of a ring, for the files that make it up: ring.c (records, lengths of stacks), ring_sampling.c. */
+/* The reader's side of a ring, for the files that make it up: ring.c (records, lengths of stacks), ring_parse.c (what a record says),
+ * ring_eye.c (who only looks), ring_sampling.c. */
 #ifndef ALLOCWATCH_RING_RING_PRIVATE_H
 #define ALLOCWATCH_RING_RING_PRIVATE_H
 
@@ -22,5 +23,13 @@ struct ring {
 	uint64_t sample_bytes;                    /* these two likewise */
 	uint32_t families;
 };
+
+/* Of what is checked each word is loaded just once: the program may write to it meanwhile. */
+#define RING_LOAD(part, word) __atomic_load_n(&(part)->word, __ATOMIC_RELAXED)
+
+/* Takes the record at this place, of which no more than `most` bytes can have been reserved; its position stays what it is.  Returns its
+ * length; 0: it is none. */
+uint32_t ring_parse(const uint8_t *at, uint64_t most, struct ring_record *record);
+void ring_parse_site(uint32_t site, struct ring_record *record);
 
 #endif

@@ -6,7 +6,7 @@
 
 static int read_code(void *context, raddr at, void *buf, size_t len)
 {
-	const struct unwinder *unwinder = context;
+	struct unwinder *unwinder = context;
 
 	return stack_copy_code(&unwinder->memory, at, buf, len) ? 0 : -1;
 }

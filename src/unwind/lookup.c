@@ -68,7 +68,9 @@ static const struct cfi_row *miss(struct unwinder *unwinder, raddr pc, bool exac
 	}
 	if (row < 0)
 		return NULL;
-	cfi_rows_set(&unwinder->rows, cfi_key(pc, exact), (uint32_t)frame, (uint32_t)row);
+	/* It may be another one when all can be read. */
+	if (!unwinder->memory.unknown)
+		cfi_rows_set(&unwinder->rows, cfi_key(pc, exact), (uint32_t)frame, (uint32_t)row);
 	return &unwinder->rows.rows.items[row];
 }
 
@@ -92,6 +94,8 @@ void lookup_set_kind(struct unwinder *unwinder, raddr pc, bool exact, const stru
 	struct cfi_row changed = *row;
 	int64_t number;
 
+	if (unwinder->memory.unknown)
+		return;
 	changed.kind = (uint8_t)kind;
 	number = cfi_rows_intern(&unwinder->rows, &changed, NULL);
 	if (slot && number >= 0)

@@ -28,6 +28,7 @@ void stack_copy_begin(struct stack_copy *copy, const struct reader *reader, radd
 		copy->windows[i].len = 0;
 	copy->current = &copy->windows[0];
 	copy->fetches = 0;
+	copy->unknown = false;
 	copy->reader = reader;
 	copy->sp = sp;
 }
@@ -59,10 +60,16 @@ static uint32_t wanted_bytes(struct stack_copy *copy)
 	return (uint32_t)(top - copy->sp);
 }
 
+static int note_unknown(struct stack_copy *copy, int err)
+{
+	copy->unknown |= err == -EAGAIN;
+	return err;
+}
+
 static int try_read(struct stack_copy *copy, struct stack_window *window, uint32_t len)
 {
 	uint8_t *buffer = copy->buffers + (size_t)(window - copy->windows) * STACK_WINDOW_MAX;
-	int err = reader_read(copy->reader, window->start, buffer, len);
+	int err = note_unknown(copy, reader_read(copy->reader, window->start, buffer, len));
 
 	window->bytes = buffer;
 	if (err == 0)
@@ -83,7 +90,7 @@ static void read_to_the_end(struct stack_copy *copy, struct stack_window *window
 		uint32_t want = (uint32_t)((page + 1) * PAGE - window->start);
 
 		err = try_read(copy, window, want);
-		if (err == -ESRCH)
+		if (err == -ESRCH || err == -EAGAIN)
 			return;
 		if (err == 0) {
 			best = want;
@@ -127,7 +134,7 @@ static bool read_window(struct stack_copy *copy, raddr start, uint32_t len, radd
 	if (len < need)
 		len = need;
 	err = try_read(copy, window, len);
-	if (err < 0 && err != -ESRCH && len > need)
+	if (err < 0 && err != -ESRCH && err != -EAGAIN && len > need)
 		read_to_the_end(copy, window, len, need);
 	return window->len != 0;
 }
@@ -195,10 +202,10 @@ bool stack_copy_peek(struct stack_copy *copy, raddr at, void *buf, size_t len)
 		memcpy(buf, window->bytes + offset, len);
 		return true;
 	}
-	return reader_read(copy->reader, at, buf, len) == 0;
+	return note_unknown(copy, reader_read(copy->reader, at, buf, len)) == 0;
 }
 
-bool stack_copy_code(const struct stack_copy *copy, raddr at, void *buf, size_t len)
+bool stack_copy_code(struct stack_copy *copy, raddr at, void *buf, size_t len)
 {
-	return reader_code(copy->reader, at, buf, len) == 0;
+	return note_unknown(copy, reader_code(copy->reader, at, buf, len)) == 0;
 }

@@ -31,6 +31,7 @@ struct stack_copy {
 	struct stack_window windows[STACK_WINDOWS];
 	struct stack_window *current;      /* where the last word was found */
 	uint32_t fetches;                  /* of this unwind */
+	bool unknown;                      /* something that it asked for could not be known (-EAGAIN) */
 	const struct reader *reader;
 	raddr sp;
 	uint8_t *buffers;                  /* the windows', one behind the other */
@@ -52,7 +53,7 @@ const uint8_t *stack_copy_fetch(struct stack_copy *copy, raddr at, size_t len);
 /* Reads a few bytes that are no part of a stack (tables) past the windows. */
 bool stack_copy_peek(struct stack_copy *copy, raddr at, void *buf, size_t len);
 /* The same of instructions, also of those in no object. */
-bool stack_copy_code(const struct stack_copy *copy, raddr at, void *buf, size_t len);
+bool stack_copy_code(struct stack_copy *copy, raddr at, void *buf, size_t len);
 
 /* The bytes at an address; good until the next call. */
 static inline const uint8_t *stack_copy_at(struct stack_copy *copy, raddr at, size_t len)

@@ -102,6 +102,7 @@ void unwinder_free(struct unwinder *unwinder)
 	for (size_t i = 0; i < unwinder->modules.count; i++)
 		dwarf_cfi_close(unwinder->modules.items[i]);
 	vec_fini(&unwinder->modules);
+	vec_fini(&unwinder->known);
 	endings_fini(&unwinder->endings);
 	trails_fini(&unwinder->trails);
 	stack_copy_fini(&unwinder->memory);
@@ -111,19 +112,11 @@ void unwinder_free(struct unwinder *unwinder)
 	free(unwinder);
 }
 
-int unwinder_add_module(struct unwinder *unwinder, uint32_t module, int elf_fd)
+static int read_tables(struct unwinder *unwinder, uint32_t module, int elf_fd)
 {
-	struct dwarf_cfi *cfi, **place;
+	struct dwarf_cfi *cfi;
 	int err;
 
-	if (module >= MODULES_MAX)
-		return -EINVAL;
-	while (unwinder->modules.count <= module) {
-		place = vec_push(&unwinder->modules);
-		if (!place)
-			return -ENOMEM;
-	}
-	unwinder_remove_module(unwinder, module);
 	err = endings_add(&unwinder->endings, module, elf_fd);
 	if (err == 0)
 		err = dwarf_cfi_open(elf_fd, &cfi);
@@ -138,11 +131,39 @@ int unwinder_add_module(struct unwinder *unwinder, uint32_t module, int elf_fd)
 	return 0;
 }
 
+static int reserve_module(struct unwinder *unwinder, uint32_t module)
+{
+	while (unwinder->modules.count <= module) {
+		if (!vec_push(&unwinder->modules))
+			return -ENOMEM;
+	}
+	while (unwinder->known.count <= module) {
+		if (!vec_push(&unwinder->known))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int unwinder_add_module(struct unwinder *unwinder, uint32_t module, int elf_fd)
+{
+	int err = module < MODULES_MAX ? reserve_module(unwinder, module) : -EINVAL;
+
+	if (err < 0)
+		return err;
+	unwinder_remove_module(unwinder, module);
+	err = read_tables(unwinder, module, elf_fd);
+	unwinder->known.items[module] = (struct unwind_module){ .since = ++unwinder->generation, .error = err };
+	return err;
+}
+
 void unwinder_remove_module(struct unwinder *unwinder, uint32_t module)
 {
 	trails_forget(&unwinder->trails);
 	cfi_rows_remove_module(&unwinder->rows, module);
 	endings_drop(&unwinder->endings, module);
+	unwinder->generation++;
+	if (module < unwinder->known.count)
+		unwinder->known.items[module] = (struct unwind_module){ .since = 0 };
 	if (module >= unwinder->modules.count || !unwinder->modules.items[module])
 		return;
 	unwinder->tables -= dwarf_cfi_memory(unwinder->modules.items[module]);
@@ -156,6 +177,26 @@ void unwinder_set_translation(struct unwinder *unwinder, unwind_translate *trans
 	unwinder->translate_context = context;
 }
 
+uint64_t unwinder_generation(const struct unwinder *unwinder)
+{
+	return unwinder->generation;
+}
+
+struct unwind_module unwinder_module(const struct unwinder *unwinder, uint32_t module)
+{
+	return module < unwinder->known.count ? unwinder->known.items[module] : (struct unwind_module){ .since = 0 };
+}
+
+bool unwinder_knows_all_endings(const struct unwinder *unwinder)
+{
+	return unwinder->endings.items.count < ENDINGS_MAX;
+}
+
+enum truncation unwinder_last_reason(const struct unwinder *unwinder)
+{
+	return unwinder->last_reason;
+}
+
 struct unwind_counters unwinder_counters(const struct unwinder *unwinder)
 {
 	return unwinder->counters;
@@ -166,7 +207,7 @@ size_t unwinder_memory(const struct unwinder *unwinder)
 	size_t bytes = sizeof(*unwinder) + cfi_rows_memory(&unwinder->rows) + trails_memory() +
 		       STACK_WINDOWS * (size_t)STACK_WINDOW_MAX +
 		       (2 * sizeof(uint32_t) + sizeof(struct passed)) * unwinder->frames_space +
-		       vec_memory(&unwinder->modules) + vec_memory(&unwinder->endings.items) + libunwind_memory();
+		       vec_memory(&unwinder->modules) + vec_memory(&unwinder->known) + vec_memory(&unwinder->endings.items) + libunwind_memory();
 
 	for (size_t i = 0; i < unwinder->modules.count; i++)
 		if (unwinder->modules.items[i])
@@ -212,7 +253,7 @@ static uint32_t push_frames(struct walk *walk, enum truncation *reason)
 		*reason = TRUNCATED_TABLE;
 		return unwinder->reason_nodes[TRUNCATED_TABLE];
 	}
-	for (uint32_t i = walk->count; walk->plain_to_end && i-- > walk->plain_from;)
+	for (uint32_t i = walk->count; walk->plain_to_end && !unwinder->memory.unknown && i-- > walk->plain_from;)
 		if (!keep(walk, i))
 			break;
 	return unwinder->nodes[0];
@@ -246,6 +287,7 @@ uint32_t unwinder_unwind(struct unwinder *unwinder, const struct arch_regs *regs
 	unwinder->counters.stacks++;
 	unwinder->counters.frames += walk.count + walk.joined;
 	node = push_frames(&walk, &reason);
+	unwinder->last_reason = reason;
 	if (reason != TRUNCATED_NONE)
 		unwinder->counters.truncated[reason]++;
 	return node;

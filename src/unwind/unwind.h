@@ -38,6 +38,17 @@ void unwinder_free(struct unwinder *unwinder);                /* accepts NULL */
 int unwinder_add_module(struct unwinder *unwinder, uint32_t module, int elf_fd);
 void unwinder_remove_module(struct unwinder *unwinder, uint32_t module);
 
+/* Another one after each of both; and when a module was made known last (0: it is not), with what came of that.  By these another unwinder
+ * is made to know the same. */
+uint64_t unwinder_generation(const struct unwinder *unwinder);
+struct unwind_module {
+	uint64_t since;
+	int error;
+};
+struct unwind_module unwinder_module(const struct unwinder *unwinder, uint32_t module);
+/* False: there are more functions that never return than it keeps, and which of them it knows hangs on the order. */
+bool unwinder_knows_all_endings(const struct unwinder *unwinder);
+
 /* How much was read of a stack. */
 struct unwind_reach {
 	uint32_t bytes;                /* from its stack pointer */
@@ -45,12 +56,17 @@ struct unwind_reach {
 	raddr other_start;
 };
 
-/* Interns the stack of `regs` (pc in frame 0 is exact, not a return address), innermost first, at
+/* What a reader cannot know (-EAGAIN) is taken to be unreadable, but nothing is kept of what that has led to: such a stack may be another one
+ * when all can be read.
+ * Interns the stack of `regs` (pc in frame 0 is exact, not a return address), innermost first, at
  * most max_frames frames plus a FRAME_TRUNCATED one when it goes on or breaks.  Returns the stack's
  * node, always: at the worst a stack that says why it is short.
  * *ret_reach, when not NULL: to learn the next read. */
 uint32_t unwinder_unwind(struct unwinder *unwinder, const struct arch_regs *regs,
 			 const struct reader *reader, uint32_t max_frames, struct unwind_reach *ret_reach);
+
+/* Why the stack that was unwound last is short; TRUNCATED_NONE: it is whole. */
+enum truncation unwinder_last_reason(const struct unwinder *unwinder);
 
 /* Where the frames of a stack stand, innermost first: what is called by whom, on which stack.  Nothing is
  * interned. */

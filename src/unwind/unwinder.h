@@ -27,6 +27,9 @@ struct unwinder {
 	size_t tables;                     /* bytes of them */
 	struct libunwind *libunwind;
 	VEC_OF(struct dwarf_cfi *) modules;/* by module id, NULL: no CFI */
+	VEC_OF(struct unwind_module) known;/* by module id */
+	uint64_t generation;
+	enum truncation last_reason;
 	struct endings endings;
 	uint32_t *frames;                  /* ids, of the present stack, innermost first */
 	uint32_t *nodes;                   /* of the stack from each frame outwards, by the same index */

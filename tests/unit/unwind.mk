@@ -4,9 +4,9 @@ unwind_libs = src/libaw_unwind.a src/libarch.a src/libmodel.a src/libbase.a $(DW
 	$(UNWIND_LIBS) -lunwind $(ZYDIS_LIBS) $(CHECK_LIBS)
 
 check_PROGRAMS += tests/unit/check_unwind tests/unit/check_unwind_parts tests/unit/check_unwind_hostile \
-	tests/unit/check_cfi_program tests/unit/check_way_out
+	tests/unit/check_cfi_program tests/unit/check_unknown tests/unit/check_way_out
 TESTS += tests/unit/check_unwind tests/unit/check_unwind_parts tests/unit/check_unwind_hostile \
-	tests/unit/check_cfi_program tests/unit/check_way_out
+	tests/unit/check_cfi_program tests/unit/check_unknown tests/unit/check_way_out
 
 # Code whose stacks are tested is built as programs are, whatever the rest is built with.
 tests_unit_check_unwind_SOURCES = tests/unit/check_unwind.c \
@@ -32,6 +32,10 @@ tests_unit_check_unwind_hostile_LDADD = $(unwind_libs)
 tests_unit_check_cfi_program_SOURCES = tests/unit/check_cfi_program.c
 tests_unit_check_cfi_program_CFLAGS = $(unwind_cflags)
 tests_unit_check_cfi_program_LDADD = $(unwind_libs)
+
+tests_unit_check_unknown_SOURCES = tests/unit/check_unknown.c
+tests_unit_check_unknown_CFLAGS = $(unwind_cflags)
+tests_unit_check_unknown_LDADD = $(unwind_libs)
 
 tests_unit_check_way_out_SOURCES = tests/unit/check_way_out.c tests/unit/elf_functions.c tests/unit/elf_functions.h
 tests_unit_check_way_out_CFLAGS = $(unwind_cflags) $(ELF_CFLAGS)
