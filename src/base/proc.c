@@ -100,6 +100,11 @@ uint64_t proc_schedstat_ran_ns(const char *path)
 	return read_schedstat(path).ran_ns;
 }
 
+uint64_t proc_schedstat_waited_ns(const char *path)
+{
+	return read_schedstat(path).waited_ns;
+}
+
 uint64_t proc_schedstat_turns(const char *path)
 {
 	return read_schedstat(path).turns;
@@ -111,6 +116,17 @@ char proc_stat_state(const char *path)
 	const char *at;
 
 	return read_stat(path, text, &at) == 0 ? at[1] : '\0';
+}
+
+bool proc_stat_is_named(const char *path, const char *name)
+{
+	char text[STAT_MAX];
+	const char *at, *start;
+
+	if (read_stat(path, text, &at) < 0)
+		return false;
+	start = strchr(text, '(');
+	return start && strncmp(start + 1, name, strlen(name)) == 0 && start[1 + strlen(name)] == ')';
 }
 
 int proc_next(DIR *folder, pid_t *ret_pid)

@@ -3,6 +3,7 @@
 #define ALLOCWATCH_BASE_PROC_H
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -13,10 +14,13 @@
 int proc_stat_number(const char *path, unsigned field, uint64_t *ret_value);
 /* Field 3: 'R', 'S', 'D', 'Z', ...; 0: gone. */
 char proc_stat_state(const char *path);
+/* Field 2 is this name. */
+bool proc_stat_is_named(const char *path, const char *name);
 /* User and system time, in clock ticks; 0: gone. */
 uint64_t proc_stat_cpu(const char *path);
-/* How long it has run on CPUs, and how often it has been given one, by its schedstat file; 0: that is not told. */
+/* How long it has run on CPUs, has waited for one, and how often it has been given one, by its schedstat file; 0: that is not told. */
 uint64_t proc_schedstat_ran_ns(const char *path);
+uint64_t proc_schedstat_waited_ns(const char *path);
 uint64_t proc_schedstat_turns(const char *path);
 /* The next process of an open /proc, or thread of an open /proc/PID/task: 1; 0: there are no more; or what folder_next() gives. */
 int proc_next(DIR *folder, pid_t *ret_pid);

@@ -21,6 +21,10 @@ src_libprobe_a_SOURCES = \
 	src/probe/plan.c src/probe/plan.h \
 	src/probe/plan_libc.c src/probe/plan_windows.c src/probe/plan_private.h \
 	src/probe/probe.h \
+	src/probe/ring_ahead.c src/probe/ring_ahead.h src/probe/ring_ahead_private.h \
+	src/probe/ring_ahead_helper.c \
+	src/probe/ring_ahead_world.c \
+	src/probe/ring_pressure.c src/probe/ring_pressure.h \
 	src/probe/ring_stack.c src/probe/ring_stack.h \
 	src/probe/serve.c src/probe/serve.h \
 	src/probe/serve_mapping.c src/probe/serve_mapping.h \

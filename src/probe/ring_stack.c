@@ -83,6 +83,11 @@ static uint32_t larger(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
+uint32_t ring_stack_had(const struct ring_record *record)
+{
+	return larger(record->stack_length, record->other_length);
+}
+
 /* Where the other stack's piece begins is a little before that stack. */
 static uint64_t other_end(const struct ring_record *record, const struct unwind_reach *reach)
 {
@@ -91,9 +96,11 @@ static uint64_t other_end(const struct ring_record *record, const struct unwind_
 	return record->other_length > 0 && reach->other_start >= record->other_start && end <= RING_STACK_MAX ? end : 0;
 }
 
-static uint64_t unreadable(const struct unwinder *unwinder)
+static bool is_whole(const struct unwinder *unwinder)
 {
-	return unwinder_counters(unwinder).truncated[TRUNCATED_MEMORY];
+	enum truncation reason = unwinder_last_reason(unwinder);
+
+	return reason == TRUNCATED_NONE || reason == TRUNCATED_LIMIT;
 }
 
 struct ring_stack ring_stack_unwind(struct unwinder *unwinder, const struct module_map *map, const struct reader *code,
@@ -101,19 +108,20 @@ struct ring_stack ring_stack_unwind(struct unwinder *unwinder, const struct modu
 {
 	struct ring_piece piece = { .record = record, .map = map, .code = code, .lenient = true };
 	const struct reader reader = ring_piece_reader(&piece);
-	struct ring_stack stack = { .had = larger(record->stack_length, record->other_length) };
-	uint64_t before = unreadable(unwinder);
+	struct ring_stack stack = { .had = ring_stack_had(record) };
 	struct unwind_reach reach;
 	struct arch_regs regs;
 
 	registers_at_entry(record, function, &regs);
 	stack.node = unwinder_unwind(unwinder, &regs, &reader, max_frames, &reach);
 	stack.needed = larger(reach.bytes, (uint32_t)other_end(record, &reach));
-	stack.cut = unreadable(unwinder) != before;
+	stack.cut = unwinder_last_reason(unwinder) == TRUNCATED_MEMORY;
+	stack.whole = is_whole(unwinder);
 	if (reach.bytes <= record->stack_length && other_end(record, &reach) <= record->other_length)
 		return stack;
 	/* It went by zeros.  Where the piece ends is no page's end, so this time it reads on word by word. */
 	stack.cut = true;
+	stack.whole = false;
 	piece.lenient = false;
 	stack.node = unwinder_unwind(unwinder, &regs, &reader, max_frames, NULL);
 	return stack;

@@ -14,9 +14,12 @@ struct ring_stack {
 	uint32_t node;                 /* of the unwinder's stack table */
 	uint32_t needed;               /* bytes, of its record's two stacks the larger; of one that was cut: more than there were */
 	uint32_t had;                  /* bytes that the record has of the first */
+	bool whole;                    /* to its end, or as many frames as were asked for */
 	bool cut;                      /* the piece was too short: the stack ends where it did, and says so */
 };
 
+/* What ring_stack.had is of a record. */
+uint32_t ring_stack_had(const struct ring_record *record);
 /* Unwinds a return's record as at the entry of its function, at `function`: there its caller's registers are what they are at
  * every return.  Objects of the map, and code wherever it is, are read by `code`. */
 struct ring_stack ring_stack_unwind(struct unwinder *unwinder, const struct module_map *map, const struct reader *code,

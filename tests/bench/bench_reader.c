@@ -10,7 +10,9 @@
  *
  * "pass": records are looked at and passed; "calls": pending calls as well; "heap": live blocks as well; "all": their stacks
  * as well.  "helper": the stacks alone, unwound by an unwinder of its own with its own table; "rest": all, but that a stack is
- * one of the helper's, translated.  So with a helper on a third core none is faster than the longer of the two. */
+ * one of the helper's, translated.  So with a helper on a third core none is faster than the longer of the two.
+ * "with_1", "with_2": all, with as many helpers (probe/ring_ahead.h) that begin when the reader does, on the other cores; where there are
+ * two, on the writer's, which is at rest.  "taken": which part of the stacks was theirs then. */
 #include "recording.h"
 
 #include "base/clock.h"
@@ -19,6 +21,7 @@
 #include "probe/calls.h"
 #include "probe/catalog.h"
 #include "probe/probe.h"
+#include "probe/ring_ahead.h"
 #include "probe/ring_stack.h"
 
 #include <errno.h>
@@ -27,6 +30,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ROUNDS 9
 #define FRAMES 41                      /* of a traceback of 25, as the tracer takes them */
@@ -38,9 +42,13 @@
 #define FREE 2
 #define FIRST_BLOCK 0x10000000u
 
-enum part { PASS, CALLS, HEAP, ALL, HELPER, REST, PARTS };
+#define FIRST_PLACE 3                  /* of returns, by function */
+#define PLACES_MAX 64
+#define PASS_EVERY 64
 
-static const char *const part_names[PARTS] = { "pass", "calls", "heap", "all", "helper", "rest" };
+enum part { PASS, CALLS, HEAP, ALL, HELPER, REST, WITH_1, WITH_2, PARTS };
+
+static const char *const part_names[PARTS] = { "pass", "calls", "heap", "all", "helper", "rest", "with_1", "with_2" };
 
 /* A stack with as much of it as the tracer has learned to ask for. */
 struct piece {
@@ -48,6 +56,7 @@ struct piece {
 	const uint8_t *bytes;          /* from its stack pointer on */
 	uint32_t length;
 	uint32_t node, helpers;        /* in the table of the reader, and of the helper */
+	uint32_t site;                 /* of its function's return */
 };
 
 /* An unwinder and what it needs. */
@@ -71,7 +80,13 @@ struct bench {
 	uint32_t *translation;         /* a helper's node: ours */
 	uint32_t *prepared;            /* the helper's nodes, by record */
 	uint64_t frames;
-	double ns[PARTS];
+	raddr functions[PLACES_MAX];   /* by place */
+	uint32_t places;
+	int *files;                    /* of modules */
+	uint64_t text;
+	struct ring_ahead *ahead;
+	unsigned cpus;
+	double ns[PARTS], taken[PARTS];
 };
 
 static void fail(const char *what)
@@ -86,6 +101,18 @@ static void stay_on_cpu(int cpu)
 
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void leave_cpu(const struct bench *b, int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	for (unsigned i = 0; i < b->cpus; i++) {
+		if (i != (unsigned)cpu)
+			CPU_SET(i, &set);
+	}
 	sched_setaffinity(0, sizeof(set), &set);
 }
 
@@ -130,7 +157,7 @@ static void write_call(struct bench *b, uint32_t site, raddr sp, uint64_t argume
 static void write_return(struct bench *b, const struct piece *piece, raddr result)
 {
 	uint32_t space = (uint32_t)sizeof(struct ring_return) + piece->length;
-	struct ring_return *part = reserve(b, (space + RING_UNIT - 1) / RING_UNIT * RING_UNIT, MALLOC | RING_RETURN);
+	struct ring_return *part = reserve(b, (space + RING_UNIT - 1) / RING_UNIT * RING_UNIT, piece->site | RING_RETURN);
 
 	part->head.sp = piece->stack->regs.reg[ARCH_DWARF_SP];
 	part->time = (uint64_t)(piece - b->pieces);
@@ -144,14 +171,14 @@ static void write_return(struct bench *b, const struct piece *piece, raddr resul
 	commit(b, &part->head);
 }
 
-/* Half of the ring, so that no room is waited for. */
+/* Most of the ring, so that no room is waited for. */
 static void *fill(void *context)
 {
 	struct bench *b = context;
 	uint64_t began = b->written;
 
 	stay_on_cpu(0);
-	while (b->written - began < RING_SIZE / 2) {
+	while (b->written - began < RING_SIZE / 8 * 7) {
 		const struct piece *piece = &b->pieces[b->next];
 		raddr sp = piece->stack->regs.reg[ARCH_DWARF_SP], *block = &b->live[next_random(b) % LIVE], freed = *block;
 
@@ -205,13 +232,18 @@ static void kept(void *context, const struct held_block *block)
 
 static uint32_t stack_of(struct bench *b, enum part part, const struct ring_record *record, uint32_t number)
 {
+	struct ring_ahead_found found;
 	struct ring_stack stack;
 
 	if (part == REST)
 		return b->translation[b->prepared[number]];
-	if (part != ALL)
+	if (part < ALL)
 		return b->pieces[record->time].node;
-	stack = unwind(b, &b->reader, record);
+	if (!ring_ahead_take(b->ahead, record, b->functions[record->site - FIRST_PLACE], &stack, &found)) {
+		stack = unwind(b, &b->reader, record);
+		if (b->ahead)
+			ring_ahead_note(b->ahead, &found, &stack);
+	}
 	ring_stack_learn(b->ring, record, &stack);
 	return stack.node;
 }
@@ -243,6 +275,7 @@ static void serve(struct bench *b, enum part part, const struct ring_record *rec
 
 static void pass_one(struct bench *b, enum part part, const struct ring_record *record, uint32_t number)
 {
+	ring_ahead_prefetch(b->ahead, record->position);
 	if (part == HELPER && record->is_return)
 		b->prepared[number] = unwind(b, &b->helper, record).node;
 	if (part != PASS && part != HELPER)
@@ -253,12 +286,14 @@ static void pass_one(struct bench *b, enum part part, const struct ring_record *
 static uint32_t drain(struct bench *b, enum part part)
 {
 	struct ring_record record;
-	uint32_t returns = 0;
+	uint32_t returns = 0, records = 0;
 
 	while (ring_next(b->ring, &record) == 1) {
 		pass_one(b, part, &record, returns);
 		returns += record.is_return;
 		ring_done(b->ring);
+		if (++records % PASS_EVERY == 0)
+			ring_ahead_pass(b->ahead, ring_position(b->ring));
 	}
 	return returns;
 }
@@ -280,15 +315,70 @@ static uint64_t cpu_ns(void)
 /* To read them is the helper's part, too, but counted with the rest. */
 static void measure_part(struct bench *b, enum part part)
 {
-	uint64_t began;
-	double ns;
+	uint64_t began, taken = ring_ahead_counters(b->ahead).taken;
+	double ns, count;
 
+	ring_ahead_halt(b->ahead);
 	fill_by_other(b);
 	began = cpu_ns();
-	ns = (double)drain(b, part);
-	ns = (double)(cpu_ns() - began) / ns;
-	if (ns < b->ns[part])
-		b->ns[part] = ns;
+	ring_ahead_go_on(b->ahead);
+	count = (double)drain(b, part);
+	ns = (double)(cpu_ns() - began) / count;
+	if (ns >= b->ns[part])
+		return;
+	b->ns[part] = ns;
+	b->taken[part] = (double)(ring_ahead_counters(b->ahead).taken - taken) / count;
+}
+
+static int module_file(void *context, uint32_t module)
+{
+	const struct bench *b = context;
+
+	return b->files[module];
+}
+
+static void find_patched(void *context, bool *modules, size_t count)
+{
+	(void)context, (void)modules, (void)count;
+}
+
+static int no_memory_file(void *context)
+{
+	(void)context;
+	return -1;
+}
+
+static void make_ahead(struct bench *b)
+{
+	const struct ring_ahead_options options = {
+		.world = { &b->recording.map, b->reader.unwinder, &b->text, module_file, find_patched, no_memory_file, b },
+		.max_frames = FRAMES, .eager = true,
+	};
+
+	if (ring_ahead_new(b->ring, &options, &b->ahead) < 0)
+		fail("no memory");
+}
+
+/* It begins where it may run, which is not where the reader does. */
+static void begin_helper(struct bench *b)
+{
+	leave_cpu(b, 1);
+	if (ring_ahead_begin_helper(b->ahead) < 0)
+		fail("no helper can be begun");
+	stay_on_cpu(1);
+}
+
+static void measure(struct bench *b)
+{
+	for (unsigned round = 0; round < ROUNDS; round++)
+		for (enum part part = 0; part < WITH_1; part++)
+			measure_part(b, part);
+	make_ahead(b);
+	for (enum part part = WITH_1; part < PARTS; part++) {
+		begin_helper(b);
+		for (unsigned round = 0; round < 3 * ROUNDS; round++)
+			measure_part(b, part);
+	}
 }
 
 /* --- preparing --- */
@@ -309,6 +399,19 @@ static void walker_init(struct bench *b, struct walker *walker)
 	}
 }
 
+static uint32_t place_of(struct bench *b, raddr function)
+{
+	uint32_t i = 0;
+
+	while (i < b->places && b->functions[i] != function)
+		i++;
+	if (i == PLACES_MAX)
+		fail("too many functions");
+	if (i == b->places)
+		b->functions[b->places++] = function;
+	return FIRST_PLACE + i;
+}
+
 static void prepare(struct bench *b, const struct recorded_stack *stack)
 {
 	struct piece *piece = &b->pieces[b->count];
@@ -319,6 +422,7 @@ static void prepare(struct bench *b, const struct recorded_stack *stack)
 	if (offset >= stack->len)
 		return;
 	piece->stack = stack;
+	piece->site = place_of(b, stack->regs.reg[ARCH_DWARF_PC]);
 	piece->bytes = stack->bytes + offset;
 	piece->node = unwinder_unwind(b->reader.unwinder, &stack->regs, &reader, FRAMES, &reach);
 	piece->helpers = unwinder_unwind(b->helper.unwinder, &stack->regs, &reader, FRAMES, NULL);
@@ -348,6 +452,12 @@ static void init(struct bench *b, const char *path)
 
 	if (r < 0)
 		fail(strerror(-r));
+	b->cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	b->files = calloc(b->recording.map.modules.count, sizeof(*b->files));
+	if (!b->files)
+		fail("no memory");
+	for (uint32_t i = 0; i < b->recording.map.modules.count; i++)
+		b->files[i] = recording_open_module(&b->recording, i);
 	walker_init(b, &b->reader);
 	walker_init(b, &b->helper);
 	b->pieces = calloc(b->recording.stacks.count, sizeof(*b->pieces));
@@ -369,11 +479,14 @@ static void init(struct bench *b, const char *path)
 
 static void fini(struct bench *b)
 {
+	for (uint32_t i = 0; i < b->recording.map.modules.count; i++)
+		fd_close(&b->files[i]);
+	free(b->files);
 	free(b->pieces);
 	free(b->translation);
 	free(b->prepared);
 	heap_free(b->heap);
-	ring_free(b->ring);
+	ring_ahead_free(b->ahead, b->ring);
 	unwinder_free(b->reader.unwinder);
 	unwinder_free(b->helper.unwinder);
 	stack_table_free(b->reader.stacks);
@@ -391,6 +504,9 @@ static void print(const struct bench *b, const char *path)
 	       (double)b->frames / b->count, (double)bytes / b->count);
 	for (enum part part = 0; part < PARTS; part++)
 		printf(", \"%s_ns\": %.1f", part_names[part], b->ns[part]);
+	for (enum part part = WITH_1; part < PARTS; part++)
+		printf(", \"%s_taken\": %.2f, \"%s_faster\": %.2f", part_names[part], b->taken[part], part_names[part],
+		       b->ns[ALL] / b->ns[part]);
 	printf("}\n");
 	fflush(stdout);
 }
@@ -407,9 +523,7 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		b = (struct bench){ .random = 1 };
 		init(&b, argv[i]);
-		for (unsigned round = 0; round < ROUNDS; round++)
-			for (enum part part = 0; part < PARTS; part++)
-				measure_part(&b, part);
+		measure(&b);
 		print(&b, argv[i]);
 		fini(&b);
 	}

@@ -1,7 +1,7 @@
 if HAVE_CHECK
-check_PROGRAMS += tests/unit/check_cut tests/unit/check_forms tests/unit/check_losses tests/unit/check_probe tests/unit/check_room tests/unit/check_serve tests/unit/check_spared \
+check_PROGRAMS += tests/unit/check_cut tests/unit/check_forms tests/unit/check_losses tests/unit/check_probe tests/unit/check_room tests/unit/check_ring_pressure tests/unit/check_serve tests/unit/check_spared \
 	tests/unit/check_tick_clock
-TESTS += tests/unit/check_cut tests/unit/check_forms tests/unit/check_losses tests/unit/check_probe tests/unit/check_room tests/unit/check_serve tests/unit/check_spared \
+TESTS += tests/unit/check_cut tests/unit/check_forms tests/unit/check_losses tests/unit/check_probe tests/unit/check_room tests/unit/check_ring_pressure tests/unit/check_serve tests/unit/check_spared \
 	tests/unit/check_tick_clock
 tests_unit_check_probe_SOURCES = tests/unit/check_probe.c
 tests_unit_check_probe_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
@@ -20,6 +20,9 @@ tests_unit_check_losses_LDADD = $(tests_unit_check_probe_LDADD)
 tests_unit_check_room_SOURCES = tests/unit/check_room.c
 tests_unit_check_room_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_room_LDADD = $(tests_unit_check_probe_LDADD)
+tests_unit_check_ring_pressure_SOURCES = tests/unit/check_ring_pressure.c
+tests_unit_check_ring_pressure_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
+tests_unit_check_ring_pressure_LDADD = $(tests_unit_check_probe_LDADD)
 tests_unit_check_serve_SOURCES = tests/unit/check_serve.c
 tests_unit_check_serve_CFLAGS = $(AM_CFLAGS) $(CHECK_CFLAGS)
 tests_unit_check_serve_LDADD = $(tests_unit_check_probe_LDADD)
