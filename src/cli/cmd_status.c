@@ -101,6 +101,11 @@ static void print_ring(const json_t *status)
 		return;
 	print_label("Ring waits");
 	printf("%" PRIu64 ", of %" PRIu64 " ms at most\n", answer_number(status, "ring_waits"), wait_ms);
+	if (answer_number(status, "ring_readers") == 0)
+		return;
+	print_label("Ring readers");
+	printf("%" PRIu64 ", which have unwound %" PRIu64 " stacks for the first\n", answer_number(status, "ring_readers"),
+	       answer_number(status, "ring_stacks_ahead"));
 }
 
 /* Nobody holds what is not traced any more. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define TRACING (OPTION(ALLOCATOR) | OPTION(FRAMES) | OPTION(DOMAINS) | OPTION(ENGINE) | OPTION(DURATION) | OPTION(FOLLOW_FORKS) | \
-		 OPTION(RING_WAIT) | OPTION(SAMPLE_BYTES) | OPTION(HOLD))
+		 OPTION(RING_READERS) | OPTION(RING_WAIT) | OPTION(SAMPLE_BYTES) | OPTION(HOLD))
 #define TRACEBACKS (OPTION(FUNCTIONS) | OPTION(FRAMES_SHOWN) | OPTION(MOST_RECENT_FIRST))
 #define GROUPING (OPTION(BY) | OPTION(CUMULATIVE) | OPTION(FILTER) | OPTION(LIMIT) | OPTION(FRAMES) | \
 		  OPTION(HIDE) | OPTION(SHOW_RUNTIME) | OPTION(STRICT))
@@ -52,7 +52,8 @@ const struct command commands[] = {
 	  "With --json it prints one document a refresh and needs no terminal.\n",
 	  OPTION(BY) | OPTION(KEY) | OPTION(CUMULATIVE) | OPTION(FILTER) | OPTION(FRAMES) | OPTION(HIDE) |
 	  OPTION(SHOW_RUNTIME) | OPTION(MOST_RECENT_FIRST) | OPTION(INTERVAL) | OPTION(ITERATIONS) | OPTION(TOP_SORT) | OPTION(ALLOCATOR) |
-	  OPTION(DOMAINS) | OPTION(ENGINE) | OPTION(HOLD) | OPTION(RING_WAIT) | OPTION(SAMPLE_BYTES), 1, 1, false, cmd_top },
+	  OPTION(DOMAINS) | OPTION(ENGINE) | OPTION(HOLD) | OPTION(RING_READERS) | OPTION(RING_WAIT) |
+	  OPTION(SAMPLE_BYTES), 1, 1, false, cmd_top },
 	{ "trend", "SNAP SNAP SNAP...", "show what grows steadily over three or more snapshots, and how fast",
 	  "In the order in which they were taken.  Growth is the median of all pairs, in bytes an hour;\n"
 	  "steadiness is 1 for what grew each time, 0 for what goes up and down.\n" SNAP_HELP,
@@ -60,7 +61,7 @@ const struct command commands[] = {
 	{ "leaks", "PID [T]", "wait for T, then show what was allocated before the half of it and is still there",
 	  "T is 60s unless given.  A process that is not traced yet is attached to, and let go at the end.\n",
 	  GROUPING | TRACEBACKS | OPTION(PRETTY) | OPTION(ALLOCATOR) | OPTION(DOMAINS) | OPTION(ENGINE) | OPTION(HOLD) |
-	  OPTION(RING_WAIT) | OPTION(SAMPLE_BYTES), 1, 2, false, cmd_leaks },
+	  OPTION(RING_READERS) | OPTION(RING_WAIT) | OPTION(SAMPLE_BYTES), 1, 2, false, cmd_leaks },
 	{ "block", "PID ADDRESS", "show the traceback that allocated the block holding ADDRESS", NULL,
 	  TRACEBACKS, 2, 2, false, cmd_block },
 	{ "mismatches", "PID", "show frees that should not have been, each with where it was",

@@ -103,6 +103,16 @@ static int set_ring_wait(struct options *options, const char *value, const char 
 	return 0;
 }
 
+static int set_ring_readers(struct options *options, const char *value, const char **ret_reason)
+{
+	int64_t number = 0;
+
+	if (strcmp(value, "auto") != 0 && units_parse_number(value, 1, CODEC_RING_READERS_MAX, &number) < 0)
+		return refuse(ret_reason, "neither auto nor a number from 1 to 16");
+	options->ring_readers = (unsigned)number;
+	return 0;
+}
+
 static int set_sample_bytes(struct options *options, const char *value, const char **ret_reason)
 {
 	if (units_parse_size(value, &options->sample_bytes) < 0 || options->sample_bytes > SAMPLE_BYTES_MAX)
@@ -398,6 +408,8 @@ static const struct option_kind kinds[OPTION_COUNT] = {
 			     "alone", NULL },
 	[OPTION_SAMPLE_BYTES] = { "sample-bytes", "N", "record one sample for N bytes on average, such as 512K, and estimate "
 			      "the rest; 0: all", set_sample_bytes },
+	[OPTION_RING_READERS] = { "ring-readers", "N", "how many threads read the ring; auto, unless given: more when one cannot keep up and "
+				  "processors are left", set_ring_readers },
 	[OPTION_RING_WAIT] = { "ring-wait", "T", "how long, with the ring engine, a thread waits for room (100ms unless given); then calls "
 			       "are lost", set_ring_wait },
 	[OPTION_RSS_LIMIT] = { "rss-limit", "SIZE", "take one, too, when resident memory passes SIZE, such as 2G", set_rss_limit },

@@ -53,6 +53,7 @@ enum option_id {
 	OPTION_PRETTY,
 	OPTION_PYTHON,
 	OPTION_RELEASE,
+	OPTION_RING_READERS,
 	OPTION_RING_WAIT,
 	OPTION_SAMPLE_BYTES,
 	OPTION_RSS_LIMIT,
@@ -85,6 +86,7 @@ struct options {
 	uint64_t limit;                 /* 0: none given */
 	uint64_t duration_ns;
 	uint64_t ring_wait_ns;          /* 0: the default */
+	unsigned ring_readers;          /* 0: as many as are needed */
 	uint64_t sample_bytes;          /* one sample for so many; 0: all is recorded */
 	uint64_t older_than_ns;
 	uint64_t fail_over;

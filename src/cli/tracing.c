@@ -80,6 +80,8 @@ static json_t *attach_parameters(const struct options *options, pid_t pid, bool 
 		r = json_object_set_new(parameters, "hold", json_true());
 	if (r == 0 && options->ring_wait_ns > 0)
 		r = json_object_set_new(parameters, "ring_wait_ms", json_integer((json_int_t)(options->ring_wait_ns / NSEC_PER_MSEC)));
+	if (r == 0 && options_have(options, OPTION(RING_READERS)))
+		r = json_object_set_new(parameters, "ring_readers", json_integer((json_int_t)options->ring_readers));
 	if (r == 0 && options_have(options, OPTION(SAMPLE_BYTES)))
 		r = json_object_set_new(parameters, "sample_bytes", json_integer((json_int_t)options->sample_bytes));
 	if (r == 0 && wait_for_exec)

@@ -408,6 +408,7 @@ int daemon_new(struct options *options, int listen_fd, int metrics_fd, const cha
 		daemon->engine = options->engine;
 		daemon->ptrace = options->ptrace;
 		daemon->ring_wait_ms = options->ring_wait_ms;
+		daemon->ring_readers = options->ring_readers;
 		daemon->sample_bytes = options->sample_bytes;
 		daemon->heals = !options->line.private_daemon && options->heal_at_start;
 		daemon->serves_all = !options->line.private_daemon && geteuid() == 0;

@@ -22,6 +22,7 @@ struct daemon {
 	unsigned engine;               /* enum engine_kind: for who asks for none */
 	unsigned ptrace;               /* enum ptrace_wish: likewise */
 	unsigned ring_wait_ms;         /* likewise; 0: the default */
+	unsigned ring_readers;         /* likewise; 0: as many as are needed */
 	uint64_t sample_bytes;         /* likewise: one sample for so many; 0: all is recorded */
 	struct allocators allocators;  /* which the configuration describes */
 	uint64_t trend_bytes;          /* of the snapshots that trends are being made of, and of their sizes; atomic */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/proc.h"
 #include "daemon/limits.h"
+#include "model/engine_kind.h"
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -11,7 +12,7 @@
 
 #define STAT_PATH_MAX 48
 #define LOOKS_LEAST 3          /* before it is said of one that it was silent */
-#define THREADS_LOOKED_AT 8    /* of a tracer, which has two */
+#define THREADS_LOOKED_AT 8    /* of a tracer, which has two, and helpers of its ring's reader */
 #define LOOKS_STOPPED 4        /* somebody who stops and continues it is not waited for any longer */
 /* Whose threads wait for a processor by turns, between which they sleep, is not always found waiting for one. */
 #define LOOKS_IDLE 4
@@ -63,7 +64,7 @@ static uint64_t used_ms(const struct heartbeat *heartbeat, pid_t tracer)
 	return (cpu_time(tracer) - heartbeat->heard_cpu) * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* The other one keeps time, and says what this one does: while it waits for a CPU, or for a page from a disk, nothing is heard of
+/* Those who help to read a ring say nothing of this one.  The other one keeps time, and says what this one does: while it waits for a CPU, or for a page from a disk, nothing is heard of
  * one that waits for a stop as it should.  state: of this one; who hangs in the kernel itself is excused by no disk. */
 static bool another_thread_would_run(pid_t tracer, char state)
 {
@@ -80,6 +81,8 @@ static bool another_thread_would_run(pid_t tracer, char state)
 		if (tid == tracer)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", tracer, tid);
+		if (proc_stat_is_named(path, ENGINE_HELPER_NAME))
+			continue;
 		other = proc_stat_state(path);
 		would = other == 'R' || (other == 'D' && state == 'S');
 		looked++;

@@ -46,6 +46,7 @@ struct options {
 	unsigned engine;               /* enum engine_kind */
 	unsigned ptrace;               /* enum ptrace_wish */
 	unsigned ring_wait_ms;         /* 0: the default */
+	unsigned ring_readers;         /* 0: as many as are needed */
 	uint64_t sample_bytes;         /* one sample for so many; 0: all is recorded */
 	char *allocators;              /* descriptions of model/allocators.h, a line each; NULL: none */
 	char *hide;                    /* rules of model/hidden_rules.h, a line each; NULL: none */

@@ -90,6 +90,7 @@ static int put_in_force(struct reload *reload)
 	reload->daemon->engine = fresh->engine;
 	reload->daemon->ptrace = fresh->ptrace;
 	reload->daemon->ring_wait_ms = fresh->ring_wait_ms;
+	reload->daemon->ring_readers = fresh->ring_readers;
 	reload->daemon->sample_bytes = fresh->sample_bytes;
 	daemon_set_limits(reload->daemon, &fresh->limits);
 	metrics_set_options(reload->daemon->metrics, fresh);

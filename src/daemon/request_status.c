@@ -135,13 +135,15 @@ static json_t *encode_status(const struct daemon *daemon, const struct session *
 	const struct wire_status *s = session_status(session);
 	size_t naming = intakes_naming(daemon->intakes, session_pid(session), session_start_time(session));
 
-	return json_pack("{s:i, s:s, s:s, s:o, s:o*, s:o*, s:b, s:o, s:b, s:o*, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, "
+	return json_pack("{s:i, s:s, s:s, s:o, s:o*, s:o*, s:o*, s:o*, s:b, s:o, s:b, s:o*, s:b, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, "
 			 "s:I, s:o*, s:o}",
 			 "pid", session_pid(session), "state", session_state_name(session), "engine",
 			 engine_kinds[s->engine], "engine_reason",
 			 s->engine_reason[0] ? codec_bytes(s->engine_reason) : json_null(),
 			 "ring_wait_ms", s->ring_wait_ms ? json_integer((json_int_t)s->ring_wait_ms) : NULL,
 			 "ring_waits", s->ring_wait_ms ? json_integer((json_int_t)s->ring_waits) : NULL,
+			 "ring_readers", s->ring_wait_ms ? json_integer((json_int_t)s->ring_readers) : NULL,
+			 "ring_stacks_ahead", s->ring_stacks_ahead ? json_integer((json_int_t)s->ring_stacks_ahead) : NULL,
 			 "released", s->released, "hold_reason", s->hold_reason[0] ? codec_bytes(s->hold_reason) : json_null(),
 			 "exact", s->exact,
 			 "sample_bytes", s->sample_bytes ? json_integer((json_int_t)s->sample_bytes) : NULL,

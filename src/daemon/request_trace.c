@@ -125,6 +125,7 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 	const char *domains = param_text(call->parameters, "domains", NULL);
 	const char *name = param_text(call->parameters, "engine", NULL);
 	int engine = name ? engine_kind_by_name(name) : (int)call->daemon->engine;
+	uint32_t readers = param_count(call->parameters, "ring_readers", call->daemon->ring_readers);
 
 	message->frames_limit = param_count(call->parameters, "frames", FRAMES_LIMIT_DEFAULT);
 	message->domains = domains ? domain_list_parse(domains) : DOMAINS_DEFAULT;
@@ -133,6 +134,7 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 	message->from_exec = param_bool(call->parameters, "wait_for_exec");
 	message->engine = (uint8_t)engine;
 	message->ring_wait_ms = param_count(call->parameters, "ring_wait_ms", call->daemon->ring_wait_ms);
+	message->ring_readers = (uint8_t)readers;
 	if (message->frames_limit == 0 || message->frames_limit > FRAMES_LIMIT_MAX)
 		fail_invalid_parameter(call, "frames");
 	else if (message->domains == 0)
@@ -145,6 +147,8 @@ static bool take_attach(struct call *call, struct wire_attach *message)
 		fail_invalid_parameter(call, "hold");
 	else if (message->ring_wait_ms > CODEC_RING_WAIT_MS_MAX)
 		fail_invalid_parameter(call, "ring_wait_ms");
+	else if (readers > CODEC_RING_READERS_MAX)
+		fail_invalid_parameter(call, "ring_readers");
 	else if (param_count(call->parameters, "sample_bytes", 0) > SAMPLE_BYTES_MAX)
 		fail_invalid_parameter(call, "sample_bytes");
 	else

@@ -18,6 +18,7 @@ static const struct param interface_params[] = { { "interface", PARAM_TEXT, fals
 static const struct param attach_params[] = {
 	{ "pid", PARAM_PID, false },	     { "frames", PARAM_COUNT, true },
 	{ "domains", PARAM_TEXT, true },     { "engine", PARAM_TEXT, true },
+	{ "ring_readers", PARAM_COUNT, true },
 	{ "ring_wait_ms", PARAM_COUNT, true }, { "release", PARAM_BOOL, true },
 	{ "hold", PARAM_BOOL, true },
 	{ "sample_bytes", PARAM_COUNT, true },

@@ -122,6 +122,17 @@ static int take_ring_wait(const struct setting *setting, const char *value, void
 	return 0;
 }
 
+static int take_ring_readers(const struct setting *setting, const char *value, void *field, char **ret_reason)
+{
+	int64_t number = 0;
+
+	(void)setting;
+	if (strcmp(value, "auto") != 0 && units_parse_number(value, 1, CODEC_RING_READERS_MAX, &number) < 0)
+		return reason_set(ret_reason, -EINVAL, "wants auto or a number from 1 to %u, not '%.80s'", CODEC_RING_READERS_MAX, value);
+	*(unsigned *)field = (unsigned)number;
+	return 0;
+}
+
 /* The words of systemd.syntax(7). */
 static int take_bool(const struct setting *setting, const char *value, void *field, char **ret_reason)
 {
@@ -286,6 +297,7 @@ const struct setting settings[] = {
 	  .most = UINT32_MAX * MEBIBYTE, .live = true },
 	{ "Tracing", "Engine", take_word, FIELD(engine), .words = engine_kinds, .live = true },
 	{ "Tracing", "Ptrace", take_word, FIELD(ptrace), .words = ptrace_wishes, .live = true },
+	{ "Tracing", "RingReaders", take_ring_readers, FIELD(ring_readers), .live = true },
 	{ "Tracing", "RingWait", take_ring_wait, FIELD(ring_wait_ms), .live = true },
 	{ "Tracing", "SampleBytes", take_bytes, FIELD(sample_bytes), .most = SAMPLE_BYTES_MAX, .live = true },
 	{ "Allocators", "Allocator", take_allocator, TEXT_FIELD(allocators), .live = true },

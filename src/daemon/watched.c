@@ -398,6 +398,7 @@ static int attach(struct watched *watched, struct process *process)
 
 	message.engine = (uint8_t)(is->has_engine ? (unsigned)is->engine : watched->rule->watches->daemon->engine);
 	message.ptrace = (uint8_t)watched->rule->watches->daemon->ptrace;
+	message.ring_readers = (uint8_t)watched->rule->watches->daemon->ring_readers;
 	message.ring_wait_ms = watched->rule->watches->daemon->ring_wait_ms;
 	if (!attaching) {
 		fd_close(&process->pidfd);

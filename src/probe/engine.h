@@ -48,6 +48,7 @@ struct engine_counters {
 	uint64_t stops;                /* breakpoints served */
 	uint64_t records;              /* of the ring */
 	uint64_t waits;                /* calls that found no room in it at first, as the program says it */
+	uint64_t stacks_ahead;         /* that helpers of the reader have unwound (ring_ahead.h) */
 	uint64_t allocations, frees;   /* events handed on */
 	uint64_t strays;               /* stops at a return of no pending call: of one inside another, mostly */
 	uint64_t orphans;              /* those of a thread that has no call pending at all: its entry was missed */
@@ -67,13 +68,21 @@ struct ring_options {
 	bool alone;                    /* without breakpoints beside it, and without who would be stopped at them: the process will
 					* not be traced by ptrace */
 	uint64_t sample_bytes;         /* a sample for so many bytes, at most RING_SAMPLE_MAX; 0: all is recorded */
+	unsigned readers;              /* threads that read it, from the start; 0: as many as are needed and processors are left for */
 };
+#define ENGINE_AUTO_HELPERS_MAX 4u         /* of a reader, where it is not said how many */
 #define RING_SIZE_DEFAULT (8u << 20)
 #define RING_WAIT_MS_DEFAULT 100
 void engine_want_ring(struct engine *engine, const struct ring_options *options);
 /* Before it is installed: it is not wanted any more, and why (a text that stays). */
 void engine_refuse_ring(struct engine *engine, const char *reason);
 bool engine_has_ring(const struct engine *engine);
+/* How many threads read it now; 0: there is none. */
+unsigned engine_readers(const struct engine *engine);
+/* Around a fork whose child goes on with a copy of the engine (engine_ring_leave): helpers of the reader rest, which may take some
+ * milliseconds. */
+void engine_before_fork(struct engine *engine);
+void engine_after_fork(struct engine *engine);
 /* Threads are held: the process has come so far that a ring could be had, or be seen not to be to have. */
 bool engine_may_begin(const struct engine *engine);
 /* Of a ring that is alone: who comes to the loader's hook writes a record, and waits until the sink has heard of it, as long as for room.

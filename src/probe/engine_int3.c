@@ -182,6 +182,7 @@ struct engine_counters engine_counters(const struct engine *engine)
 {
 	struct engine_counters counters = engine->counters;
 
+	counters.stacks_ahead += ring_ahead_counters(engine->ring.ahead).taken;
 	counters.waits = engine_has_ring(engine) ? ring_waits(engine->ring.ring) : 0;
 	return counters;
 }
@@ -204,7 +205,7 @@ size_t engine_memory(const struct engine *engine)
 {
 	const struct target *target = engine->target;
 	size_t bytes = sizeof(*engine) + vec_memory(&engine->plans) + vec_memory(&engine->probes) + forms_memory(&engine->forms) +
-		       vec_memory(&engine->ring.signals);
+		       vec_memory(&engine->ring.signals) + ring_ahead_memory(engine->ring.ahead);
 
 	for (size_t i = 0; i < engine->plans.count; i++)
 		bytes += sizeof(*engine->plans.items[i]) + plan_memory(&engine->plans.items[i]->plan);

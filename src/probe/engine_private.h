@@ -1,5 +1,5 @@
 /* The engines' parts: engine_sites.c (where breakpoints and jumps stand), engine_int3.c (who stops there), engine_ring.c (who was
- * recorded there), engine_ring_record.c (what a record says), engine_ring_held.c (who is held there), engine_ring_copy.c (in a
+ * recorded there), engine_ring_record.c (what a record says), engine_ring_ahead.c (who helps to read), engine_ring_held.c (who is held there), engine_ring_copy.c (in a
  * child), engine_ring_sampling.c (what samples take), engine_ring_settle.c (who is in the midst of a record), engine_ring_stacks.c (whose
  * stacks can be read), engine_loader.c (what it loads), serve.c (what that means). */
 #ifndef ALLOCWATCH_PROBE_ENGINE_PRIVATE_H
@@ -9,6 +9,8 @@
 #include "probe/forms.h"
 #include "probe/plan.h"
 #include "probe/probe.h"
+#include "probe/ring_ahead.h"
+#include "probe/ring_pressure.h"
 #include "probe/tick_clock.h"
 
 #include "ring/ring.h"
@@ -67,6 +69,9 @@ struct ring_side {
 	size_t filter_looks;               /* threads that were asked for a filter */
 	uint64_t wait_ticks;
 	struct ring *ring;                 /* NULL: there is none (yet) */
+	struct ring_ahead *ahead;          /* who helps to read it; NULL: nobody has yet */
+	unsigned most_helpers;
+	struct ring_pressure pressure;
 	struct ring *parents;              /* of the process that this one was forked from: not read */
 	struct ring_drawn forking;         /* with sampling: of the thread that has forked last */
 	struct thread_layout layout;
@@ -133,6 +138,10 @@ void engine_ring_tell_shape(struct engine *engine, const struct catalog_entry *e
 /* Of the ring's: that of a domain, and how many there are. */
 uint32_t engine_ring_family(const struct engine *engine, uint32_t domain);
 uint32_t engine_ring_families(const struct engine *engine);
+/* How many helpers there may be, before the ring is begun; begins and ends them, after each reading, and ends them with the ring. */
+void engine_ring_want_helpers(struct engine *engine);
+void engine_ring_look_after_helpers(struct engine *engine, bool has_read);
+void engine_ring_end_helpers(struct engine *engine);
 /* Maps a ring, turned off.  0 or negative errno. */
 int engine_ring_make(struct engine *engine);
 /* Where stacks are certainly mapped, as it is known now. */

@@ -28,6 +28,7 @@ void engine_want_ring(struct engine *engine, const struct ring_options *options)
 	engine->ring.late = engine->ring.hook_waits_from = UINT64_MAX;
 	engine->ring.hook = RING_NO_HOOK;
 	engine->ring.options = *options;
+	engine_ring_want_helpers(engine);
 	tick_clock_begin(&engine->ring.clock);
 	engine->ring.wait_ticks = options->wait_ms * tick_clock_per_ms(&engine->ring.clock);
 }
@@ -391,7 +392,7 @@ static bool is_waited_for(const struct engine *engine, const struct ring_record 
 	       (engine->ring.places.items[record->site].kinds & (SITE_LOADER | SITE_EXEC));
 }
 
-int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
+static int read_records(struct engine *engine, unsigned most, pid_t *ret_writer)
 {
 	struct ring_sighting sighting;
 	struct ring_record record;
@@ -436,6 +437,15 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 		engine_ring_look_whether_grown(engine);
 	}
 	return (int)served;
+}
+
+int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
+{
+	int served = read_records(engine, most, ret_writer);
+
+	if (!engine->ring.calls_alone)
+		engine_ring_look_after_helpers(engine, served > 0);
+	return served;
 }
 
 uint64_t engine_ring_head(const struct engine *engine)
@@ -511,8 +521,7 @@ bool engine_catch_up(struct engine *engine)
 void engine_ring_end(struct engine *engine)
 {
 	engine_take_losses(engine);
-	ring_free(engine->ring.ring);
-	engine->ring.ring = NULL;
+	engine_ring_end_helpers(engine);
 	engine->ring.signals.count = 0;
 }
 

@@ -20,10 +20,13 @@ void engine_ring_fork(struct engine *engine, const struct task *task)
 
 void engine_ring_leave(struct engine *engine)
 {
+	ring_ahead_forget(engine->ring.ahead);
+	engine->ring.ahead = NULL;
+	engine->ring.pressure = (struct ring_pressure){ .waits = 0 };
 	engine->ring.parents = engine->ring.ring;
 	engine->ring.ring = NULL;
 	engine->ring.late = UINT64_MAX;
-	engine->counters.records = 0;
+	engine->counters.records = engine->counters.stacks_ahead = 0;
 }
 
 /* Not each way to make a process has the C library write the number of the new one. */

@@ -35,9 +35,14 @@ static uint32_t stack_of_record(void *context, raddr function)
 	const struct ring_sighting *sighting = context;
 	const struct ring_record *record = sighting->record;
 	struct engine *engine = sighting->engine;
-	struct ring_stack stack = ring_stack_unwind(engine->unwinder, &engine->target->modules, &engine->reader, record,
-						    function, engine->max_frames);
+	struct ring_ahead_found found;
+	struct ring_stack stack;
 
+	if (!ring_ahead_take(engine->ring.ahead, record, function, &stack, &found)) {
+		stack = ring_stack_unwind(engine->unwinder, &engine->target->modules, &engine->reader, record, function,
+					  engine->max_frames);
+		ring_ahead_note(engine->ring.ahead, &found, &stack);
+	}
 	ring_stack_learn(engine->ring.ring, record, &stack);
 	engine->ring.outgrown |= !engine->ring.below_is_anothers && is_below_first_stack(&engine->ring.layout, record->sp);
 	return stack.node;
@@ -125,6 +130,8 @@ void ring_sighting_serve(struct ring_sighting *sighting, const struct ring_recor
 	struct serving serving;
 
 	engine->counters.records++;
+	if (record->is_return)
+		ring_ahead_prefetch(engine->ring.ahead, record->position);
 	if (place && !record->is_return && (place->kinds & SITE_LOADER)) {
 		engine_loader_called(engine, record->position);
 		return;

@@ -10,6 +10,7 @@ src_libprobe_a_SOURCES = \
 	src/probe/engine_loader.c \
 	src/probe/engine_private.h \
 	src/probe/engine_ring.c \
+	src/probe/engine_ring_ahead.c \
 	src/probe/engine_ring_copy.c \
 	src/probe/engine_ring_held.c \
 	src/probe/engine_ring_record.c src/probe/engine_ring_record.h \

@@ -59,6 +59,7 @@ static struct breakpoint *bp_new(struct target *target, raddr address, uint32_t 
 		return NULL;
 	bp = calloc(1, sizeof(*bp));
 	slot = bp ? vec_push(&target->breakpoints) : NULL;
+	target->text_changes++;
 	if (!slot) {
 		free(bp);
 		return NULL;

@@ -211,6 +211,7 @@ int jumps_add(struct target *target, struct ring_window *window, uint32_t module
 	if (r < 0)
 		return r;
 	jump = vec_push(&target->jumps);
+	target->text_changes++;
 	if (!jump)
 		return -ENOMEM;
 	*jump = (struct jump){ .module = module };

@@ -44,6 +44,7 @@ static int adopt_jump(struct target *target, const struct jump_area *area, const
 	if (!range)
 		return 0;                      /* its object is gone, and the jump with it */
 	jump = vec_push(&target->jumps);
+	target->text_changes++;
 	if (!jump)
 		return -ENOMEM;
 	*jump = (struct jump){ .module = range->module, .planted = true, .was_planted = true };

@@ -50,6 +50,11 @@ int rights_keep_ptrace(void)
 	return r < 0 ? r : set(now.word[0].permitted & PTRACE_BIT, 0);
 }
 
+void rights_drop(void)
+{
+	set(0, 0);
+}
+
 bool rights_bound_by_yama(void)
 {
 	struct capabilities now;

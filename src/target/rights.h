@@ -17,6 +17,8 @@ bool rights_yama_asks(void);
 /* For a thread whose uid has changed with PR_SET_KEEPCAPS: of all capabilities that one stays, permitted.  0 or
  * negative errno. */
 int rights_keep_ptrace(void);
+/* None is left to this thread. */
+void rights_drop(void);
 /* We are not of those whom Yama lets trace anybody: no CAP_SYS_PTRACE, not even a kept one. */
 bool rights_bound_by_yama(void);
 /* Raises the kept one, for a process that the ordinary rules let us look at; false: none is kept, or they do not.  To be

@@ -105,6 +105,7 @@ struct target {
 	struct stack_bounds main_stack; /* when all mappings were last looked at; it may have grown since */
 	VEC_OF(struct task *) tasks;
 	VEC_OF(struct breakpoint *) breakpoints;
+	uint64_t text_changes;         /* counts these and the jumps that were ever to be put into code */
 	struct task *served;           /* its stop is being looked at: held without being `stopped` */
 	struct breakpoint **bp_hash;
 	size_t bp_hash_size;

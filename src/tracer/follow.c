@@ -218,12 +218,17 @@ static void handover_fini(struct handover *handover)
 static int fork_tracer(struct session *session, struct task *parent, bool new_program, struct handover *ret)
 {
 	struct handover handover = { { -1, -1 }, { -1, -1 }, -1 };
+	bool failed;
 	void *calls = new_program || !parent ? NULL : parent->calls;
 
 	if (parent && !new_program)
 		engine_ring_fork(session->engine, parent);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, handover.socks) < 0 ||
-	    pipe2(handover.parked, O_CLOEXEC) < 0 || (handover.tracer = fork()) < 0) {
+	engine_before_fork(session->engine);
+	failed = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, handover.socks) < 0 ||
+		 pipe2(handover.parked, O_CLOEXEC) < 0 || (handover.tracer = fork()) < 0;
+	if (failed || handover.tracer > 0)
+		engine_after_fork(session->engine);
+	if (failed) {
 		handover_fini(&handover);
 		return -EAGAIN;
 	}

@@ -76,7 +76,8 @@ static int new_engine(struct session *session)
 {
 	const struct engine_sink sink = session_sink(session);
 	const struct ring_options options = { .size = session->ring_size, .wait_ms = session->ring_wait_ms,
-					      .alone = session->alone, .sample_bytes = session->sample_bytes };
+					      .alone = session->alone, .sample_bytes = session->sample_bytes,
+					      .readers = session->ring_readers };
 	int r = engine_new(session->target, session->unwinder, &sink, session->frames_limit + SESSION_SPARE_FRAMES,
 			   &session->described, &session->engine);
 
@@ -209,6 +210,7 @@ int session_new(struct link *link, const struct wire_attach *request, struct tar
 	session->wants_ring = request->engine != ENGINE_INT3 || request->release_or_fail || request->sample_bytes > 0;
 	session->ring_size = session->wants_ring ? session_ring_size(target->pid) : 0;
 	session->ring_wait_ms = request->ring_wait_ms ? request->ring_wait_ms : RING_WAIT_MS_DEFAULT;
+	session->ring_readers = request->ring_readers;
 	session->sample_bytes = request->sample_bytes;
 	session->exit_status = -1;
 	session->attached_realtime_ns = clock_realtime_ns();

@@ -111,6 +111,7 @@ struct session {
 	struct retry watch_again;
 	bool unwatched, gap_told;      /* an allocator that it has loaded then is not watched yet; or was too late, which was told */
 	uint32_t ring_wait_ms;
+	uint8_t ring_readers;           /* threads; 0: as many as are needed */
 	uint64_t sample_bytes;          /* as asked for; 0: all is recorded */
 	bool ended;                    /* found so when it was to be let go */
 	int exit_status;               /* of the thread group's leader, as from waitpid; -1 */

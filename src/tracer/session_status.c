@@ -137,6 +137,8 @@ void session_send_status(struct session *session, uint32_t serial)
 		.stopped = is_stopped(session),
 		.released = session->released,
 		.ring_waits = counters.waits,
+		.ring_readers = engine_readers(session->engine),
+		.ring_stacks_ahead = counters.stacks_ahead,
 		.ring_wait_ms = engine_has_ring(session->engine) ? session->ring_wait_ms : 0,
 	};
 

@@ -98,7 +98,8 @@ struct wire_attach {
 	uint32_t ring_wait_ms;         /* 0: default */
 	uint8_t ptrace;                /* enum ptrace_wish: whether ptrace is let go once it is attached to, see release.h */
 	uint8_t release_or_fail;       /* with PTRACE_RELEASE: where that cannot be, it is not attached to */
-	uint8_t pad[2];
+	uint8_t ring_readers;          /* threads; 0: as many as are needed */
+	uint8_t pad;
 	uint64_t sample_bytes;         /* one sample for so many bytes; 0: all */
 };
 
@@ -225,6 +226,7 @@ struct wire_status {
 	uint64_t held_us;                       /* all threads together, ever */
 	uint64_t events;                        /* stops handled */
 	uint64_t sample_bytes;                  /* the figures are estimates of one sample for so many bytes; 0: they are not */
+	uint64_t ring_stacks_ahead;             /* that further readers of the ring have unwound */
 	uint64_t ring_waits;                    /* calls that had to wait for room in the ring */
 	uint64_t children_not_followed;         /* that should have been: past a limit, or without the right to */
 	uint32_t tasks, probes;
@@ -234,7 +236,7 @@ struct wire_status {
 	uint32_t pending_calls;
 	uint32_t released;                      /* it is traced without ptrace */
 	uint32_t ring_wait_ms;                  /* for how long one waits at most; 0: there is no ring */
-	uint32_t pad;
+	uint32_t ring_readers;                  /* threads that read it now */
 	char hold_reason[256];                  /* why ptrace is not let go; "": it is */
 	char crash_unsafe_reason[256];
 	char engine_reason[256];                /* why it is not the one that was asked for, or not all of it; or "" */

@@ -14,6 +14,8 @@
 #define CODEC_FILTERS_MAX 64
 /* Attach's ring_wait_ms, and RingWait=. */
 #define CODEC_RING_WAIT_MS_MAX 3600000u
+/* Attach's ring_readers, and RingReaders=. */
+#define CODEC_RING_READERS_MAX 16u
 
 /* A JSON string of arbitrary bytes: what is not UTF-8 is written \xNN, and a backslash as it is unless
  * it would read as one of these; then it is \x5c.  Cut at 64 KiB.  NULL counts as "". */

@@ -132,6 +132,7 @@ START_TEST(parameters_out_of_range_are_refused)
 		"{\"pid\":1,\"frames\":100000}", "{\"pid\":1,\"domains\":\"\"}",
 		"{\"pid\":1,\"domains\":\"malloc,,new\"}", "{\"pid\":1,\"domains\":\"heap\"}",
 		"{\"pid\":1,\"engine\":\"magic\"}", "{\"pid\":1,\"follow_forks\":1}", "{\"pid\":1,\"ring_wait_ms\":3600001}",
+		"{\"pid\":1,\"ring_readers\":17}",
 		"{\"pid\":1,\"release\":true,\"follow_forks\":true}", "{\"pid\":1,\"release\":true,\"engine\":\"int3\"}",
 		"{\"pid\":1,\"release\":true,\"wait_for_exec\":true}", "{\"pid\":1,\"release\":true,\"hold\":true}",
 	};

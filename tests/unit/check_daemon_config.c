@@ -154,6 +154,22 @@ static long long sampling_of(const char *option, json_t *value)
 	return figure_of("sample_bytes", option, value);
 }
 
+START_TEST(how_many_read_a_ring_is_in_the_file_for_who_does_not_say)
+{
+	configure("[Tracing]\nRingReaders=3\n");
+	daemon_start_default();
+	ck_assert_int_eq(figure_of("ring_readers", "engine", NULL), 3);
+	ck_assert_int_eq(figure_of("ring_readers", "ring_readers", json_integer(5)), 5);
+	ck_assert_int_eq(figure_of("ring_readers", "ring_readers", json_integer(0)), 0);
+	configure("[Tracing]\nRingReaders=auto\n");
+	reload_until("RingReaders= has changed");
+	ck_assert_int_eq(figure_of("ring_readers", "engine", NULL), 0);
+	configure("[Tracing]\nRingReaders=17\n");
+	reload_until("the configuration is wrong");
+	daemon_log_must_hold("allocwatchd.conf:2: RingReaders= wants auto or a number from 1 to 16, not '17'");
+}
+END_TEST
+
 START_TEST(a_wait_in_the_file_serves_who_does_not_say)
 {
 	configure("[Tracing]\nRingWait=5s\n");
@@ -445,6 +461,7 @@ static void add_tests(Suite *suite)
 	tcase_add_test(t, drop_ins_come_after_the_file_and_an_empty_value_is_the_default);
 	tcase_add_test(t, one_file_can_take_the_place_of_all);
 	tcase_add_test(t, an_engine_in_the_file_serves_who_asks_for_none);
+	tcase_add_test(t, how_many_read_a_ring_is_in_the_file_for_who_does_not_say);
 	tcase_add_test(t, a_wait_in_the_file_serves_who_does_not_say);
 	tcase_add_test(t, whether_ptrace_is_held_is_in_the_file_for_who_does_not_say);
 	tcase_add_test(t, a_rate_in_the_file_serves_who_does_not_say);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/proc.h"
+#include "model/engine_kind.h"
 
 #include <check.h>
 #include <pthread.h>
@@ -23,7 +24,7 @@
 
 /* One whose first thread waits, and whose second one would run, or waits as well. */
 static struct tracer {
-	atomic_bool runs;
+	atomic_bool runs, helps;
 	_Atomic(pid_t) second;
 } *shared;
 static pid_t tracer;
@@ -33,6 +34,8 @@ static void *run_or_wait(void *unused)
 {
 	char byte;
 
+	if (shared->helps)
+		prctl(PR_SET_NAME, ENGINE_HELPER_NAME);
 	shared->second = gettid();
 	while (read(ends[0], &byte, 1) == 1)
 		while (shared->runs)
@@ -63,10 +66,11 @@ static void await_state(pid_t tid, char state)
 	}
 }
 
-static void setup(void)
+static void set_up(bool helps)
 {
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(shared, MAP_FAILED);
+	shared->helps = helps;
 	ck_assert_int_eq(pipe(ends), 0);
 	tracer = fork();
 	ck_assert_int_ge(tracer, 0);
@@ -76,6 +80,11 @@ static void setup(void)
 		sched_yield();
 	await_state(tracer, 'S');
 	await_state(shared->second, 'S');
+}
+
+static void setup(void)
+{
+	set_up(false);
 }
 
 static void teardown(void)
@@ -141,6 +150,19 @@ START_TEST(one_that_would_run_to_its_end_does_not_hang_in_the_kernel)
 }
 END_TEST
 
+/* Who helps to read a ring goes on by itself whatever the thread does that traces. */
+START_TEST(one_whose_helper_would_run_is_stuck_all_the_same)
+{
+	struct heartbeat heartbeat;
+
+	teardown();
+	set_up(true);
+	let_second_run();
+	heartbeat_heard(&heartbeat, tracer, 0);
+	require_stuck_at_the_fourth(&heartbeat);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("heartbeat");
@@ -151,6 +173,7 @@ int main(void)
 	suite_add_tcase(suite, tests);
 	tcase_add_checked_fixture(tests, setup, teardown);
 	tcase_add_test(tests, one_that_waits_at_four_looks_in_turn_is_stuck);
+	tcase_add_test(tests, one_whose_helper_would_run_is_stuck_all_the_same);
 	tcase_add_test(tests, one_whose_other_thread_would_run_at_one_of_them_is_not);
 	tcase_add_test(tests, one_that_would_run_to_its_end_does_not_hang_in_the_kernel);
 	srunner_run_all(runner, CK_ENV);

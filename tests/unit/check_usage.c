@@ -124,6 +124,8 @@ static const struct {
 	{ "attach 1 --release --engine int3", "--release needs the ring engine" },
 	{ "attach 1 --release --follow-forks", "cannot be combined with --follow-forks" },
 	{ "attach 1 --release --hold", "cannot be combined with --hold" },
+	{ "attach 1 --ring-readers 0", "neither auto nor a number from 1 to 16" },
+	{ "attach 1 --ring-readers 17", "neither auto nor a number from 1 to 16" },
 	{ "attach 1 --ring-wait 0", "not a time from 1ms" },
 	{ "attach 1 --ring-wait 2h", "not a time from 1ms" },
 	{ "attach 1 --domains malloc,python", "not a list of malloc, new and mmap" },

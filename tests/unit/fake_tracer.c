@@ -35,7 +35,7 @@ static int target_pid, daemon_pid, pidfd = -1;
 static uint64_t start_time, attached_ns;
 static uint8_t engine;                 /* enum engine_kind that was asked for */
 static uint64_t sample_bytes;
-static uint32_t ring_wait_ms;
+static uint32_t ring_wait_ms, ring_readers;
 static char wish[32];           /* whether ptrace is to be held */
 static struct heap *heap;
 static struct stack_table *stacks;
@@ -388,7 +388,8 @@ static void attach(const struct wire_attach *request)
 	start_time = request->start_time;
 	frames_limit = request->frames_limit;
 	sample_bytes = request->sample_bytes;
-	ring_wait_ms = request->ring_wait_ms;
+	ring_wait_ms = request->ring_wait_ms ? request->ring_wait_ms : 100;
+	ring_readers = request->ring_readers;
 	snprintf(wish, sizeof(wish), "%s%s", ptrace_wishes[request->ptrace], request->release_or_fail ? " or fail" : "");
 	engine = request->engine;
 	attached_ns = attached.attached_realtime_ns = clock_realtime_ns();
@@ -427,6 +428,7 @@ static void status(uint32_t serial)
 				     .frames_limit = frames_limit, .exact = 1, .crash_safe = 1, .tasks = 1,
 				     .longest_stop_us = 42, .sample_bytes = sample_bytes, .engine = engine == ENGINE_RING ? ENGINE_RING : ENGINE_INT3,
 				     .ring_wait_ms = engine == ENGINE_INT3 ? 0 : ring_wait_ms,
+				     .ring_readers = ring_readers,
 				     .held_us = 4200, .stopped = mode_is("stopped") };
 
 	memcpy(reply.hold_reason, wish, sizeof(wish));
