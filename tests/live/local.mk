@@ -32,6 +32,7 @@ torture_tests = \
 	tests/live/check_settle \
 	tests/live/check_ptrace \
 	tests/live/check_ring \
+	tests/live/check_readers \
 	tests/live/check_namespaces \
 	tests/live/check_sampling \
 	tests/live/check_detach \
@@ -132,6 +133,9 @@ tests_live_check_settle_LDADD = $(live_libs)
 tests_live_check_ptrace_SOURCES = tests/live/check_ptrace.c
 tests_live_check_ptrace_CFLAGS = $(live_cflags)
 tests_live_check_ptrace_LDADD = $(live_libs)
+tests_live_check_readers_SOURCES = tests/live/check_readers.c
+tests_live_check_readers_CFLAGS = $(live_cflags)
+tests_live_check_readers_LDADD = $(live_libs)
 tests_live_check_ring_SOURCES = tests/live/check_ring.c
 tests_live_check_ring_CFLAGS = $(live_cflags) -I$(srcdir)/tests/faults
 tests_live_check_ring_LDADD = $(live_libs)

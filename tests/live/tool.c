@@ -399,7 +399,7 @@ pid_t tool_daemons_child(const struct tool *tool, bool heals)
 }
 
 /* Every case runs with the engine that the environment names (LIVE_ENGINE), or auto; one that a case names itself comes later, and
- * wins.  With LIVE_HOLD ptrace is held, but where a case asks for another thing. */
+ * wins.  With LIVE_HOLD ptrace is held, but where a case asks for another thing; LIVE_READERS says how many threads read a ring. */
 static bool takes_engine(const char *command)
 {
 	return command && (!strcmp(command, "attach") || !strcmp(command, "run") || !strcmp(command, "leaks"));
@@ -418,6 +418,10 @@ static size_t collect(const char **argv, const char *client, va_list args)
 		/* On a busy machine a tracer gets no processor for longer than anybody would have his program wait. */
 		argv[++n] = "--ring-wait";
 		argv[++n] = "10s";
+		if (getenv("LIVE_READERS")) {
+			argv[++n] = "--ring-readers";
+			argv[++n] = getenv("LIVE_READERS");
+		}
 		if (getenv("LIVE_HOLD"))
 			argv[hold_at = ++n] = "--hold";
 	}
