@@ -259,20 +259,6 @@ static bool is_marked(const struct ring *ring, uint64_t position)
 	return mark == RING_OPEN || mark == RING_COMMITTED;
 }
 
-uint64_t ring_skip(struct ring *ring)
-{
-	uint64_t began = ring->position;
-
-	if (look_at_head(ring) <= 0)
-		return 0;
-	do
-		ring->position += RING_UNIT;
-	while (ring->position != ring->head && !is_marked(ring, ring->position));
-	ring->length = 0;
-	publish(ring, ring->size / 8);
-	return ring->position - began;
-}
-
 /* Of the piece at this position, as it says itself; 0: it cannot be that long. */
 static uint32_t told_length(const struct ring *ring, uint64_t position)
 {
@@ -280,6 +266,23 @@ static uint32_t told_length(const struct ring *ring, uint64_t position)
 	uint32_t length = RING_LOAD(head, length);
 
 	return length % RING_UNIT == 0 && length <= ring->head - position ? length : 0;
+}
+
+uint64_t ring_skip(struct ring *ring)
+{
+	uint64_t began = ring->position, length = 0;
+
+	if (look_at_head(ring) <= 0)
+		return 0;
+	/* Behind one that says its length another may have been reserved whose writer has said nothing yet. */
+	if (mark_at(ring, began) == ((began ^ ring->key) | RING_OPEN))
+		length = told_length(ring, began);
+	ring->position += length;
+	while (length == 0 && ring->position != ring->head && (ring->position == began || !is_marked(ring, ring->position)))
+		ring->position += RING_UNIT;
+	ring->length = 0;
+	publish(ring, ring->size / 8);
+	return ring->position - began;
 }
 
 static bool look_from(struct ring *ring, uint64_t position)

@@ -58,7 +58,8 @@ uint64_t ring_position(const struct ring *ring);
 /* Passes the record that ring_next has returned last. */
 void ring_done(struct ring *ring);
 /* Passes what never will be committed: its thread is gone, or has left the code that writes.  The caller knows that of every thread that
- * may be writing before the next record.  Goes on at that one's mark, or at head.  Returns how many bytes were passed. */
+ * may be writing before the next record.  One that says its length is passed alone; else it goes on at the next one's mark, or at head.
+ * Returns how many bytes were passed. */
 uint64_t ring_skip(struct ring *ring);
 /* The first piece at or behind *position, which is that of a record or the end, that was reserved and is not committed; *position becomes
  * its own, *ret_thread whose it is (0: it does not say so).  False: there is none, or what stands there is no record. */

@@ -284,6 +284,27 @@ START_TEST(what_a_dead_thread_left_is_passed)
 }
 END_TEST
 
+/* Whose writer lives, and has not come to say how long it is. */
+START_TEST(what_was_reserved_behind_it_is_not_passed_with_it)
+{
+	struct ring_record record;
+	uint64_t dead, position;
+
+	ck_assert(reserve(return_length(800), &dead));
+	open_record(dead, return_length(800), 9 | RING_RETURN, 100);
+	ck_assert(reserve(sizeof(struct ring_call), &position));
+	ck_assert_int_eq(ring_next(ring, &record), -EAGAIN);
+	ck_assert_uint_eq(ring_skip(ring), return_length(800));
+	ck_assert_int_eq(ring_next(ring, &record), -EAGAIN);
+	ck_assert_uint_eq(record.position, position);
+	open_record(position, sizeof(struct ring_call), 9, 200);
+	fill_call(position, 50);
+	mark(position, RING_COMMITTED);
+	expect_call(9, 200, 50);
+	expect_nothing();
+}
+END_TEST
+
 START_TEST(what_was_given_up_by_its_writer_is_passed_without_a_word)
 {
 	struct ring_head *head;
@@ -647,6 +668,7 @@ int main(void)
 	tcase_add_test(tests, room_is_given_back_long_before_all_is_read);
 	tcase_add_test(tests, an_open_record_says_whose_it_is);
 	tcase_add_test(tests, what_a_dead_thread_left_is_passed);
+	tcase_add_test(tests, what_was_reserved_behind_it_is_not_passed_with_it);
 	tcase_add_test(tests, what_was_given_up_by_its_writer_is_passed_without_a_word);
 	tcase_add_test(tests, what_comes_behind_a_record_that_was_given_up_is_seen_at_once);
 	tcase_add_test(tests, what_nobody_will_write_becomes_no_record);
