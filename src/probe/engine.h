@@ -154,6 +154,8 @@ void engine_take_losses(struct engine *engine);
 bool engine_is_late(struct engine *engine, bool given_up);
 /* Serves all that was recorded before this call, waiting a little for what is being written.  False: not all. */
 bool engine_catch_up(struct engine *engine);
+/* The same when no answer can come later: what could not be read counts as a loss. */
+void engine_read_last(struct engine *engine);
 /* Passes the record that is not finished: all threads are held, and none of them will write it. */
 void engine_pass_record(struct engine *engine);
 /* All threads are held, as far as they can be, and settled (jumps_settle): handlers that go on in the midst of a record when they end will

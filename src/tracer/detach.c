@@ -58,7 +58,7 @@ bool session_set_aside(struct session *session, const char **ret_text)
 
 	target->copy_made = NULL;
 	clean = target_undo(target, ret_text);
-	engine_catch_up(session->engine);
+	engine_read_last(session->engine);
 	engine_ring_end(session->engine);
 	/* Nothing of it is held either where another tracer has it. */
 	session->ended = held ? target_has_ended(target) : session->exit_status != -1;

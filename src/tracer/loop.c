@@ -205,7 +205,7 @@ static void serve_released_end(struct loop *loop, enum release_state state)
 {
 	struct session *session = loop->session;
 
-	engine_catch_up(session->engine);
+	engine_read_last(session->engine);
 	release_forget_threads(session);
 	if (state == RELEASE_ENDED) {
 		release_note_status(session);

@@ -232,7 +232,7 @@ static void leave_released(struct loop *loop, uint32_t serial)
 	struct session *session = loop->session;
 	enum release_state state = release_state(session);
 
-	engine_catch_up(session->engine);
+	engine_read_last(session->engine);
 	release_forget_threads(session);
 	if (state == RELEASE_ENDED) {
 		release_note_status(session);
@@ -242,6 +242,8 @@ static void leave_released(struct loop *loop, uint32_t serial)
 	session->leaving = true;
 	/* Nor can a fresh process seize it now that another tracer has it. */
 	session->target->left_something = state == RELEASE_RUNS && process_tracer(session->target->pid) == 0;
+	if (state == RELEASE_RUNS)
+		session_verify(session);
 	if (!link_is_closed(loop->link))
 		snapshot_write_now(session, SNAPSHOT_DETACH);
 	loop_answer_detach(loop, serial, state != RELEASE_RUNS, state != RELEASE_RUNS ? NULL :
@@ -259,10 +261,26 @@ void loop_leave(struct loop *loop, uint32_t serial)
 		leave_released(loop, serial);
 		return;
 	}
+	/* What was overwritten by now has been missed there, which a status would say, too. */
+	if (!loop->session->leaving)
+		session_verify(loop->session);
 	/* When nobody is there to take it, it is stored once the process is free: see refuge.h. */
 	if (!link_is_closed(loop->link))
 		snapshot_write_now(loop->session, SNAPSHOT_DETACH);
 	loop_detach(loop, serial);
+}
+
+/* Nobody has asked for it, so nothing has been read for that.  Who is let go of ptrace is held first, and writes nothing then. */
+static void leave_unasked(struct loop *loop)
+{
+	struct session *session = loop->session;
+
+	if (session && !session->released && !session->leaving)
+		session->out_of_order += !loop_catch_up(loop, 0);
+	if (!loop->done)
+		loop_leave(loop, 0);
+	if (!loop->session)
+		loop->done = true;
 }
 
 static void verify(struct loop *loop)
@@ -300,9 +318,7 @@ static void leave_silent_daemon(struct loop *loop)
 	if (loop->session && !loop->session->leaving)
 		session_fail(loop->link, 0, loop->session->target->pid, FAILURE_INTERNAL, 0,
 			     "let go: the daemon did not answer for %d s", LINK_SILENT_TICKS * LINK_TICK_MS / 1000);
-	loop_leave(loop, 0);
-	if (!loop->session)
-		loop->done = true;
+	leave_unasked(loop);
 }
 
 static void recall(struct loop *loop, struct link_message *message)
@@ -403,9 +419,7 @@ void loop_serve_message(struct loop *loop, struct link_message *message)
 		break;
 	case LINK_CLOSED:
 	case LINK_TERMINATE:
-		loop_leave(loop, 0);
-		if (!loop->session)
-			loop->done = true;
+		leave_unasked(loop);
 		break;
 	case LINK_SILENT:
 		leave_silent_daemon(loop);

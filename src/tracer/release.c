@@ -334,7 +334,7 @@ int release_end(struct session *session)
 		if (!target_executed(session->target))
 			engine_settle(session->engine);
 		give_calls(session, &ended, true);
-		engine_catch_up(session->engine);
+		engine_read_last(session->engine);
 		forget_unlisted(session);
 	}
 	vec_fini(&ended.items);
@@ -384,7 +384,7 @@ int release_settle(struct session *session, bool hold, bool *ret_held)
 		give_calls(session, &ended, true);
 	}
 	if (*ret_held) {
-		engine_catch_up(session->engine);
+		engine_read_last(session->engine);
 		forget_unlisted(session);
 		release_let_waiting_go(session);
 	}

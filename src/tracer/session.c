@@ -427,7 +427,7 @@ void session_forget_program(struct session *session, struct task *task)
 	struct target *target = session->target;
 	const char *text;
 
-	engine_catch_up(session->engine);
+	engine_read_last(session->engine);
 	engine_ring_end(session->engine);
 	if (!session->waits_for_exec)
 		snapshot_write_now(session, SNAPSHOT_EXEC);

@@ -141,7 +141,11 @@ void snapshot_write_now(struct session *session, enum wire_snapshot_reason reaso
 {
 	int fd, r;
 
-	engine_catch_up(session->engine);
+	/* Who goes on has other calls under way, and what was recorded by when it was said to let go of it has been read, or is counted. */
+	if (reason == SNAPSHOT_DETACH)
+		engine_catch_up(session->engine);
+	else
+		engine_read_last(session->engine);
 	r = snapshot_image(session, session->heap, false, &fd);
 	if (r < 0)
 		session_fail(session->link, 0, session->target->pid, FAILURE_INTERNAL, 0,

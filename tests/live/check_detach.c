@@ -17,6 +17,7 @@
 #define SIGNAL_ROUNDS 10
 #define SIGNAL_ROUNDS_LONG 100
 #define SOME_MS 40
+#define GONE_MS 30000
 
 static void require_released(struct subject *subject)
 {
@@ -184,6 +185,37 @@ static void a_signal_at_its_start_ends_the_daemon_cleanly(void)
 	live_survey("daemon ended at its start", rounds, rounds, rounds, rounds);
 }
 
+/* The program writes its libc's text anew, and nobody asks for anything before it is let go. */
+static void require_a_last_look(const char *option, bool asked)
+{
+	struct tool *tool = tool_start();
+	struct subject *hostile = victim_start("tests/victims/hostile", "0", NULL);
+	json_t *last;
+
+	tool_out(tool, "attach", "--engine", "ring", pid_text(hostile->pid), option, NULL);
+	require_nothing_unknown(tool_status(tool, hostile->pid), 0);
+	subject_command(hostile, 'r');
+	if (asked)
+		tool_detach(tool, hostile->pid);
+	else
+		kill(tool_tracer(hostile->pid), SIGTERM);
+	require_released(hostile);
+	tool_wait_until_gone(tool, hostile->pid, GONE_MS);
+	last = tool_stats(tool, live_text("%d:detach", hostile->pid));
+	require(!json_is_true(json_object_get(last, "exact")));
+	require_at_least(json_number(last, "unknown.probe_gaps"), 1);
+	require_unharmed(hostile->pid, NULL);
+	subject_quit(hostile);
+}
+
+static void the_last_snapshot_says_that_jumps_were_overwritten(void)
+{
+	require_a_last_look("--hold", true);
+	require_a_last_look("--release", true);
+	require_a_last_look("--hold", false);
+	require_a_last_look("--release", false);
+}
+
 static const struct live_case cases[] = {
 	LIVE_CASE(detaches_cleanly_from_one_busy_thread),
 	LIVE_CASE(detaches_cleanly_from_sixteen_busy_threads),
@@ -192,6 +224,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(sigint_to_the_daemon_leaves_the_target_unharmed),
 	LIVE_CASE(sigterm_to_the_daemon_leaves_the_target_unharmed),
 	LIVE_CASE(a_signal_in_the_middle_of_the_attach_does_no_harm),
+	LIVE_CASE(the_last_snapshot_says_that_jumps_were_overwritten),
 	LIVE_CASE(a_signal_at_its_start_ends_the_daemon_cleanly),
 };
 
