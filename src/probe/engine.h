@@ -158,6 +158,10 @@ bool engine_catch_up(struct engine *engine);
 void engine_read_last(struct engine *engine);
 /* Passes the record that is not finished: all threads are held, and none of them will write it. */
 void engine_pass_record(struct engine *engine);
+/* The same of one that its writer, which lives and is not held, may go on with, where others write by then. */
+void engine_pass_living(struct engine *engine);
+/* Whether such a one may still do so.  False when it has ended, or all threads were held and settled since, and none was in such a record. */
+bool engine_may_be_overwritten(struct engine *engine);
 /* All threads are held, as far as they can be, and settled (jumps_settle): handlers that go on in the midst of a record when they end will
  * go on before it, or behind it; then what is reserved and written by nobody any more is no record.  True: all is committed, or
  * void. */

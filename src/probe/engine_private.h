@@ -95,6 +95,8 @@ struct ring_side {
 	uint64_t waits_position;           /* of the last record that is served with those of who waits for the sink */
 	bool waits;                        /* somebody does */
 	size_t execs;                      /* places where a program is executed */
+	bool passed;                       /* a record whose writer may yet write it, */
+	uint64_t passed_thread;            /* which is this one's; 0: whose is not known, or several's */
 	bool stall_counted;                /* of the ring that is stalled now a loss has been counted */
 	bool change_missed;                /* it may have been there without a record */
 	char refusal[160];

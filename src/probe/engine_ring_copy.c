@@ -26,6 +26,7 @@ void engine_ring_leave(struct engine *engine)
 	engine->ring.parents = engine->ring.ring;
 	engine->ring.ring = NULL;
 	engine->ring.late = UINT64_MAX;
+	engine->ring.passed = false;
 	engine->counters.records = engine->counters.stacks_ahead = 0;
 }
 

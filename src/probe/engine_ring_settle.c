@@ -6,6 +6,8 @@
 #include "target/handlers.h"
 #include "target/ptrace.h"
 
+#include <errno.h>
+
 #define UNFINISHED_MAX 4096                /* records at a time */
 
 static bool look(struct engine *engine, struct task *task, struct chain *chain)
@@ -99,6 +101,34 @@ void engine_read_last(struct engine *engine)
 		engine->counters.failed_reads++;
 }
 
+void engine_pass_living(struct engine *engine)
+{
+	struct ring_side *side = &engine->ring;
+	struct ring_record record;
+
+	if (!side->ring || ring_next(side->ring, &record) != -EAGAIN)
+		return;
+	side->passed_thread = !side->passed || side->passed_thread == record.thread ? record.thread : 0;
+	side->passed = true;
+	engine_pass_record(engine);
+}
+
+bool engine_may_be_overwritten(struct engine *engine)
+{
+	struct ring_side *side = &engine->ring;
+
+	if (side->passed && side->passed_thread != 0 && engine_ring_writer_is_gone(engine, side->passed_thread))
+		side->passed = false;
+	return side->passed;
+}
+
+/* Who was passed is no more in the record that he had, nor comes back to it. */
+static void settle_passed(struct engine *engine)
+{
+	if (engine->ring.passed && settle_all(engine))
+		engine->ring.passed = false;
+}
+
 /* --- all of them --- */
 
 bool engine_settle(struct engine *engine)
@@ -112,6 +142,7 @@ bool engine_settle(struct engine *engine)
 	position = ring_position(engine->ring.ring);
 	for (unsigned i = 0; ended && ring_find_unfinished(engine->ring.ring, &position, &thread); i++)
 		ended = i < UNFINISHED_MAX && end_unfinished(engine, position, thread, &all_asked, &all_settled);
+	settle_passed(engine);
 	return ended;
 }
 

@@ -283,9 +283,9 @@ static void serve_released(struct loop *loop)
 	}
 	if (served == -EAGAIN && settle_in_time(loop, writer))
 		return;
-	/* Whoever writes it may do so yet, where others write by then: the loss is counted, which says so. */
+	/* Whoever writes it may do so yet, where others write by then: answers say so until he cannot any more. */
 	if (served == -EAGAIN && awaited_in_vain(&loop->writer, loop->session->target->pid, writer)) {
-		engine_pass_record(loop->session->engine);
+		engine_pass_living(loop->session->engine);
 		awaited_end(&loop->writer);
 	}
 	stop_pause(loop->idle_ns);

@@ -32,6 +32,8 @@ void session_clear(struct session *session)
 {
 	heap_clear(session->heap);
 	session->failed_reads_cleared = engine_counters(session->engine).failed_reads;
+	/* Whose record was passed may write over another's, which is a loss of the time that begins. */
+	session->failed_reads_cleared -= session->failed_reads_cleared > 0 && engine_may_be_overwritten(session->engine);
 	session->out_of_order = 0;
 }
 

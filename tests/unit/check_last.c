@@ -1,4 +1,5 @@
-/* What is written of a process for the last time says whether all was read that its threads have recorded. */
+/* What is written of a process for the last time says whether all was read that its threads have recorded, and so does an answer behind
+ * a clear when a record was passed that its writer may yet write. */
 #include "tracer/snapshot.h"
 
 #include "tracer/hold.h"
@@ -14,6 +15,7 @@
 #include "require.h"
 
 #include <check.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +169,87 @@ START_TEST(what_could_not_be_read_at_last_is_a_loss)
 }
 END_TEST
 
+/* --- records that were passed --- */
+
+START_TEST(a_record_that_was_passed_is_a_loss_until_its_writer_is_gone)
+{
+	write_open(child);
+	engine_pass_living(&engine);
+	ck_assert_uint_eq(engine_ring_position(&engine), engine_ring_head(&engine));
+	REQUIRE(!session_is_exact(&session));
+	for (unsigned i = 0; i < 3; i++) {
+		session_clear(&session);
+		ck_assert_uint_eq(session_lost_events(&session), 1);
+		REQUIRE(!session_is_exact(&session));
+	}
+	end_child();
+	/* It may have written by then. */
+	REQUIRE(!session_is_exact(&session));
+	session_clear(&session);
+	REQUIRE(session_is_exact(&session));
+}
+END_TEST
+
+START_TEST(whose_a_record_was_that_was_passed_is_not_known_of_several)
+{
+	write_open(NOBODY);
+	write_open(child);
+	engine_pass_living(&engine);
+	engine_pass_living(&engine);
+	ck_assert_uint_eq(engine_ring_position(&engine), engine_ring_head(&engine));
+	end_child();
+	session_clear(&session);
+	REQUIRE(!session_is_exact(&session));
+}
+END_TEST
+
+/* Held, and ended: so none of its threads is in a record, nor comes back to one. */
+START_TEST(a_writer_that_was_settled_writes_nothing_any_more)
+{
+	struct task *task = target.tasks.items[0];
+
+	write_open(child);
+	engine_pass_living(&engine);
+	engine_settle(&engine);
+	session_clear(&session);
+	REQUIRE(!session_is_exact(&session));
+	task->stopped = true;
+	task->stop.kind = STOP_EXITED;
+	REQUIRE(engine_settle(&engine));
+	REQUIRE(!session_is_exact(&session));
+	session_clear(&session);
+	REQUIRE(session_is_exact(&session));
+}
+END_TEST
+
+/* It is not finished either, and its writer lives, and says later who he is. */
+START_TEST(what_is_reserved_behind_a_record_of_who_has_ended_is_waited_for)
+{
+	struct ring_head *head = (void *)((uint8_t *)control + RING_CONTROL_SIZE + sizeof(struct ring_call));
+
+	write_open(child);
+	write_open(NOBODY);
+	end_child();
+	REQUIRE(engine_read_ring(&engine, 1, NULL) == -EAGAIN);
+	ck_assert_uint_eq(engine_ring_position(&engine), sizeof(struct ring_call));
+	ck_assert_uint_eq(engine_counters(&engine).failed_reads, 1);
+	head->site = RING_VOID;
+	head->mark = (sizeof(struct ring_call) ^ control->key) | RING_COMMITTED;
+	REQUIRE(engine_catch_up(&engine));
+	ck_assert_uint_eq(engine_counters(&engine).failed_reads, 1);
+}
+END_TEST
+
+START_TEST(a_record_that_nobody_writes_is_a_loss_until_a_clear)
+{
+	write_open(child);
+	engine_pass_record(&engine);
+	REQUIRE(!session_is_exact(&session));
+	session_clear(&session);
+	REQUIRE(session_is_exact(&session));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("last");
@@ -179,6 +262,11 @@ int main(void)
 	tcase_add_test(tests, a_last_snapshot_of_all_that_was_recorded_is_exact);
 	tcase_add_loop_test(tests, a_last_snapshot_is_not_exact_behind_a_record_that_is_not_finished, 0, 2);
 	tcase_add_test(tests, what_could_not_be_read_at_last_is_a_loss);
+	tcase_add_test(tests, a_record_that_was_passed_is_a_loss_until_its_writer_is_gone);
+	tcase_add_test(tests, whose_a_record_was_that_was_passed_is_not_known_of_several);
+	tcase_add_test(tests, a_writer_that_was_settled_writes_nothing_any_more);
+	tcase_add_test(tests, what_is_reserved_behind_a_record_of_who_has_ended_is_waited_for);
+	tcase_add_test(tests, a_record_that_nobody_writes_is_a_loss_until_a_clear);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);
