@@ -450,7 +450,7 @@ int engine_read_ring(struct engine *engine, unsigned most, pid_t *ret_writer)
 
 uint64_t engine_ring_head(const struct engine *engine)
 {
-	return engine->ring.ring ? __atomic_load_n(&ring_control(engine->ring.ring)->head, __ATOMIC_ACQUIRE) : 0;
+	return engine->ring.ring ? ring_reserved(engine->ring.ring) : 0;
 }
 
 uint64_t engine_ring_position(const struct engine *engine)

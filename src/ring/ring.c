@@ -238,6 +238,13 @@ int ring_next(struct ring *ring, struct ring_record *ret_record)
 	return tell_unfinished(ring, mark, ret_record);
 }
 
+uint64_t ring_reserved(const struct ring *ring)
+{
+	uint64_t head = __atomic_load_n(&ring->control->head, __ATOMIC_ACQUIRE);
+
+	return head - ring->position > ring->size ? ring->position + ring->size : head;
+}
+
 uint64_t ring_position(const struct ring *ring)
 {
 	return ring->position;

@@ -55,6 +55,9 @@ struct ring_record {
 int ring_next(struct ring *ring, struct ring_record *ret_record);
 /* Of the next record; the control page's `head` is where the one behind the last reserved one begins. */
 uint64_t ring_position(const struct ring *ring);
+/* How far has been reserved, as the program says: at most so far as the ring holds from the next record on.  Who reads until there has an
+ * end, whatever the program says. */
+uint64_t ring_reserved(const struct ring *ring);
 /* Passes the record that ring_next has returned last. */
 void ring_done(struct ring *ring);
 /* Passes what never will be committed: its thread is gone, or has left the code that writes.  The caller knows that of every thread that

@@ -128,6 +128,27 @@ START_TEST(a_loss_is_known_though_a_record_before_it_is_not_finished)
 }
 END_TEST
 
+/* A program that says so for a moment, and goes on to record, would else have its tracer read until it has recorded all that. */
+START_TEST(what_is_to_be_read_is_no_more_than_the_ring_holds)
+{
+	const uint64_t heads[] = { RING_SIZE_MIN + RING_UNIT, 1ULL << 50, (uint64_t)-RING_UNIT, 1ULL << 63 };
+
+	write_calls(3);
+	read_all();
+	for (unsigned i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		uint64_t before = control->head, until;
+
+		control->head = before + heads[i];
+		until = engine_ring_head(&engine);
+		control->head = before;
+		ck_assert_uint_eq(until, before + RING_SIZE_MIN);
+	}
+	write_calls(1);
+	ck_assert_uint_eq(engine_ring_head(&engine), control->head);
+	read_all();
+}
+END_TEST
+
 START_TEST(a_loss_is_known_when_the_ring_has_ended)
 {
 	stall(5);
@@ -166,6 +187,7 @@ int main(void)
 	tcase_add_test(tests, a_ring_that_is_stalled_is_a_loss_before_anybody_has_counted);
 	tcase_add_test(tests, what_was_counted_during_a_stall_is_counted_once);
 	tcase_add_test(tests, a_loss_is_known_though_a_record_before_it_is_not_finished);
+	tcase_add_test(tests, what_is_to_be_read_is_no_more_than_the_ring_holds);
 	tcase_add_test(tests, a_loss_is_known_when_the_ring_has_ended);
 	tcase_add_test(tests, a_stall_may_have_hidden_a_change_of_objects);
 	srunner_run_all(runner, CK_NORMAL);
