@@ -18,7 +18,7 @@
 
 #define RING_AHEAD_HELPERS_MAX 15u
 #define RING_AHEAD_NODES_DEFAULT (1u << 19)    /* of a helper's table; then it begins anew */
-#define RING_AHEAD_MODULES_MAX 1024u           /* whose files are kept open for helpers; with more they rest */
+#define RING_AHEAD_MODULES_MAX 1024u           /* whose files are kept open for helpers, in half of the descriptors; with more they rest */
 
 struct ring_ahead;
 

@@ -292,6 +292,17 @@ static struct ahead_table *next_table(struct ahead_helper *helper)
 	return table;
 }
 
+/* There is none that helpers can do with, and no more descriptors to keep files open for what comes. */
+static void drop_table(struct ahead_helper *helper)
+{
+	if (!helper->table || atomic_load_explicit(&helper->ahead->generation, memory_order_relaxed) != 0)
+		return;
+	helper->usable = false;
+	helper->map = (struct module_map){ 0 };
+	ahead_table_unref(helper->table);
+	helper->table = NULL;
+}
+
 static void table_was_read(struct ahead_helper *helper)
 {
 	pthread_mutex_lock(&helper->ahead->lock);
@@ -309,6 +320,7 @@ static void turn(struct ahead_helper *helper)
 		table_was_read(helper);
 		return;
 	}
+	drop_table(helper);
 	if (is_current(helper) && is_full(helper))
 		helper->is_full = true;
 	if (!is_current(helper) || helper->is_full || !claim(helper->ahead, &from)) {

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void file_unref(struct ahead_file *file)
@@ -18,6 +19,24 @@ static void file_unref(struct ahead_file *file)
 	free(file);
 }
 
+/* Of all descriptors there may be one half is left to who traces: a snapshot or a detach must not fail for want of them.  The lowest free one
+ * says that all below it are used. */
+static bool is_to_spare(int fd)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 || (rlim_t)fd < limit.rlim_cur / 2;
+}
+
+static int duplicate(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	if (copy >= 0 && !is_to_spare(copy))
+		fd_close(&copy);
+	return copy;
+}
+
 static struct ahead_file *file_new(int fd)
 {
 	struct ahead_file *file = fd >= 0 ? calloc(1, sizeof(*file)) : NULL;
@@ -25,7 +44,7 @@ static struct ahead_file *file_new(int fd)
 	if (!file)
 		return NULL;
 	file->refs = 1;
-	file->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	file->fd = duplicate(fd);
 	if (file->fd < 0) {
 		free(file);
 		return NULL;
@@ -103,7 +122,7 @@ struct ahead_table *ahead_table_new(const struct ring_ahead_world *world, uint64
 	world->find_patched(world->context, table->is_patched, count);
 	memory_fd = world->memory_fd(world->context);
 	if (memory_fd >= 0)
-		table->memory_fd = fcntl(memory_fd, F_DUPFD_CLOEXEC, 3);
+		table->memory_fd = duplicate(memory_fd);
 	return table;
 }
 

@@ -10,9 +10,11 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -463,6 +465,46 @@ START_TEST(a_process_forks_while_helpers_work)
 }
 END_TEST
 
+static int open_descriptors(void)
+{
+	int count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+static void allow(int descriptors)
+{
+	struct rlimit limit;
+
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = (rlim_t)descriptors;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+/* Who traces has snapshots to write and new objects to open. */
+START_TEST(helpers_keep_no_file_open_when_descriptors_are_short)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + DEADLINE_S * NSEC_PER_SEC;
+	int before = open_descriptors(), next;
+
+	begin(0);
+	take_so_many(100);
+	next = dup(files[0]);
+	close(next);
+	allow(2 * next);
+	unwinder_add_module(subject.unwinder, 0, files[0]);
+	fill();
+	drain();
+	while (open_descriptors() > before)
+		ck_assert_msg(!clock_passed(deadline_ns), "%d descriptors are kept", open_descriptors() - before);
+	allow(4 * next);
+	text++;
+	take_so_many(100);
+}
+END_TEST
+
 /* --- a program that writes what it likes --- */
 
 static uint32_t some_length(void)
@@ -548,6 +590,7 @@ int main(void)
 	tcase_add_test(tests, the_end_waits_for_no_helper_and_the_last_one_unmaps_the_ring);
 	tcase_add_test(tests, helpers_can_be_ended_and_begun_again);
 	tcase_add_test(tests, a_process_forks_while_helpers_work);
+	tcase_add_test(tests, helpers_keep_no_file_open_when_descriptors_are_short);
 	tcase_add_test(tests, garbage_in_the_ring_harms_no_helper);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
