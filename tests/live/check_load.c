@@ -182,7 +182,7 @@ struct held {
 
 struct children {
 	pid_t daemon, symbolizer;
-	unsigned tracers;
+	unsigned tracers, standing_by;
 };
 
 static void look_at_child(struct children *children, pid_t pid)
@@ -199,7 +199,9 @@ static void look_at_child(struct children *children, pid_t pid)
 		command[i] = command[i] ? command[i] : ' ';
 	if (strstr(command, "symbolizer"))
 		children->symbolizer = pid;
-	else if (!strstr(command, "--stand-by"))
+	else if (strstr(command, "--stand-by"))
+		children->standing_by++;
+	else
 		children->tracers++;
 }
 
@@ -268,7 +270,7 @@ static long state_files(const struct tool *tool)
 struct settling {
 	const struct load *load;
 	struct tool *tool;
-	long descriptors;              /* of the daemon, when it was warm; 0: not yet */
+	long descriptors;              /* of the daemon, when it was warm, and fewer are some that are still to come; 0: not yet */
 };
 
 /* A tracer that is taken for stuck while no hand is at work is missed by none: another one takes its place. */
@@ -282,8 +284,8 @@ static void attach_again(const struct load *load)
 	}
 }
 
-/* Nobody traces children any more, connections are closed, what dies is dead; a snapshot that was asked for by who left is
- * kept a moment later. */
+/* Nobody traces children any more, connections are closed, what dies is dead, and another one stands by for a healer that was needed; a
+ * snapshot that was asked for by who left is kept a moment later. */
 static bool is_settled(void *context)
 {
 	struct settling *settling = context;
@@ -293,9 +295,9 @@ static bool is_settled(void *context)
 		attach_again(settling->load);
 	if (state_files(settling->tool) != STATE_FILES)
 		remove_all_snapshots(settling->tool);
-	return children_of(daemon).tracers == LOAD_TARGETS &&
+	return children_of(daemon).tracers == LOAD_TARGETS && children_of(daemon).standing_by > 0 &&
 	       state_files(settling->tool) == STATE_FILES &&
-	       (settling->descriptors == 0 || footprint_of_daemon(daemon).descriptors <= settling->descriptors);
+	       (settling->descriptors == 0 || footprint_of_daemon(daemon).descriptors == settling->descriptors);
 }
 
 static void look_at(struct row *row, enum mark mark, pid_t pid)
