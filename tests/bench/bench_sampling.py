@@ -98,7 +98,7 @@ def pair_ns():
     for _ in range(LOOPS):
         out = subprocess.run(["tests/bench/bench_ring", "4", "samples"], stdout=subprocess.PIPE, check=True, text=True).stdout
         plain.append(float(re.search(r"a pair costs ([0-9.]+) ns", out).group(1)))
-        sampled.append(plain[-1] + float(re.search(r"^sampled every 512 KiB +([0-9.]+) ns", out, re.M).group(1)))
+        sampled.append(plain[-1] + float(re.search(r"^sampled every 512 KiB +(-?[0-9.]+) ns", out, re.M).group(1)))
     return min(sampled) - min(plain)
 
 
