@@ -174,17 +174,19 @@ def copy_or_walk(documents):
 
 
 def reader(documents):
-    print("## The ring: what its reader does, and what a second one could take over\n")
+    print("## The ring: what its reader does, and what a helper takes over\n")
     paragraph("Stacks in the order in which they came, each as a malloc with a free before it, written on one core and "
               "read on another. The reader's own time, nanoseconds a malloc with its free, the least of 9 rounds: "
               "records looked at and passed; with pending calls; with live blocks; with stacks, which is all. Then "
               "the stacks alone, by a helper with an unwinder of its own, and what is left to the reader then: with a "
-              "core for each, the longer of the two decides.")
+              "core for each, the longer of the two decides. Last the real thing: the reader with one helper on the other "
+              "core, and the share of the stacks that it took from that.")
     rows = [(d["recording"].rsplit("/", 1)[-1].split("-")[0], d["stacks"], "%.1f" % d["frames"], "%.0f" % d["stack_bytes"],
              *("%.0f" % d[part + "_ns"] for part in ("pass", "calls", "heap", "all", "helper", "rest")),
-             "%.1f" % (d["all_ns"] / max(d["helper_ns"], d["rest_ns"]))) for d in documents]
+             "%.1f" % (d["all_ns"] / max(d["helper_ns"], d["rest_ns"])), "%.0f" % d["with_1_ns"],
+             "%.0f %%" % (100 * d["with_1_taken"]), "%.1f" % d["with_1_faster"]) for d in documents]
     print(table(("program", "stacks", "frames", "bytes of stack", "pass", "and calls", "and heap", "all", "helper", "rest",
-                 "times as fast, at most"), rows))
+                 "times as fast, at most", "with a helper", "taken", "times as fast"), rows))
 
 
 def unwind(documents):
