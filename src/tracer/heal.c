@@ -78,14 +78,14 @@ static bool undo_when_possible(struct target *target, const char **ret_left)
 }
 
 /* With all tasks held.  What was found before may have been undone meanwhile: by another healer (the daemon's own beside
- * one that was called by hand), or by an exec. */
+ * one that was called by hand), or by an exec.  And what stands there now may be another tracer's, which has attached since and let it go. */
 static enum heal_result undo(struct target *target, char text[HEAL_TEXT_MAX])
 {
 	raddr area = resident_find(target);
 	const char *left;
 	int r;
 
-	if (area == 0)
+	if (area == 0 || resident_is_parked(target, area))
 		return HEAL_NOTHING;
 	r = resident_adopt(target, area);
 	if (r < 0)

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -649,6 +650,53 @@ static void an_attach_waits_for_a_healer(void)
 	subject_quit(hammer);
 }
 
+/* Its first seizing begins so much later. */
+static struct subject *begin_late_healer(const char *pid)
+{
+	const char *const argv[] = { "strace", "-f", "-qq", "-e", "trace=ptrace", "-e", "inject=ptrace:delay_enter=3000000:when=1",
+				     "-o", healers_log(), live_text("%s/src/allocwatchd", live_build()), "--heal", pid, NULL };
+
+	return subject_start(geteuid(), argv);
+}
+
+static bool is_about_to_seize(void *strace)
+{
+	const struct subject *subject = strace;
+	pid_t healer = subject_child_of(subject->pid);
+	FILE *f = healer > 0 ? fopen(live_text("/proc/%d/syscall", healer), "r") : NULL;
+	long number = -1;
+
+	if (!f)
+		return false;
+	if (fscanf(f, "%ld", &number) != 1)
+		number = -1;
+	fclose(f);
+	return number == SYS_ptrace;
+}
+
+/* It has seen that the tracer was dead; since then the process was healed, attached to anew and let go of ptrace. */
+static void a_late_healer_leaves_the_next_tracers_process_alone(void)
+{
+	struct tool *tool = tool_start();
+	struct subject *hammer = victim_start(HAMMER, NULL), *healer;
+	struct state *before = state_take(hammer->pid);
+	pid_t tracer;
+
+	tool_attach(tool, hammer->pid);
+	kill_both(tool, hammer);
+	healer = begin_late_healer(pid_text(hammer->pid));
+	require(live_wait(is_about_to_seize, healer, HEAL_MS));
+	tool_start_again(tool);
+	tool_out(tool, "attach", "--release", pid_text(hammer->pid), NULL);
+	tracer = tool_tracer(hammer->pid);
+	require_equal(subject_wait(healer), 0);
+	require_equal(tool_tracer(hammer->pid), tracer);
+	require(json_is_true(json_object_get(tool_status(tool, hammer->pid), "exact")));
+	tool_detach(tool, hammer->pid);
+	require_unharmed(hammer->pid, before);
+	subject_quit(hammer);
+}
+
 /* --- a library that an upgrade replaces while it is mapped --- */
 
 enum upgrade { DELETED, RENAMED_OVER, UPGRADES };
@@ -768,6 +816,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_process_that_is_let_go_while_a_healer_waits_is_not_touched),
 	LIVE_CASE(a_process_without_ptrace_is_healed_at_once),
 	LIVE_CASE(an_attach_waits_for_a_healer),
+	LIVE_CASE(a_late_healer_leaves_the_next_tracers_process_alone),
 	LIVE_CASE(the_next_daemon_heals),
 	LIVE_CASE(the_next_daemon_heals_beside_what_others_trace),
 	LIVE_CASE(what_another_one_traces_is_left_alone),
