@@ -39,9 +39,15 @@ static long oom_kills(const char *box)
 	return kills;
 }
 
+static bool is_gone(void *pid)
+{
+	return kill(*(pid_t *)pid, 0) < 0 && errno == ESRCH;
+}
+
+/* Who is killed is there until it is waited for; and a tracer that is not waited for may have something to read yet. */
 static void require_killed(const char *box, pid_t pid)
 {
-	require(kill(pid, 0) < 0 && errno == ESRCH);
+	require(live_wait(is_gone, &pid, HEAL_MS));
 	require_equal(oom_kills(box), 1);
 }
 
