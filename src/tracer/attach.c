@@ -6,7 +6,7 @@
 #include "tracer/explain.h"
 #include "tracer/follow.h"
 #include "tracer/foreign.h"
-#include "tracer/heal.h"
+#include "tracer/others.h"
 #include "tracer/privileges.h"
 #include "tracer/snapshot.h"
 
@@ -15,9 +15,7 @@
 #include "target/loader.h"
 #include "target/process.h"
 #include "target/ptrace.h"
-#include "target/resident.h"
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/proc.h"
 #include "base/user.h"
@@ -28,12 +26,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define RECORDS_WHILE_IDLE 256
-#define HEALER_MS 3000             /* somebody else's: it is done in milliseconds, and later where all threads wait in vfork */
-#define HEALER_PAUSE_NS 2000000
 #define EXEC_TRIES 3               /* to open the memory of a process that execs meanwhile */
 
 void session_name(struct session *session)
@@ -85,6 +80,9 @@ static void fail_planting(const struct session *session, const struct wire_attac
 			     proc_end_text(text, session->exit_status));
 	else if (error == -EPERM && session->target->stranger != 0 && session->target->stranger != request->head.pid)
 		fail_for_stranger(session, request);
+	else if (error == -EALREADY)
+		session_fail(session->link, request->head.serial, request->head.pid, FAILURE_UNSUPPORTED, 0,
+			     "process %d is traced by another daemon, without ptrace; detach it there first", request->head.pid);
 	else if (error == -EPROTONOSUPPORT)
 		session_fail(session->link, request->head.serial, request->head.pid, FAILURE_UNSUPPORTED, 0,
 			     "process %d: samples come with the ring engine alone, which it cannot have: %s; attach with "
@@ -166,6 +164,9 @@ static int hold_and_plant(struct session *session, struct sharers *sharers)
 	r = target_seize(target, sharers);
 	if (r < 0 || session->waits_for_exec)
 		return r;
+	/* Another one may have attached to it, and let it go of ptrace, since that was looked at; from now on none can. */
+	if (others_trace(target))
+		return -EALREADY;
 	r = target_hold_all(target, sharers);
 	if (r >= 0 && !target_holds_any(target)) {
 		r = target_wait_for_any(target);
@@ -250,40 +251,6 @@ static int first_look(struct session *session)
 			r = target_scan_modules(target, &changed);
 	}
 	return r == 0 ? session_add_modules(session) : r;
-}
-
-static bool is_being_healed(const struct target *target)
-{
-	pid_t tracer = process_tracer(target->memory_tid);
-
-	return tracer != 0 && heal_is_done_by(tracer);
-}
-
-static void wait_for_healer(const struct target *target, uint64_t deadline_ns)
-{
-	const struct timespec pause = { 0, HEALER_PAUSE_NS };
-
-	while (is_being_healed(target) && !clock_passed(deadline_ns))
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-}
-
-/* A tracer that died has left its breakpoints there, and the handler that serves them.  Another healer may be at it, or come first:
- * that of another daemon, or one that was called by hand. */
-static void heal_before_attach(struct session *session)
-{
-	struct target *target = session->target;
-	uint64_t deadline_ns = clock_monotonic_ns() + HEALER_MS * NSEC_PER_MSEC;
-	enum heal_result result;
-	char text[HEAL_TEXT_MAX];
-
-	do {
-		wait_for_healer(target, deadline_ns);
-		if (process_tracer(target->memory_tid) != 0 || resident_find(target) == 0)
-			return;
-		result = heal_process(target->pid, target->start_time, text);
-		if (result != HEAL_NOTHING)
-			session_fail(session->link, 0, target->pid, FAILURE_INTERNAL, 0, "%s", text);
-	} while (result == HEAL_NOTHING && is_being_healed(target) && !clock_passed(deadline_ns));
 }
 
 /* So that nobody waits for room while a child is looked after. */
@@ -418,14 +385,6 @@ static void refuse_release(struct session *session, const struct wire_attach *re
 	tell_refusal(session, request, reason);
 }
 
-/* Its tracer is alive, though the kernel knows of none. */
-static bool is_traced_without_ptrace(struct session *session)
-{
-	raddr area = process_tracer(session->target->memory_tid) == 0 ? resident_find(session->target) : 0;
-
-	return area != 0 && resident_is_parked(session->target, area);
-}
-
 /* An attach that was to let it go, and cannot. */
 static bool is_refused(const struct session *session)
 {
@@ -487,20 +446,15 @@ int session_attach(struct link *link, const struct wire_attach *request, struct 
 	if (r == 0 && process_thread_is_exiting(target->pid, target->memory_tid))
 		r = -ESRCH;
 	if (r == 0)
-		heal_before_attach(session);
+		others_heal(session);
 	if (r < 0) {
 		fail_attach(link, request, r);
 		session_free(session);
 		return r;
 	}
-	if (is_traced_without_ptrace(session)) {
-		session_fail(link, request->head.serial, request->head.pid, FAILURE_UNSUPPORTED, 0,
-			     "process %d is traced by another daemon, without ptrace; detach it there first",
-			     request->head.pid);
-		session_free(session);
-		return -EALREADY;
-	}
-	r = check_allocators(session, request);
+	r = others_trace(target) ? -EALREADY : check_allocators(session, request);
+	if (r == -EALREADY)
+		fail_planting(session, request, r);
 	if (r == 0) {
 		const char *text;
 
@@ -580,7 +534,7 @@ int session_resume(struct session *session, const struct wire_attach *request)
 			     "detach PID' without --keep ends that, and an attach begins anew)");
 		return -ENOTSUP;
 	}
-	heal_before_attach(session);
+	others_heal(session);
 	if (session->may_release)
 		release_take_wish(session, request);
 	session->loader_unwatched = session->execs_unwatched = false;
@@ -601,7 +555,7 @@ int session_resume(struct session *session, const struct wire_attach *request)
 		r = release_decide(session);
 	if (r < 0) {
 		session_set_aside(session, &text);
-		if (session->ended || session->target->stranger != 0)
+		if (session->ended || session->target->stranger != 0 || r == -EALREADY)
 			fail_planting(session, request, r);
 		else
 			fail_resume(session, request, r);

@@ -14,6 +14,7 @@ src_allocwatch_tracer_SOURCES = \
 	src/tracer/loop_ask.c src/tracer/loop_catch_up.c src/tracer/loop_requests.c src/tracer/loop_serve.c \
 	src/tracer/main.c \
 	src/tracer/opening.c src/tracer/opening.h \
+	src/tracer/others.c src/tracer/others.h \
 	src/tracer/placement.c src/tracer/placement.h \
 	src/tracer/privileges.c src/tracer/privileges.h \
 	src/tracer/recall.c src/tracer/recall.h \

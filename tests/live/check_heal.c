@@ -659,11 +659,9 @@ static struct subject *begin_late_healer(const char *pid)
 	return subject_start(geteuid(), argv);
 }
 
-static bool is_about_to_seize(void *strace)
+static bool is_in_ptrace(pid_t pid)
 {
-	const struct subject *subject = strace;
-	pid_t healer = subject_child_of(subject->pid);
-	FILE *f = healer > 0 ? fopen(live_text("/proc/%d/syscall", healer), "r") : NULL;
+	FILE *f = pid > 0 ? fopen(live_text("/proc/%d/syscall", pid), "r") : NULL;
 	long number = -1;
 
 	if (!f)
@@ -672,6 +670,38 @@ static bool is_about_to_seize(void *strace)
 		number = -1;
 	fclose(f);
 	return number == SYS_ptrace;
+}
+
+static bool is_about_to_seize(void *strace)
+{
+	return is_in_ptrace(subject_child_of(((const struct subject *)strace)->pid));
+}
+
+static bool attach_is_about_to_seize(void *tool)
+{
+	return is_in_ptrace(tool_daemons_child(tool, false));
+}
+
+/* It has seen that nobody traced it; since then another one has attached, and has let it go of ptrace. */
+static void a_late_attach_leaves_the_first_ones_process_alone(void)
+{
+	const char *const late[] = { "strace", "-D", "-f", "-qq", "-e", "trace=ptrace", "-e", "inject=ptrace:delay_enter=3000000:when=1",
+				     "-o", healers_log(), NULL };
+	struct tool *first = tool_start(), *other = tool_start_wrapped(late);
+	struct subject *hammer = victim_start(HAMMER, NULL);
+	struct state *before = state_take(hammer->pid);
+	pid_t client = tool_begin(other, "attach", "--engine", "ring", pid_text(hammer->pid), NULL);
+	int status;
+
+	require(live_wait(attach_is_about_to_seize, other, HEAL_MS));
+	tool_out(first, "attach", "--release", pid_text(hammer->pid), NULL);
+	require(waitpid(client, &status, 0) == client && WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	subject_command(hammer, 'g');
+	require(json_is_true(json_object_get(tool_status(first, hammer->pid), "exact")));
+	require(json_is_true(json_object_get(tool_status(first, hammer->pid), "released")));
+	tool_detach(first, hammer->pid);
+	require_unharmed(hammer->pid, before);
+	subject_quit(hammer);
 }
 
 /* It has seen that the tracer was dead; since then the process was healed, attached to anew and let go of ptrace. */
@@ -817,6 +847,7 @@ static const struct live_case cases[] = {
 	LIVE_CASE(a_process_without_ptrace_is_healed_at_once),
 	LIVE_CASE(an_attach_waits_for_a_healer),
 	LIVE_CASE(a_late_healer_leaves_the_next_tracers_process_alone),
+	LIVE_CASE(a_late_attach_leaves_the_first_ones_process_alone),
 	LIVE_CASE(the_next_daemon_heals),
 	LIVE_CASE(the_next_daemon_heals_beside_what_others_trace),
 	LIVE_CASE(what_another_one_traces_is_left_alone),
