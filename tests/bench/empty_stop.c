@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
@@ -16,32 +15,6 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define THREADS_MAX 4096
-
-static size_t seize_all(pid_t target, pid_t threads[THREADS_MAX])
-{
-	char path[64];
-	struct dirent *entry;
-	size_t count = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", target);
-	dir = opendir(path);
-	while (dir && count < THREADS_MAX && (entry = readdir(dir))) {
-		pid_t tid = (pid_t)atoi(entry->d_name);
-
-		if (tid <= 0)
-			continue;
-		if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
-			bench_fail("cannot trace thread %d: %s", tid, strerror(errno));
-		threads[count++] = tid;
-	}
-	if (count == 0)
-		bench_fail("process %d has no threads", target);
-	closedir(dir);
-	return count;
-}
 
 static void do_with_all(const pid_t *threads, size_t count, void (*what)(pid_t tid))
 {
@@ -73,8 +46,8 @@ static void let_go(pid_t tid)
 
 static uint64_t stop_all(pid_t target)
 {
-	static pid_t threads[THREADS_MAX];
-	size_t count = seize_all(target, threads);
+	static pid_t threads[BENCH_THREADS_MAX];
+	size_t count = bench_seize_all(target, threads);
 	uint64_t begun_ns = clock_monotonic_ns();
 
 	do_with_all(threads, count, interrupt);

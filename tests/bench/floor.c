@@ -6,7 +6,6 @@
 #include "target/target.h"
 #include "tracer/placement.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,27 +15,6 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static void seize_all(pid_t target)
-{
-	char path[64];
-	struct dirent *entry;
-	unsigned seized = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", target);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir))) {
-		pid_t tid = (pid_t)atoi(entry->d_name);
-
-		if (tid > 0 && ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
-			bench_fail("cannot trace thread %d: %s", tid, strerror(errno));
-		seized += tid > 0;
-	}
-	if (seized == 0)
-		bench_fail("process %d has no threads", target);
-	closedir(dir);
-}
 
 static void serve(uint64_t stops, struct placement *placement, const struct target *target)
 {
@@ -64,6 +42,7 @@ pid_t floor_start(pid_t target, uint64_t stops, const struct floor_placement *wh
 {
 	struct target known = { .pid = target };
 	struct placement placement = { 0 };
+	static pid_t threads[BENCH_THREADS_MAX];
 	int ready[2];
 	pid_t pid;
 	char byte;
@@ -74,7 +53,7 @@ pid_t floor_start(pid_t target, uint64_t stops, const struct floor_placement *wh
 	pid = fork();
 	if (pid == 0) {
 		pin_to(where->cpu);
-		seize_all(target);
+		bench_seize_all(target, threads);
 		if (write(ready[1], "", 1) != 1)
 			_exit(1);
 		serve(stops, where->by_policy ? &placement : NULL, &known);

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "process.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -89,6 +91,30 @@ static void read_line(struct victim *victim)
 		len += (size_t)n;
 	} while (victim->line[len - 1] != '\n' && len < sizeof(victim->line) - 1);
 	victim->line[len - 1] = '\0';
+}
+
+size_t bench_seize_all(pid_t target, pid_t threads[BENCH_THREADS_MAX])
+{
+	char path[64];
+	struct dirent *entry;
+	size_t count = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", target);
+	dir = opendir(path);
+	while (dir && count < BENCH_THREADS_MAX && (entry = readdir(dir))) {
+		pid_t tid = (pid_t)atoi(entry->d_name);
+
+		if (tid <= 0)
+			continue;
+		if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
+			bench_fail("cannot trace thread %d: %s", tid, strerror(errno));
+		threads[count++] = tid;
+	}
+	if (count == 0)
+		bench_fail("process %d has no threads", target);
+	closedir(dir);
+	return count;
 }
 
 struct victim *victim_start_by(int cpu, const char *const *argv)

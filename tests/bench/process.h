@@ -17,6 +17,10 @@ void pin_to(int cpu);
 /* Two CPUs this process may use; fails when there is but one. */
 void two_cpus(int *ret_first, int *ret_second);
 
+#define BENCH_THREADS_MAX 4096
+/* Seizes all threads of a process by ptrace, as they are listed once; how many these are, one at least. */
+size_t bench_seize_all(pid_t target, pid_t threads[BENCH_THREADS_MAX]);
+
 /* Starts a program of the build tree on a CPU and waits for its "R".  The arguments end with NULL. */
 struct victim *victim_start(int cpu, const char *program, ...) __attribute__((sentinel));
 /* The same; argv[0] is the program. */
