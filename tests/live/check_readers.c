@@ -78,22 +78,6 @@ static struct subject *loader(void)
 	return victim_start(PLUGINS, live_text("%s/tests/victims", live_build()), "--threads", "2", NULL);
 }
 
-static long long count_of_object(json_t *statistics, const char *name)
-{
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(statistics, "statistics"), i, row) {
-		char *text = json_dumps(row, 0);
-		bool is_it = strstr(text, name) != NULL;
-
-		free(text);
-		if (is_it)
-			return json_number(row, "count");
-	}
-	return 0;
-}
-
 /* Two by turns at the same addresses, whose code is the same. */
 static void objects_come_and_go_while_stacks_are_unwound_ahead(void)
 {
@@ -112,8 +96,8 @@ static void objects_come_and_go_while_stacks_are_unwound_ahead(void)
 		subject_command(traced.subject, 't');
 	wait_until_taken(&traced);
 	statistics = tool_json(traced.tool, "stats", pid_text(traced.subject->pid), "--by", "object", NULL);
-	require_equal(count_of_object(statistics, "/plugin.so"), kept + 20 * turns);
-	require_equal(count_of_object(statistics, "/otherplugin.so"), 20 * turns);
+	require_equal(json_count_of(statistics, "/plugin.so"), kept + 20 * turns);
+	require_equal(json_count_of(statistics, "/otherplugin.so"), 20 * turns);
 	tool_end(traced.tool, traced.subject, traced.before);
 }
 

@@ -839,22 +839,6 @@ static void an_allocator_comes_and_goes(void)
 	end_with_nothing_unknown(tool, plugins);
 }
 
-static long long count_of_object(json_t *stats, const char *name)
-{
-	json_t *rows = json_object_get(stats, "statistics"), *row;
-	size_t i;
-
-	json_array_foreach(rows, i, row) {
-		char *text = json_dumps(row, 0);
-		bool is_it = strstr(text, name) != NULL;
-
-		free(text);
-		if (is_it)
-			return json_number(row, "count");
-	}
-	return 0;
-}
-
 /* Each record is served while the object is there that it comes from. */
 static void objects_in_turn_at_one_address_are_told_apart(void)
 {
@@ -866,8 +850,8 @@ static void objects_in_turn_at_one_address_are_told_apart(void)
 	subject_command(plugins, 't');
 	require_at_least(subject_tally(plugins, "same_place"), 30);
 	stats = tool_json(tool, "stats", pid_text(plugins->pid), "--by", "object", NULL);
-	require_equal(count_of_object(stats, "/plugin.so"), 20);
-	require_equal(count_of_object(stats, "/otherplugin.so"), 20);
+	require_equal(json_count_of(stats, "/plugin.so"), 20);
+	require_equal(json_count_of(stats, "/otherplugin.so"), 20);
 	require_nothing_unknown(tool_status(tool, plugins->pid), 0);
 	tool_end(tool, plugins, NULL);
 }
@@ -972,6 +956,22 @@ static void a_tracer_that_stands_still_holds_the_loader_up_for_a_moment(void)
 
 #define READ_MEANWHILE 800                      /* calls, so that the question comes before the loader's record is read */
 
+/* Behind so many calls that nobody reads, since daemon and tracer, which this is, are stopped. */
+static pid_t load_unread(struct tool *tool, struct subject *plugins, const char *wait, unsigned calls)
+{
+	pid_t tracer;
+
+	release_with(tool, plugins->pid, wait);
+	subject_command(plugins, 'o');
+	tracer = tool_daemons_child(tool, false);
+	kill(tool_daemon(tool), SIGSTOP);
+	kill(tracer, SIGSTOP);
+	for (unsigned i = 0; i < calls; i++)
+		subject_command(plugins, 'g');
+	subject_command(plugins, 'O');
+	return tracer;
+}
+
 /* The tracer has heard of an object when it has read that, and has not looked at it yet. */
 static void an_answer_says_that_an_allocator_was_not_watched_in_time(void)
 {
@@ -982,14 +982,7 @@ static void an_answer_says_that_an_allocator_was_not_watched_in_time(void)
 	json_t *stats;
 	int status;
 
-	release_with(tool, plugins->pid, "20ms");
-	subject_command(plugins, 'o');
-	tracer = tool_daemons_child(tool, false);
-	kill(tool_daemon(tool), SIGSTOP);
-	kill(tracer, SIGSTOP);
-	for (unsigned i = 0; i < READ_MEANWHILE; i++)
-		subject_command(plugins, 'g');
-	subject_command(plugins, 'O');
+	tracer = load_unread(tool, plugins, "20ms", READ_MEANWHILE);
 	subject_command(plugins, 'G');
 	client = tool_begin(tool, "snapshot", pid_text(plugins->pid), "--name", "asked", NULL);
 	kill(tool_daemon(tool), SIGCONT);
@@ -1014,14 +1007,7 @@ static void an_allocator_that_came_during_a_stall_is_known_after_a_clear(void)
 	pid_t tracer;
 	json_t *status;
 
-	release_with(tool, plugins->pid, "1ms");
-	subject_command(plugins, 'o');
-	tracer = tool_daemons_child(tool, false);
-	kill(tool_daemon(tool), SIGSTOP);
-	kill(tracer, SIGSTOP);
-	for (unsigned i = 0; i < TOO_MANY; i++)
-		subject_command(plugins, 'g');
-	subject_command(plugins, 'O');
+	tracer = load_unread(tool, plugins, "1ms", TOO_MANY);
 	kill(tracer, SIGCONT);
 	kill(tool_daemon(tool), SIGCONT);
 	tool_out(tool, "clear", pid_text(plugins->pid), NULL);

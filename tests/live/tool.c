@@ -691,6 +691,22 @@ long long json_number(json_t *document, const char *path)
 	return (long long)json_number_value(value);
 }
 
+long long json_count_of(json_t *statistics, const char *text)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(json_object_get(statistics, "statistics"), i, row) {
+		char *dump = json_dumps(row, 0);
+		bool is_it = strstr(dump, text) != NULL;
+
+		free(dump);
+		if (is_it)
+			return json_number(row, "count");
+	}
+	return 0;
+}
+
 const char *json_text(json_t *document, const char *path)
 {
 	json_t *value = find(document, path);

@@ -89,6 +89,8 @@ const char *pid_text(pid_t pid);
 
 /* A number by its path in a document: json_number(status, "unknown.lost_events"). */
 long long json_number(json_t *document, const char *path);
+/* Of statistics, the count of the first row that has this text anywhere, as a file or an object; 0: none has. */
+long long json_count_of(json_t *statistics, const char *text);
 const char *json_text(json_t *document, const char *path);
 /* The row of "statistics" one of whose frames ends with this file and line; NULL when none does. */
 json_t *row_at(json_t *document, const char *file, int line);
