@@ -64,8 +64,9 @@ static uint64_t used_ms(const struct heartbeat *heartbeat, pid_t tracer)
 	return (cpu_time(tracer) - heartbeat->heard_cpu) * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* Those who help to read a ring say nothing of this one.  The other one keeps time, and says what this one does: while it waits for a CPU, or for a page from a disk, nothing is heard of
- * one that waits for a stop as it should.  state: of this one; who hangs in the kernel itself is excused by no disk. */
+/* The other one keeps time, and says what this one does: while it waits for a CPU, or for a page from a disk, nothing is heard of
+ * one that waits for a stop as it should.  state: of this one; who hangs in the kernel itself is excused by no disk.  Those who help to
+ * read a ring say nothing of this one. */
 static bool another_thread_would_run(pid_t tracer, char state)
 {
 	char path[STAT_PATH_MAX];
